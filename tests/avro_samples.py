@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import fastavro
 from hypothesis import strategies as st
+
+from kafkacodec.records._varint import encode_varint
 
 Schema = Any
 
@@ -43,6 +47,23 @@ _INTS = st.integers(-(2**31), 2**31 - 1)
 _LONGS = st.integers(-(2**63), 2**63 - 1)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
+_TIMES = st.times()
+_LOCAL = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1))
+_MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+
+
+def _in_millis(moment: Any) -> Any:
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def _big_decimal(value: Decimal) -> bytes:
+    """The bytes that Java's Conversions.BigDecimalConversion writes."""
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits))) * (-1 if sign else 1)
+    unscaled = number.to_bytes(number.bit_length() // 8 + 1, signed=True)
+    return encode_varint(len(unscaled)) + unscaled + encode_varint(-int(exponent))
+
+
 _PLAIN: list[Callable[[str], Types]] = [
     lambda name: ("null", _same(st.none()), "null"),
     lambda name: ("boolean", _same(st.booleans()), "boolean"),
@@ -65,6 +86,29 @@ _PLAIN: list[Callable[[str], Types]] = [
         st.uuids().map(lambda value: (value, str(value))),
         "string",
     ),
+    lambda name: (
+        {"type": "fixed", "name": name, "size": 16, "logicalType": "uuid"},
+        st.uuids().map(lambda value: (value.bytes, str(value))),
+        name,
+    ),
+    lambda name: (
+        {"type": "fixed", "name": name, "size": 40, "logicalType": "decimal", "precision": 76, "scale": 2},
+        _same(st.decimals(Decimal("-9e70"), Decimal("9e70"), places=2)),
+        name,
+    ),
+    lambda name: (
+        {"type": "bytes", "logicalType": "big-decimal"},
+        st.decimals(allow_nan=False, allow_infinity=False)
+        .filter(lambda value: not value.is_zero() or not value.is_signed())
+        .map(lambda value: (_big_decimal(value), str(value))),
+        "bytes",
+    ),
+    lambda name: ({"type": "int", "logicalType": "time-millis"}, _same(_TIMES.map(_in_millis)), "int"),
+    lambda name: ({"type": "long", "logicalType": "time-micros"}, _same(_TIMES), "long"),
+    lambda name: ({"type": "long", "logicalType": "timestamp-micros"}, _same(_MOMENTS), "long"),
+    lambda name: ({"type": "long", "logicalType": "timestamp-millis"}, _same(_MOMENTS.map(_in_millis)), "long"),
+    lambda name: ({"type": "long", "logicalType": "local-timestamp-micros"}, _same(_LOCAL), "long"),
+    lambda name: ({"type": "long", "logicalType": "local-timestamp-millis"}, _same(_LOCAL.map(_in_millis)), "long"),
 ]
 
 

@@ -64,6 +64,56 @@ TEST(avro_items_take_memory) {
     CHECK_EQ(fault.node, LIST);
 }
 
+static bool is_one(int32_t kind, int32_t limit, int64_t width, const char *bytes, int64_t size) {
+    const kc_avro_node node = {kind, 0, 0, limit, width, 0};
+    const kc_avro_schema schema = {&node, 1};
+    int64_t budget = 0;
+    fault.what = "";
+    return kc_avro_check(&schema, (const uint8_t *)bytes, &size, 0, 1, &budget, &fault) == 1;
+}
+
+#define ONE(kind, limit, width, bytes) is_one(kind, limit, width, bytes, sizeof bytes - 1)
+#define DECIMAL(bytes) ONE(KC_AVRO_DECIMAL, 0, 4, bytes)
+#define FIXED_DECIMAL(bytes) ONE(KC_AVRO_FIXED_DECIMAL, sizeof bytes - 1, 4, bytes)
+#define BIG(bytes) ONE(KC_AVRO_BIG_DECIMAL, 3, 4, bytes)
+
+TEST(avro_decimals_fit_their_columns) {
+    CHECK(DECIMAL("\2\x80") && DECIMAL("\x08\x80\0\0\0"));
+    CHECK(!DECIMAL("\0") && fault.what);
+    CHECK(!DECIMAL("\x0a\0\x80\0\0\0") && fault.what);
+    CHECK(!DECIMAL("\x0a\xff\x7f\0\0\0") && fault.what);
+    CHECK(!DECIMAL("\x0a\1\0\0\0\0") && fault.what);
+    CHECK(FIXED_DECIMAL("\xff") && FIXED_DECIMAL("\0\0\0\0\1") && FIXED_DECIMAL("\xff\xff\x80\0\0\0"));
+    CHECK(!FIXED_DECIMAL("\0\0\x80\0\0\0") && fault.what);
+    CHECK(!FIXED_DECIMAL("\xff\0\x80\0\0\0") && fault.what);
+}
+
+/* A value of the schema, but not for a decoder that takes no more bytes than a column has. */
+TEST(avro_long_decimals_are_told) {
+    CHECK(!DECIMAL("\x0a\0\1\2\3\4"));
+    CHECK(fault.what == NULL);
+    CHECK_EQ(fault.position, 6);
+    CHECK(!DECIMAL("\x0a\0\1\2\3\4\0") && fault.what); /* one byte follows */
+}
+
+TEST(avro_big_decimals_have_digits_and_scale) {
+    CHECK(BIG("\6\2\x7b\4") && BIG("\x0a\6\1\2\3\0") && BIG("\x0e\2\1\xfe\xff\xff\xff\x0f"));
+    CHECK(!BIG("\0") && !BIG("\2\2") && !BIG("\4\0\0") && !BIG("\4\2\1") && !BIG("\x08\2\1\0\0"));
+    CHECK(!BIG("\x0c\x08\1\2\3\4\0"));
+    CHECK_EQ(fault.got, 4);
+    CHECK(!BIG("\x0e\2\1\x80\x80\x80\x80\x10"));
+    CHECK_EQ(fault.got, INT64_C(1) << 31);
+}
+
+TEST(avro_times_are_within_a_day) {
+    CHECK(ONE(KC_AVRO_TIME_MILLIS, 0, 4, "\0") && ONE(KC_AVRO_TIME_MILLIS, 0, 4, "\xfe\xef\xb2\x52"));
+    CHECK(!ONE(KC_AVRO_TIME_MILLIS, 0, 4, "\x80\xf0\xb2\x52") && !ONE(KC_AVRO_TIME_MILLIS, 0, 4, "\1"));
+    CHECK_EQ(fault.want, 86400000);
+    CHECK(ONE(KC_AVRO_TIME_MICROS, 0, 8, "\xfe\xff\xba\xdd\x83\5"));
+    CHECK(!ONE(KC_AVRO_TIME_MICROS, 0, 8, "\x80\x80\xbb\xdd\x83\5"));
+    CHECK_EQ(fault.got, INT64_C(86400000000));
+}
+
 /* An array of null with 2^60 items: no bytes, and no time. */
 TEST(avro_items_without_bytes_are_counted) {
     static const kc_avro_node nodes[] = {{KC_AVRO_ARRAY, 1, 1, 0, 4, 1}, {KC_AVRO_NOTHING, 0, 0, 0, 1, 0}};

@@ -8,6 +8,7 @@ typedef struct walk {
     const uint8_t *data, *at, *end;
     int64_t budget;
     kc_avro_fault *fault;
+    bool has_long_decimal;
 } walk;
 
 static bool fail(walk *w, const kc_avro_node *node, const uint8_t *at, const char *what, int64_t got, int64_t want) {
@@ -83,15 +84,53 @@ static bool check_string(walk *w, const kc_avro_node *node) {
     return true;
 }
 
-static bool check_decimal(walk *w, const kc_avro_node *node) {
-    const uint8_t *at = w->at;
-    int64_t size;
-    if (!take_length(w, node, &size)) return false;
-    if (size == 0 || size > node->limit) {
-        return fail(w, node, at, "a decimal has {got} bytes, not 1 to {want}", size, node->limit);
+/* Whether a number of `size` bytes has as many as a column does, after those that only repeat its sign. */
+static bool check_digits(walk *w, const kc_avro_node *node, int64_t size) {
+    const uint8_t sign = size && kc_load_u8(w->at + (size > node->width ? size - node->width : 0)) & 0x80 ? 0xff : 0;
+    for (int64_t i = 0; i < size - node->width; i++) {
+        if (kc_load_u8(w->at + i) != sign)
+            return fail(w, node, w->at, "a decimal has more digits than its precision", 0, 0);
     }
     w->at += size;
     return true;
+}
+
+static bool check_decimal(walk *w, const kc_avro_node *node) {
+    int64_t size;
+    const uint8_t *at = w->at;
+    if (!take_length(w, node, &size)) return false;
+    if (size == 0) return fail(w, node, at, "a decimal has 0 bytes", 0, 0);
+    if (size > node->width) w->has_long_decimal = true;
+    return check_digits(w, node, size);
+}
+
+static bool check_fixed_decimal(walk *w, const kc_avro_node *node) {
+    const uint8_t *at = w->at;
+    if (!skip(w, node, node->limit)) return false;
+    w->at = at;
+    return check_digits(w, node, node->limit);
+}
+
+static bool check_big_decimal(walk *w, const kc_avro_node *node) {
+    int64_t size, digits, scale;
+    const uint8_t *at = w->at, *end = w->end;
+    if (!take_length(w, node, &size)) return false;
+    w->end = w->at + size;
+    if (!take_length(w, node, &digits)) return false;
+    if (digits == 0 || digits > node->limit)
+        return fail(w, node, at, "a big decimal has {got} bytes, not 1 to {want}", digits, node->limit);
+    w->at += digits;
+    if (!take_long(w, node, &scale)) return false;
+    if (scale < INT32_MIN || scale > INT32_MAX) return fail(w, node, at, "scale {got} exceeds 32 bits", scale, 0);
+    if (w->at != w->end) return fail(w, node, w->at, "{got} bytes follow a big decimal", w->end - w->at, 0);
+    w->end = end;
+    return true;
+}
+
+static bool check_time(walk *w, const kc_avro_node *node) {
+    const int64_t day = node->kind == KC_AVRO_TIME_MILLIS ? INT64_C(86400000) : INT64_C(86400000000);
+    int64_t v;
+    return take_below(w, node, day, "time {got} is not within a day of {want}", &v);
 }
 
 static bool check_fixed(walk *w, const kc_avro_node *node) { return skip(w, node, node->limit); }
@@ -169,11 +208,23 @@ static bool check_nothing(walk *w, const kc_avro_node *node) {
 }
 
 static bool (*const CHECKS[KC_AVRO_KINDS])(walk *, const kc_avro_node *) = {
-    [KC_AVRO_NOTHING] = check_nothing, [KC_AVRO_BOOLEAN] = check_boolean, [KC_AVRO_INT] = check_int,
-    [KC_AVRO_LONG] = check_long,       [KC_AVRO_BYTES] = check_bytes,     [KC_AVRO_STRING] = check_string,
-    [KC_AVRO_FIXED] = check_fixed,     [KC_AVRO_ENUM] = check_enum,       [KC_AVRO_RECORD] = check_record,
-    [KC_AVRO_ARRAY] = check_list,      [KC_AVRO_MAP] = check_list,        [KC_AVRO_UNION] = check_union,
+    [KC_AVRO_NOTHING] = check_nothing,
+    [KC_AVRO_BOOLEAN] = check_boolean,
+    [KC_AVRO_INT] = check_int,
+    [KC_AVRO_LONG] = check_long,
+    [KC_AVRO_BYTES] = check_bytes,
+    [KC_AVRO_STRING] = check_string,
+    [KC_AVRO_FIXED] = check_fixed,
+    [KC_AVRO_ENUM] = check_enum,
+    [KC_AVRO_RECORD] = check_record,
+    [KC_AVRO_ARRAY] = check_list,
+    [KC_AVRO_MAP] = check_list,
+    [KC_AVRO_UNION] = check_union,
     [KC_AVRO_DECIMAL] = check_decimal,
+    [KC_AVRO_FIXED_DECIMAL] = check_fixed_decimal,
+    [KC_AVRO_BIG_DECIMAL] = check_big_decimal,
+    [KC_AVRO_TIME_MILLIS] = check_time,
+    [KC_AVRO_TIME_MICROS] = check_time,
 };
 
 static bool value(walk *w, const kc_avro_node *node) { return CHECKS[node->kind](w, node); }
@@ -212,12 +263,17 @@ int64_t kc_avro_check(const kc_avro_schema *schema, const uint8_t *data, const i
         w.at = data + (row ? ends[row - 1] : 0);
         w.end = data + ends[row];
         w.budget = *budget;
+        w.has_long_decimal = false;
         if (!value(&w, schema->nodes)) return row;
         if (w.at != w.end) {
             fail(&w, schema->nodes, w.at, "{got} bytes follow the value", w.end - w.at, 0);
             return row;
         }
         *budget = w.budget;
+        if (w.has_long_decimal) {
+            *fault = (kc_avro_fault){NULL, w.at - data, 0, 0, 0};
+            return row;
+        }
     }
     return rows;
 }

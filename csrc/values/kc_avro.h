@@ -21,7 +21,11 @@ typedef enum kc_avro_kind {
     KC_AVRO_ARRAY, /* one child */
     KC_AVRO_MAP,   /* one child */
     KC_AVRO_UNION,
-    KC_AVRO_DECIMAL, /* bytes, from 1 to `limit` */
+    KC_AVRO_DECIMAL,       /* bytes, at least 1; a number of at most `width` bytes */
+    KC_AVRO_FIXED_DECIMAL, /* `limit` bytes; the same */
+    KC_AVRO_BIG_DECIMAL,   /* bytes that are the bytes of a number, from 1 to `limit`, and an int */
+    KC_AVRO_TIME_MILLIS,   /* an int within a day */
+    KC_AVRO_TIME_MICROS,   /* a long within a day */
     KC_AVRO_KINDS
 } kc_avro_kind;
 
@@ -42,7 +46,7 @@ typedef struct kc_avro_schema {
 
 /* What is wrong with a value. */
 typedef struct kc_avro_fault {
-    const char *what;
+    const char *what; /* NULL: nothing, but a decimal has more bytes than its column */
     int64_t position; /* in the data */
     int64_t got, want;
     int32_t node;
@@ -52,8 +56,8 @@ typedef struct kc_avro_fault {
 bool kc_avro_schema_valid(const kc_avro_schema *schema);
 
 /* Checks rows [start, rows), of which row i is the bytes from ends[i - 1] (0 for the first) to ends[i]. Returns the
- * first row that is no value of the schema, with the fault, or `rows`. The memory that the items of the checked rows
- * take as columns is taken from `budget`; a row that needs more than is left is a fault. */
+ * first row that is no value of the schema, or has a long decimal, with the fault; or `rows`. The memory that the items
+ * of the checked rows take as columns is taken from `budget`; a row that needs more than is left is a fault. */
 int64_t kc_avro_check(const kc_avro_schema *schema, const uint8_t *data, const int64_t *ends, int64_t start,
                       int64_t rows, int64_t *budget, kc_avro_fault *fault);
 

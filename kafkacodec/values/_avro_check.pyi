@@ -19,6 +19,7 @@ class Checker:
         """The first row from `start` that is no value of the schema, the memory left of `budget`, and the fault.
 
         A fault is what is wrong, the position in the data, the number of the node, the actual and the expected number.
+        Where it says nothing, the row is a value of the schema, but has a decimal of more bytes than its column.
         The row is the number of rows, and the fault None, where all are. Row i ends at ``ends[i]``, where the next
         one starts.
         """

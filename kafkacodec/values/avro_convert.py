@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkacodec.errors import SchemaError
+from kafkacodec.values.avro_logical import big_decimal_text
 from kafkacodec.values.avro_schema import MISSING, AvroField, AvroType
 from kafkacodec.values.avro_types import branch_names, column_of, plain_default
 
@@ -69,7 +70,9 @@ def _branch_of(writer: AvroType, union: AvroType) -> AvroType:
 def default_column(field: AvroField) -> pa.Array:
     """The default of a field as a column of one row."""
     try:
-        return column_of(field.type, [plain_default(field.type, field.default)])
+        column = column_of(field.type, [plain_default(field.type, field.default)])
+        column.validate(full=True)
+        return column
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise SchemaError(f"the default is not a value of the field: {error}", path=field.name) from None
 
@@ -112,7 +115,27 @@ def _plain_converter(writer: AvroType, reader: AvroType) -> Convert:
         reader.precision,
     ):
         raise SchemaError("the decimals of writer and reader have another precision or scale")
-    return _decimal(reader) if reader.logical == "decimal" else lambda value: value
+    return _checked(reader)
+
+
+_DAYS = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
+
+
+def _checked(reader: AvroType) -> Convert:
+    """The value itself, if it is one of the reader's logical type."""
+    if reader.logical == "decimal":
+        return _decimal(reader)
+    if reader.logical == "big-decimal":
+        return lambda value: (big_decimal_text(value), value)[1]
+    if reader.logical in _DAYS:
+        return lambda value: _time(value, _DAYS[reader.logical or ""])
+    return lambda value: value
+
+
+def _time(value: int, day: int) -> int:
+    if not 0 <= value < day:
+        raise ValueError(f"time {value} is not within a day of {day}")
+    return value
 
 
 def _decimal(reader: AvroType) -> Convert:
@@ -120,7 +143,7 @@ def _decimal(reader: AvroType) -> Convert:
     limit = 10**reader.precision
 
     def convert(value: bytes) -> bytes:
-        if not value or abs(int.from_bytes(value[:64], signed=True)) >= limit or len(value) > 64:
+        if not value or abs(int.from_bytes(value, signed=True)) >= limit:
             raise ValueError(f"bytes that are not a decimal of {reader.precision} digits")
         return value
 
@@ -130,16 +153,8 @@ def _decimal(reader: AvroType) -> Convert:
 def _promotion(writer: AvroType, reader: AvroType) -> Convert:
     if reader.kind not in PROMOTIONS.get(writer.kind, ()):
         raise _mismatch(writer, reader)
-    if reader.kind in ("float", "double"):
-        return float
-    if reader.kind == "string":
-        return _text
-    if reader.kind != "bytes":
-        return int
-    if reader.logical == "decimal":
-        check = _decimal(reader)
-        return lambda value: check(value.encode())
-    return str.encode
+    promote, check = _PROMOTE[reader.kind], _checked(reader)
+    return lambda value: check(promote(value))
 
 
 def _text(value: bytes) -> str:
@@ -147,6 +162,9 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         raise ValueError("bytes that are not UTF-8, for the reader's string") from None
+
+
+_PROMOTE: dict[str, Convert] = {"float": float, "double": float, "string": _text, "bytes": str.encode, "long": int}
 
 
 def _record_converter(writer: AvroType, reader: AvroType) -> Convert:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from kafkacodec.errors import SchemaError
 from kafkacodec.values._avro_check import Checker
 from kafkacodec.values.avro_library import AvroLibrary, empty_column, readable
+from kafkacodec.values.avro_logical import MAX_BIG_DECIMAL_BYTES
 from kafkacodec.values.avro_schema import AvroType
 from kafkacodec.values.avro_types import arrow_type, branch_names, column_of
 from kafkacodec.values.columns import Decoded, spread
@@ -25,7 +26,7 @@ Fault = tuple[str, int, int, int, int]
 _NODE = np.dtype([("kind", "i4"), ("first", "i4"), ("count", "i4"), ("limit", "i4"), ("width", "i8"), ("least", "i8")])
 
 # The kinds of csrc/values/kc_avro.h.
-_NOTHING, _FIXED, _DECIMAL = 0, 6, 12
+_NOTHING, _FIXED = 0, 6
 _KINDS = {
     "boolean": 1,
     "int": 2,
@@ -40,6 +41,13 @@ _KINDS = {
     "array": 9,
     "map": 10,
     "union": 11,
+}
+_LOGICAL_KINDS = {
+    ("bytes", "decimal"): 12,
+    ("fixed", "decimal"): 13,
+    ("bytes", "big-decimal"): 14,
+    ("int", "time-millis"): 15,
+    ("long", "time-micros"): 16,
 }
 
 EMPTY_ITEM_BYTES = 1024
@@ -63,30 +71,53 @@ class AvroDecoder:
         self._kind = kind
         self._tree = _Tree(kind)
         self._checker = Checker(self._tree.nodes.tobytes())
-        self._read = _reader(kind)
+        self._library = AvroLibrary(kind) if readable(kind) else None
 
     def decode(self, payloads: Payloads, max_bytes: int) -> Decoded:
         """The values; one that is not a value of the schema, or needs more memory than the limit, is null."""
         rows = len(payloads.starts)
         joined = payloads.joined()
-        problems = self._check(joined, max_bytes - rows * int(self._tree.nodes[0]["width"]))
-        good = np.setdiff1d(np.arange(rows), list(problems)) if problems else np.arange(rows)
-        if problems:
-            joined = payloads.take(good).joined()
-        column, more = self._checked_decimals(self._read(joined))
-        if more:
-            problems |= {int(good[row]): reason for row, reason in more.items()}
+        problems, long = self._check(joined, max_bytes - rows * int(self._tree.nodes[0]["width"]))
+        good = np.setdiff1d(np.arange(rows), [*problems, *long]) if problems or long else np.arange(rows)
+        column = self._read(joined if len(good) == rows else payloads.take(good).joined())
+        if long:
+            column = pa.concat_arrays([column, self._slow.decode(payloads.take(np.array(long)).joined())])
+            good = np.append(good, long)
+        column, more = self._checked_decimals(column)
+        problems |= {int(good[place]): reason for place, reason in more.items()}
         return Decoded(spread(column, good, rows), problems)
 
-    def _check(self, joined: Joined, budget: int) -> dict[int, str]:
+    def _check(self, joined: Joined, budget: int) -> tuple[dict[int, str], list[int]]:
+        """What is wrong with rows, and the rows with decimals of more bytes than the library takes."""
         problems: dict[int, str] = {}
+        long: list[int] = []
         row, rows = 0, len(joined.ends)
         while row < rows:
             row, budget, fault = self._checker.check(joined.data, joined.ends, row, max(budget, 0))
             if fault is not None:
-                problems[row] = self._tree.reason(fault, joined.start(row))
+                if fault[0]:
+                    problems[row] = self._tree.reason(fault, joined.start(row))
+                else:
+                    long.append(row)
                 row += 1
-        return problems
+        return problems, long
+
+    def _read(self, joined: Joined) -> pa.Array:
+        """Checked values: by the library, or value by value where it does not decode them."""
+        if self._kind.is_empty:
+            return empty_column(self._kind, len(joined.ends))
+        if self._library is not None:
+            try:
+                return self._library.decode(joined)
+            except MemoryError:
+                raise
+            except Exception:  # or a panic
+                pass
+        return self._slow.decode(joined)
+
+    @cached_property
+    def _slow(self) -> _Slow:
+        return _Slow(self._kind)
 
     def _checked_decimals(self, column: pa.Array) -> tuple[pa.Array, dict[int, str]]:
         """The column without decimals of more digits than their precision."""
@@ -156,14 +187,14 @@ def _children(kind: AvroType) -> list[tuple[str, AvroType]]:
 def _number(kind: AvroType) -> int:
     if kind.is_empty:
         return _NOTHING
-    return _DECIMAL if kind.logical == "decimal" and kind.kind == "bytes" else _KINDS[kind.kind]
+    return _LOGICAL_KINDS.get((kind.kind, kind.logical or "")) or _KINDS[kind.kind]
 
 
 def _limit(kind: AvroType) -> int:
     if kind.kind == "enum":
         return len(kind.symbols)
-    if kind.logical == "decimal" and kind.kind == "bytes":
-        return 16 if kind.precision <= 38 else 32
+    if kind.logical == "big-decimal":
+        return MAX_BIG_DECIMAL_BYTES
     return kind.size if kind.kind == "fixed" else _SIZES.get(kind.kind, 0)
 
 
@@ -173,6 +204,8 @@ def width(kind: AvroType) -> int:
         return 1 + sum(width(part) for part in kind.parts)
     if kind.logical == "decimal":
         return 16 if kind.precision <= 38 else 32
+    if kind.logical == "uuid":
+        return 40  # text of 36 bytes and its offset
     return max(1, kind.size) if kind.kind == "fixed" else _WIDTHS.get(kind.kind, 4)
 
 
@@ -185,15 +218,6 @@ def least(kind: AvroType) -> int:
     if kind.kind == "union":
         return 1 + min(least(part) for part in kind.parts)
     return kind.size if kind.kind == "fixed" else _SIZES.get(kind.kind, 1)
-
-
-def _reader(kind: AvroType) -> Callable[[Joined], pa.Array]:
-    """What decodes checked values: the library, or fastavro value by value where it cannot."""
-    if kind.is_empty:
-        return lambda joined: empty_column(kind, len(joined.ends))
-    if readable(kind):
-        return AvroLibrary(kind).decode
-    return _Slow(kind).decode
 
 
 class _Slow:

@@ -5,8 +5,9 @@ the package polars-avro, whose public functions return polars columns, which hav
 place that uses it is `_batches`.
 
 It decodes all types but recursive ones. It does not decode what has no bytes (null, and records and fixed values
-without any) except as a branch of a union, nor unions of more than 127 branches; `readable` says so. Names of types are
-replaced by numbers, and logical types that it would convert are removed: UUIDs stay text, durations 12 bytes.
+without any) except as a branch of a union, nor unions of more than 127 branches, nor decimals of more than 32 bytes;
+`readable` says so. Names of types are replaced by numbers, and logical types are removed that columns have as text or
+structs: UUIDs, durations, big decimals.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from kafkacodec.records._varint import encode_varint
+from kafkacodec.values.avro_logical import from_stored
 from kafkacodec.values.avro_schema import AvroType
-from kafkacodec.values.avro_types import arrow_type, branch_names, durations
+from kafkacodec.values.avro_types import arrow_type, branch_names
+from kafkacodec.values.contained import contained
 from kafkacodec.values.payloads import Joined
 
 __all__ = ["AvroLibrary", "readable"]
@@ -38,6 +41,8 @@ def readable(kind: AvroType) -> bool:
         return False
     if kind.kind == "record":
         return all(readable(part) for part in kind.parts if not part.is_empty)
+    if kind.logical == "decimal" and kind.size > 32:
+        return False
     if kind.kind == "union":
         parts = [part for part in kind.parts if part.kind != "null"]
         return len(kind.parts) <= MAX_BRANCHES and bool(parts) and all(map(readable, parts))
@@ -55,10 +60,14 @@ class AvroLibrary:
     def decode(self, joined: Joined) -> pa.Array:
         """The values as a column of `arrow_type`."""
         target = arrow_type(self._kind)
-        parts = [
-            _shaped(batch.column(0), self._kind, target) for batch in _batches(self._file(joined), len(joined.ends))
-        ]
-        return pa.concat_arrays(parts) if parts else pa.array([], target)
+        parts = [pa.array([], target)]
+        with contained("arrow-avro"):
+            for batch in _batches(self._file(joined), len(joined.ends)):
+                parts.append(_shaped(batch.column(0), self._kind, target))
+        column = pa.concat_arrays(parts)
+        if len(column) != len(joined.ends):
+            raise ValueError(f"arrow-avro found {len(column)} values, not {len(joined.ends)}")
+        return column
 
     def _file(self, joined: Joined) -> bytes:
         """An object container file. Source: "Object Container Files" in the specification."""
@@ -115,7 +124,7 @@ def _attributes(kind: AvroType) -> dict[str, Any]:
     found: dict[str, Any] = {"size": kind.size} if kind.kind == "fixed" else {}
     if kind.logical == "decimal":
         found |= {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-    elif kind.logical not in (None, "uuid", "duration"):
+    elif kind.logical not in (None, "uuid", "duration", "big-decimal"):
         found["logicalType"] = kind.logical
     return found
 
@@ -138,9 +147,7 @@ def _shaped(column: pa.Array, kind: AvroType, target: pa.DataType) -> pa.Array:
     if kind.kind == "enum":
         symbols = pa.array(kind.symbols, pa.string())
         return symbols.take(column.indices)
-    if kind.logical == "duration":
-        return durations(column)
-    return column if column.type == target else column.cast(target)
+    return from_stored(column, kind.logical, target)
 
 
 def _mask(column: pa.Array) -> pa.Array | None:

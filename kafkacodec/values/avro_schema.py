@@ -26,7 +26,7 @@ MAX_DEPTH = 60
 MAX_FIXED_BYTES = 1 << 24
 """Limit on the size of a fixed type, in bytes."""
 
-# Logical type -> the types that it annotates. Decimals, durations and UUIDs are checked one by one.
+# Logical type -> the types that it annotates. Those of fixed types and decimals are checked one by one.
 _LOGICAL = {
     "date": ("int",),
     "time-millis": ("int",),
@@ -38,7 +38,11 @@ _LOGICAL = {
     "local-timestamp-micros": ("long",),
     "local-timestamp-nanos": ("long",),
     "uuid": ("string",),
+    "big-decimal": ("bytes",),
 }
+
+# Logical type -> the size of the fixed type that it annotates.
+_LOGICAL_FIXED = {"uuid": 16, "duration": 12}
 
 MAX_PRECISION = 76
 """The most digits of a decimal in Arrow."""
@@ -232,7 +236,8 @@ class _Parser:
         name = schema.get("name")
         if not isinstance(name, str) or not name:
             raise self._fail(f"a {schema['type']} without a name")
-        within = schema.get("namespace", namespace)
+        within = schema.get("namespace")
+        within = namespace if within is None else within
         if not isinstance(within, str):
             raise self._fail("a namespace that is not text")
         full = name if "." in name or not within else f"{within}.{name}"
@@ -296,9 +301,9 @@ def _logical(schema: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
     logical = schema.get("logicalType")
     if logical == "decimal":
         return _decimal(schema, kind, size)
-    if logical == "duration" and kind == "fixed" and size == 12:
-        return {"logical": logical}
-    if isinstance(logical, str) and kind in _LOGICAL.get(logical, ()):
+    if isinstance(logical, str) and (
+        kind in _LOGICAL.get(logical, ()) or (kind == "fixed" and _LOGICAL_FIXED.get(logical) == size)
+    ):
         return {"logical": logical}
     return {}
 
@@ -310,6 +315,6 @@ def _decimal(schema: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:
         return {}
     if not 0 < precision <= MAX_PRECISION or not 0 <= scale <= precision:
         return {}
-    if kind != "bytes" and not (kind == "fixed" and 0 < size <= 32 and 10**precision < 2 ** (8 * size - 1)):
+    if kind != "bytes" and not (kind == "fixed" and 10**precision < 1 << max(8 * size - 1, 0)):
         return {}
     return {"logical": "decimal", "precision": precision, "scale": scale}

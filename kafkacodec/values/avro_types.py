@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from kafkacodec.values.avro_logical import DURATION, decimals, from_stored
 from kafkacodec.values.avro_schema import MISSING, AvroType
 
-__all__ = ["DURATION", "arrow_type", "branch_names", "column_of", "durations", "plain_default"]
-
-DURATION = pa.struct([("months", pa.uint32()), ("days", pa.uint32()), ("milliseconds", pa.uint32())])
-"""The type of durations: three numbers that Avro does not add up."""
+__all__ = ["arrow_type", "branch_names", "column_of", "plain_default"]
 
 _PLAIN = {
     "null": pa.null(),
@@ -45,6 +42,7 @@ _LOGICAL = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-nanos": pa.timestamp("ns"),
     "uuid": pa.string(),
+    "big-decimal": pa.string(),
     "duration": DURATION,
 }
 
@@ -135,29 +133,9 @@ def _leaf(kind: AvroType, values: Sequence[Any]) -> pa.Array:
     if kind.kind in ("bytes", "fixed"):
         values = [value.encode("latin-1") if isinstance(value, str) else value for value in values]
     if kind.logical == "decimal":
-        return pa.array([None if v is None else _decimal(v, kind.scale) for v in values], target)
-    if kind.logical == "duration":
-        return durations(pa.array(values, pa.binary(12)))
-    if kind.logical is None or kind.logical == "uuid":
-        return pa.array(values, target)
-    return pa.array(values, pa.int32() if kind.kind == "int" else pa.int64()).cast(target)
-
-
-def _decimal(value: bytes, scale: int) -> Decimal:
-    number = int.from_bytes(value, signed=True)
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
-
-
-def durations(column: pa.Array) -> pa.Array:
-    """The column of durations from fixed values of 12 bytes: three little-endian numbers."""
-    data = (
-        np.frombuffer(column.buffers()[1], np.uint8)[12 * column.offset :][: 12 * len(column)] if len(column) else b""
-    )
-    numbers = np.frombuffer(data, "<u4").reshape(-1, 3)
-    parts = [pa.array(np.ascontiguousarray(numbers[:, i])) for i in range(3)]
-    return pa.StructArray.from_arrays(
-        parts, fields=list(DURATION), mask=column.is_null() if column.null_count else None
-    )
+        return decimals(values, target)
+    stored = _PLAIN.get(kind.kind) or pa.binary(kind.size)
+    return from_stored(pa.array(values, stored), kind.logical, target)
 
 
 def plain_default(kind: AvroType, default: Any) -> Any:

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec.values.avro_decode import AvroDecoder, _Slow
+from kafkacodec.values.avro_library import AvroLibrary, readable
 from kafkacodec.values.avro_schema import parse_avro
 from kafkacodec.values.payloads import payloads_of
 from tests.avro_samples import Sample, encoded, samples
@@ -28,6 +29,14 @@ def test_the_slow_reader_reads_the_same(sample: Sample) -> None:
     kind = parse_avro(json.dumps(sample.schema))
     payloads, _ = payloads_of(encoded(sample.schema, sample.written))
     assert _Slow(kind).decode(payloads.joined()).to_pylist() == sample.read
+
+
+@given(samples())
+def test_the_library_reads_the_same(sample: Sample) -> None:
+    kind = parse_avro(json.dumps(sample.schema))
+    payloads, _ = payloads_of(encoded(sample.schema, sample.written))
+    if readable(kind):
+        assert AvroLibrary(kind).decode(payloads.joined()).to_pylist() == sample.read
 
 
 @settings(max_examples=300)
