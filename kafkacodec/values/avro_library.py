@@ -60,11 +60,10 @@ class AvroLibrary:
     def decode(self, joined: Joined) -> pa.Array:
         """The values as a column of `arrow_type`."""
         target = arrow_type(self._kind)
-        parts = [pa.array([], target)]
         with contained("arrow-avro"):
-            for batch in _batches(self._file(joined), len(joined.ends)):
-                parts.append(_shaped(batch.column(0), self._kind, target))
-        column = pa.concat_arrays(parts)
+            batches = list(_batches(self._file(joined), len(joined.ends)))
+        parts = [_shaped(batch.column(0), self._kind, target) for batch in batches]
+        column = pa.concat_arrays(parts) if parts else pa.array([], target)
         if len(column) != len(joined.ends):
             raise ValueError(f"arrow-avro found {len(column)} values, not {len(joined.ends)}")
         return column

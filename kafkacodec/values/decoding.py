@@ -100,7 +100,8 @@ def decode(
     all schemas of the rows, and a field that only some have is null in the others.
 
     Args:
-        column: a binary or string column with the Arrow interface, in chunks or not; or a list of bytes and None.
+        column: bytes or text: ``columns["value"]`` of decoded or consumed records, or another numpy array of objects; a
+            column of pandas; any column with the Arrow interface, in chunks, as views or dictionaries; or a list.
         schemas: where schemas come from: a `SchemaDirectory` or the path of one, a `Registry` or its URL (``http:`` or
             ``https:``), a `SchemaTopic`, a dict of schemas by number or UUID, or a `Schema` that all values have.
         format: ``avro``, ``protobuf`` or ``json``: the format of schemas given as text. Rows of another format have an
@@ -110,7 +111,7 @@ def decode(
         framing: where values have the number of their schema: ``confluent``, ``glue``, ``apicurio`` (numbers of eight
             bytes), ``none``, or ``auto`` for the first two and for all headers. Default: ``none`` if `schemas` is a
             `Schema`, else ``auto``.
-        headers: the column ``headers`` of the records, in which newer serializers have the schema.
+        headers: the column ``headers`` of the records, in which newer serializers have the schema; in the same forms.
         part: ``value`` or ``key``, for the names of headers.
         on_error: ``raise``, or ``null`` to make a row that cannot be decoded null and give the reason in ``errors``.
         max_total_bytes: limit on the memory of the columns, in bytes.

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.values.message_indexes import message_index, message_indexes
-from kafkacodec.values.payloads import Payloads
+from kafkacodec.values.payloads import Payloads, arrow_column
 from kafkacodec.values.schemas import SchemaKey
 
 __all__ = ["FRAMINGS", "UNKNOWN", "Framed", "Framing", "Part", "framed", "with_message_indexes"]
@@ -38,6 +38,8 @@ Part = Literal["value", "key"]
 
 MAX_INFLATED_BYTES = 64 << 20
 """Limit on the decompressed size of one value in Glue's framing."""
+
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 UNKNOWN = -1
 """The number of the key of a row that is null or has a problem."""
@@ -211,14 +213,13 @@ def _take_headers(rows: _Rows, headers: Any, framing: Framing, part: Part) -> No
 
 
 def _header_column(headers: Any, count: int) -> pa.Array:
-    column = pa.chunked_array(headers) if hasattr(headers, "__arrow_c_stream__") else pa.array(headers)
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    column = arrow_column(headers, _HEADERS, "headers")
     if len(column) != count:
         raise ValueError(f"headers has {len(column)} rows, the values have {count}")
-    if not (pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type)):
-        raise TypeError(f"headers: expected list<struct<key: string, value: binary>>, not {column.type}")
-    return column
+    try:
+        return column.cast(_HEADERS)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise TypeError(f"headers: expected {_HEADERS}, not {column.type}") from None
 
 
 def _take_header(rows: _Rows, column: pa.Array, name: str, key_of: Any) -> None:

@@ -28,7 +28,7 @@ def infer_json(columns: Iterable[Any]) -> Schema:
     is not JSON is left out.
 
     Args:
-        columns: binary or string columns, or lists of bytes and None.
+        columns: columns as `kafkacodec.values.decode` takes them.
     """
     inference = JsonInference()
     for column in columns:

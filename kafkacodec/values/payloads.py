@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkacodec.values import _avro_check
 
-__all__ = ["Joined", "Payloads", "payloads_of"]
+__all__ = ["Joined", "Payloads", "arrow_column", "payloads_of"]
 
 
 class Joined(NamedTuple):
@@ -73,12 +74,12 @@ def payloads_of(column: Any) -> tuple[Payloads, npt.NDArray[np.bool_]]:
     """The values of a column, and which of them are null.
 
     Args:
-        column: binary or text, with the Arrow interface, in chunks or not; or a list of bytes and None.
+        column: bytes or text, as `arrow_column` takes it.
 
     Raises:
         TypeError: it is neither.
     """
-    array = _as_array(column)
+    array = arrow_column(column, pa.large_binary())
     if not any(check(array.type) for check in _BYTES):
         raise TypeError(f"values: expected a column of bytes or text, not {array.type}")
     array = array.cast(pa.large_binary())
@@ -103,18 +104,58 @@ _BYTES = (
 )
 
 
-def _as_array(column: Any) -> pa.Array:
-    if isinstance(column, (list, tuple)):
-        return pa.array(column, pa.large_binary())
-    if hasattr(column, "__arrow_c_stream__"):
+def arrow_column(column: Any, kind: pa.DataType, name: str = "values") -> pa.Array:
+    """A column in one chunk, without dictionaries, runs and extension types.
+
+    Args:
+        column: anything with the Arrow interface, in chunks or not; a numpy array or pandas column; or a list or tuple.
+        kind: the type of columns of Python objects, in which None, NaN and what a mask hides are null.
+        name: what errors call the column.
+
+    Raises:
+        TypeError: it is none of these, or has objects of other types.
+    """
+    dtype = getattr(column, "dtype", None)
+    if isinstance(dtype, np.dtype) and hasattr(column, "__array__"):
+        column = _of_numpy(np.ma.asanyarray(column), kind, name)
+    elif hasattr(column, "__arrow_c_stream__"):
         column = pa.chunked_array(column)
-    elif hasattr(column, "__arrow_c_array__"):
+    elif hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_array__"):
         column = pa.array(column)
+    elif isinstance(column, (list, tuple)):
+        column = pa.array(column, kind)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if not isinstance(column, pa.Array):
-        raise TypeError(f"values: expected an Arrow column or a list of bytes, not {type(column).__name__}")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column
+        raise TypeError(f"{name}: expected an Arrow or numpy column or a list, not {type(column).__name__}")
+    return _plain(column)
+
+
+def _of_numpy(column: npt.NDArray[Any], kind: pa.DataType, name: str) -> pa.Array:
+    if column.ndim != 1:
+        raise TypeError(f"{name}: expected a numpy array of one dimension, not {column.ndim}")
+    if column.dtype.kind == "S":
+        raise TypeError(f"{name}: numpy cuts zero bytes off the end of values of type S; use an array of objects")
+    if column.dtype.kind == "V":
+        data = np.ascontiguousarray(column).view(np.uint8)
+        return pa.Array.from_buffers(pa.binary(column.itemsize), len(column), [None, pa.py_buffer(data)])
+    return pa.array(column.astype(object), kind, from_pandas=True)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif pa.types.is_dictionary(array.type):
+            values = array.dictionary.cast(_without_views(array.type.value_type))
+            array = pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
+        elif pa.types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+        else:
+            return array
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type in a layout that all functions of pyarrow know."""
+    return {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(kind, kind)
