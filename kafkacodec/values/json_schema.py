@@ -11,10 +11,10 @@ Source: JSON Schema, drafts 4 to 2020-12.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import unquote, urldefrag
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urldefrag, urljoin
 
 import pyarrow as pa
 
@@ -82,14 +82,24 @@ def _json(text: str) -> Any:
     return found
 
 
+class _Placed(NamedTuple):
+    """A part of a schema, and the document that its references start from."""
+
+    schema: dict[str, Any]
+    document: str
+
+
 class _Parser:
     def __init__(self, documents: Mapping[str, Any]) -> None:
         self._documents = documents
+        self._ids = {_id(schema): name for name, schema in documents.items()}
         self._open: list[int] = []
         self._count = 0
 
     def type(self, schema: Any, document: str, depth: int) -> JsonType:
         """The type of a part of a document."""
+        if isinstance(schema, _Placed):
+            schema, document = schema
         self._count += 1
         if self._count > MAX_TYPES:
             raise SchemaError(f"the schema has more than {MAX_TYPES} types")
@@ -109,7 +119,7 @@ class _Parser:
             if isinstance(schema.get(key), list):
                 return self._one(schema[key], document, depth)
         if isinstance(schema.get("allOf"), list):
-            schema = _merged([schema, *(self._resolved(part, document) for part in schema["allOf"])])
+            schema = _merged(self._parts(schema, document, []))
         kinds = schema.get("type", "object" if "properties" in schema else None)
         kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"] or ["null"]
         if kinds == [None] and isinstance(schema.get("enum"), list):
@@ -129,13 +139,13 @@ class _Parser:
         if isinstance(properties, dict) and properties:
             fields = tuple((str(name), self.type(part, document, depth)) for name, part in properties.items())
             return JsonType(pa.struct([pa.field(name, part.arrow) for name, part in fields]), "struct", fields)
-        if isinstance(schema.get("additionalProperties"), dict):
+        if isinstance(schema.get("additionalProperties"), (dict, _Placed)):
             part = self.type(schema["additionalProperties"], document, depth)
             return JsonType(pa.map_(pa.string(), part.arrow), "map", (("", part),))
         return TEXT
 
     def _array(self, schema: dict[str, Any], document: str, depth: int) -> JsonType:
-        if not isinstance(schema.get("items"), dict) or "prefixItems" in schema:
+        if not isinstance(schema.get("items"), (dict, _Placed)) or "prefixItems" in schema:
             return TEXT
         part = self.type(schema["items"], document, depth)
         return JsonType(pa.list_(part.arrow), "list", (("", part),))
@@ -144,31 +154,65 @@ class _Parser:
         others = [part for part in parts if not (isinstance(part, dict) and part.get("type") == "null")]
         return self.type(others[0], document, depth) if len(others) == 1 else TEXT
 
-    def _resolved(self, schema: Any, document: str) -> Any:
-        if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
-            return self._referred(schema["$ref"], document)[0]
-        return schema
+    def _parts(self, schema: Any, document: str, above: list[int]) -> Iterator[_Placed]:
+        """A schema and all that it and those have in ``allOf``."""
+        self._count += 1
+        if self._count > MAX_TYPES:
+            raise SchemaError(f"the schema has more than {MAX_TYPES} types")
+        if not isinstance(schema, dict) or id(schema) in above or len(above) > MAX_DEPTH:
+            return
+        above = [*above, id(schema)]
+        if isinstance(schema.get("$ref"), str):
+            yield from self._parts(*self._referred(schema["$ref"], document), above)
+            return
+        yield _Placed(schema, document)
+        for part in schema["allOf"] if isinstance(schema.get("allOf"), list) else ():
+            yield from self._parts(part, document, above)
 
     def _referred(self, reference: str, document: str) -> tuple[Any, str]:
         name, fragment = urldefrag(reference)
-        where = name or document
+        where = self._document(name, document) if name else document
         found = self._documents.get(where)
-        if found is None:
-            raise SchemaError(f"unknown reference {reference!r}")
         for part in filter(None, fragment.split("/")):
             key = unquote(part).replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, dict) or key not in found:
+            if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+                found = found[int(key)]
+            elif isinstance(found, dict) and key in found:
+                found = found[key]
+            else:
                 raise SchemaError(f"unknown reference {reference!r}")
-            found = found[key]
         return found, where
 
+    def _document(self, name: str, document: str) -> str:
+        """The name of the document that a reference names by its name or id, or relative to the id of its own."""
+        for each in (name, urljoin(_id(self._documents[document]), name)):
+            if each in self._documents:
+                return each
+            if each in self._ids:
+                return self._ids[each]
+        raise SchemaError(f"unknown reference {name!r}")
 
-def _merged(parts: list[Any]) -> dict[str, Any]:
+
+def _id(schema: Any) -> str:
+    """The URL that a document says to be at."""
+    found = schema.get("$id", schema.get("id")) if isinstance(schema, dict) else None
+    return urldefrag(found)[0] if isinstance(found, str) else ""
+
+
+def _merged(parts: Iterable[_Placed]) -> dict[str, Any]:
     """One object schema of all parts of ``allOf``."""
     found: dict[str, Any] = {}
     properties: dict[str, Any] = {}
-    for part in parts:
-        if isinstance(part, dict):
-            found |= {key: value for key, value in part.items() if key != "allOf"}
-            properties |= part["properties"] if isinstance(part.get("properties"), dict) else {}
+    for part, document in parts:
+        for key, value in part.items():
+            if key == "properties" and isinstance(value, dict):
+                properties |= {name: _placed(each, document) for name, each in value.items()}
+            elif key in ("items", "additionalProperties"):
+                found[key] = _placed(value, document)
+            elif key != "allOf":
+                found[key] = value
     return {**found, **({"properties": properties} if properties else {})}
+
+
+def _placed(schema: Any, document: str) -> Any:
+    return _Placed(schema, document) if isinstance(schema, dict) else schema

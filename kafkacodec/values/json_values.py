@@ -3,21 +3,20 @@
 Arrow's reader takes lines. Each value becomes the line ``{"v":VALUE}``; as a line ends with ``}``, no value can reach
 into the next one. A value that is not one JSON value makes more lines or other columns, or is an error; the group is
 then read one by one, which also says what is wrong. So are groups with NaN or infinity, which JSON lacks but the
-reader takes, and types that it does not know.
+reader takes, with numbers that are infinite as doubles, and types that it does not know.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkacodec.errors import SchemaError
 from kafkacodec.values.columns import Decoded, Decoder, spread
+from kafkacodec.values.json_convert import converted
 from kafkacodec.values.json_schema import JsonType, parse_json_schema
 from kafkacodec.values.payloads import Joined, Payloads
 from kafkacodec.values.plans import Plan, ResolvedSchema
@@ -89,7 +88,7 @@ class _JsonDecoder:
             try:
                 if payloads.sizes[row] > wide:
                     raise ValueError(f"the value may need more than {max_bytes} bytes of memory")
-                values.append(_converted(orjson.loads(payloads.value(row)), self._own, ""))
+                values.append(converted(payloads.value(row), self._own))
                 good.append(row)
             except ValueError as error:
                 problems[row] = f"not JSON: {error}" if isinstance(error, orjson.JSONDecodeError) else str(error)
@@ -138,7 +137,7 @@ def _by_arrow(joined: Joined, kind: JsonType) -> pa.Array | None:
         column.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    return column
+    return None if _has_infinity(column) else column
 
 
 def _on_one_line(column: pa.Array) -> pa.Array | None:
@@ -165,87 +164,16 @@ def _is_deep(column: pa.Array) -> bool:
     return False
 
 
+def _has_infinity(column: pa.Array) -> bool:
+    if pa.types.is_struct(column.type):
+        return any(map(_has_infinity, column.flatten()))
+    if pa.types.is_list(column.type):
+        return _has_infinity(column.values)
+    return pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py() is True
+
+
 def _chosen(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """The column without the fields that the schema does not have."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), kind)
     return column if column.type == kind else conformed(column, kind)
-
-
-# --- one by one -------------------------------------------------------------------------------------------------------
-
-
-def _converted(value: Any, kind: JsonType, path: str) -> Any:
-    """The value as pyarrow takes it for the type.
-
-    Raises:
-        ValueError: it is of another type.
-    """
-    if value is None:
-        return None if kind.kind != "text" else "null"
-    convert = _CONVERSIONS.get(kind.kind)
-    if convert is not None:
-        return convert(value, path)
-    if kind.kind == "list" and isinstance(value, list):
-        return [_converted(item, kind.fields[0][1], f"{path}[]") for item in value]
-    if kind.kind == "map" and isinstance(value, dict):
-        return [(key, _converted(item, kind.fields[0][1], f"{path}{{}}")) for key, item in value.items()]
-    if kind.kind == "struct" and isinstance(value, dict):
-        return {
-            name: _converted(value.get(name), part, f"{path}.{name}") for name, part in kind.fields if name in value
-        }
-    raise _unexpected(value, {"struct": "object", "map": "object", "list": "array"}[kind.kind], path)
-
-
-def _unexpected(value: Any, wanted: str, path: str) -> ValueError:
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
-    place = f"field {path.lstrip('.')}: " if path else ""
-    return ValueError(f"{place}expected {wanted}, not {names.get(type(value), 'null')}")
-
-
-def _string(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise _unexpected(value, "string", path)
-    return value
-
-
-def _boolean(value: Any, path: str) -> bool:
-    if not isinstance(value, bool):
-        raise _unexpected(value, "boolean", path)
-    return value
-
-
-def _integer(value: Any, path: str) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _unexpected(value, "integer", path)
-    if not -(2**63) <= value < 2**63:
-        raise ValueError(f"field {path.lstrip('.')}: a number exceeds an integer of 64 bits")
-    return value
-
-
-def _number(value: Any, path: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _unexpected(value, "number", path)
-    return float(value)
-
-
-def _text(value: Any, path: str) -> str:
-    import orjson
-
-    return orjson.dumps(value).decode()
-
-
-def _nothing(value: Any, path: str) -> None:
-    raise _unexpected(value, "null", path)
-
-
-_CONVERSIONS: dict[str, Any] = {
-    "string": _string,
-    "boolean": _boolean,
-    "integer": _integer,
-    "number": _number,
-    "text": _text,
-    "null": _nothing,
-}

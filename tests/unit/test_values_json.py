@@ -58,6 +58,11 @@ VALUES = {
     "deep unknown properties": (b'{"id": 1, "x": ' + b"[" * 900 + b"]" * 900 + b"}", {"id": 1}),
     "brackets in text": (b'{"name": "' + b"[" * 900 + b'"}', {"name": "[" * 900}),
     "empty": (b"{}", {}),
+    "an integer of 2^53 and more with a point": (b'{"id": 9007199254740993.0}', {"id": 9007199254740993}),
+    "an integer with an exponent": (b'{"id": -1E18}', {"id": -(10**18)}),
+    "the smallest integer": (b'{"id": -9223372036854775808}', {"id": -(2**63)}),
+    "an escaped name": (b'{"id": 1, "\\u0069d": 2}', {"id": 2}),
+    "a number that is almost infinite": (b'{"price": 1.7976931348623157e308}', {"price": 1.7976931348623157e308}),
 }
 
 
@@ -88,6 +93,13 @@ BAD = {
     "a fraction": (b'{"id": 1.5}', "field id: expected integer, not number"),
     "a boolean for a number": (b'{"price": true}', "field price: expected number, not boolean"),
     "a large number": (b'{"id": 9223372036854775808}', "field id: a number exceeds an integer of 64 bits"),
+    "a small number": (b'{"id": -9223372036854775809}', "field id: a number exceeds an integer of 64 bits"),
+    "a large number with a point": (b'{"id": 9223372036854775808.0}', "field id: a number exceeds an integer"),
+    "a fraction of a large number": (b'{"id": 9007199254740993.5}', "field id: expected integer, not number"),
+    "a number that is infinite as a double": (b'{"price": 1.7976931348623159e308}', "not JSON"),
+    "the same in a list": (b'{"more": [1e999]}', "not JSON"),
+    "a byte order mark": (b'\xef\xbb\xbf{"id": 1}', "not JSON"),
+    "a comment": (b'{"id": 1} // one', "not JSON"),
     "deep in lists": (b'{"lines": [{"sku": "a"}, {"sku": 5}]}', r"field lines\[\].sku: expected string, not integer"),
 }
 
@@ -107,6 +119,31 @@ SCHEMAS = {
     "true": (True, b"5", "5"),
     "several types": ({"type": ["string", "integer"]}, b"5", "5"),
     "text of null": ({}, b"null", "null"),
+    "text of a large integer": ({}, b'[{"a": 123456789012345678901}]', '[{"a":123456789012345678901}]'),
+    "text of a small integer": ({}, b"-9223372036854775809", "-9223372036854775809"),
+    "text like a large number": ({}, b'["5e99", 1.5]', '["5e99",1.5]'),
+    "allOf in allOf": (
+        {
+            "allOf": [{"$ref": "#/$defs/b"}],
+            "$defs": {
+                "b": {"allOf": [{"$ref": "#/$defs/c"}], "properties": {"b": {"type": "integer"}}},
+                "c": {"properties": {"c": {"type": "string"}}},
+            },
+        },
+        b'{"b": 1, "c": "x"}',
+        {"b": 1, "c": "x"},
+    ),
+    "allOf of itself": ({"allOf": [{"$ref": "#"}], "properties": {"a": {"type": "integer"}}}, b'{"a": 1}', {"a": 1}),
+    "a reference into a list": (
+        {"$defs": [{"type": "string"}, {"type": "integer"}], "properties": {"a": {"$ref": "#/$defs/1"}}},
+        b'{"a": 1}',
+        {"a": 1},
+    ),
+    "a reference by the id": (
+        {"$id": "http://x.org/a.json", "$defs": {"n": {"type": "integer"}}, "$ref": "http://x.org/a.json#/$defs/n"},
+        b"1",
+        1,
+    ),
     "oneOf with null": ({"oneOf": [{"type": "null"}, {"type": "string"}]}, b'"x"', "x"),
     "anyOf": ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, b'"x"', '"x"'),
     "integer and number": ({"type": ["integer", "number"]}, b"5", 5.0),
@@ -133,6 +170,30 @@ SCHEMAS = {
 def test_schemas(name):
     description, value, want = SCHEMAS[name]
     assert decoded([value], description).values.to_pylist() == [want]
+
+
+ADDRESS = {
+    "$id": "http://x.org/address.json",
+    "$defs": {"zip": {"type": "integer"}},
+    "type": "object",
+    "properties": {"zip": {"$ref": "#/$defs/zip"}},
+}
+
+
+@pytest.mark.parametrize("name", ["address.json", "http://x.org/address.json"])
+@pytest.mark.parametrize("used", ["address.json", "http://x.org/address.json"])
+@pytest.mark.parametrize("described", [lambda ref: {"allOf": [ref]}, lambda ref: {"properties": {"zip": ref}}])
+def test_references_are_found_by_name_and_id_and_start_from_their_own_document(name, used, described):
+    zip_code = "" if "allOf" in described({}) else "#/$defs/zip"
+    order = {
+        "$id": "http://x.org/order.json",
+        "$defs": {"zip": {"type": "string"}},
+        **described({"$ref": used + zip_code}),
+    }
+    root = kc.values.Schema(json.dumps(order), "json", (kc.values.Reference(name, "address", 1),))
+    source = kc.values.Schemas({7: root}, {("address", 1): schema(ADDRESS)})
+    found = kc.values.decode([b'\0\0\0\0\7{"zip": 12345}'], source)
+    assert found.values.to_pylist() == [{"zip": 12345}]
 
 
 @pytest.mark.parametrize("text", ["{", "5", "[" * 100_000, '{"$ref": "other.json"}', '{"$ref": "#/nope"}'])
