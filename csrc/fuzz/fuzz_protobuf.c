@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "values/kc_protobuf.h"
 
-enum { MOST_FIELDS = 30, MOST_MESSAGES = 6, MOST_ROWS = 20, MARKS = 8 };
+enum { MOST_FIELDS = 30, MOST_MESSAGES = 6, MOST_ROWS = 20, MARKS = 8, BUDGET = 1 << 20 };
 
 static kc_protobuf_field fields[MOST_FIELDS];
 static kc_protobuf_message messages[MOST_MESSAGES];
@@ -21,16 +21,20 @@ static kc_protobuf_schema take_schema(kc_bytes *in) {
         messages[i] = (kc_protobuf_message){known, shape % 6, shape >> 7};
         for (int32_t j = 0; j < messages[i].count && known < MOST_FIELDS; j++) {
             const uint8_t kind = kc_take_u8(in), mark = kc_take_u8(in), child = kc_take_u8(in);
-            fields[known++] = (kc_protobuf_field){(uint32_t)j + 1, kind & 15, kind >> 7, mark % (MARKS + 1) - 1, child};
+            fields[known++] =
+                (kc_protobuf_field){(uint32_t)j + 1, kind & 15, kind >> 7, mark % (MARKS + 1) - 1, child, kind >> 7};
         }
     }
-    return (kc_protobuf_schema){messages, fields, enums, numbers, count, known, 2, 3, MARKS};
+    return (kc_protobuf_schema){messages, fields, enums, numbers, count, known, 2, 3, MARKS, 1};
 }
 
-static void sort(const kc_protobuf_schema *schema, const uint8_t *data, const int64_t *ends, int64_t rows,
-                 kc_protobuf_row *out) {
+static int64_t sort(const kc_protobuf_schema *schema, const uint8_t *data, const int64_t *ends, int64_t rows,
+                    kc_protobuf_row *out) {
     kc_error error;
-    MUST(kc_protobuf_sort(schema, data, ends, rows, out, &error) == KC_OK);
+    int64_t left = BUDGET;
+    MUST(kc_protobuf_sort(schema, data, ends, rows, &left, out, &error) == KC_OK);
+    MUST(left >= 0 && left <= BUDGET);
+    return BUDGET - left;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -45,14 +49,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *copy = malloc(left ? (size_t)left : 1); /* of the exact size, for the sanitizer */
     MUST(copy != NULL);
     if (left) memcpy(copy, in.at, (size_t)left);
-    sort(&schema, copy, ends, rows, found);
+    int64_t needed = sort(&schema, copy, ends, rows, found);
     for (int64_t row = 0; row < rows; row++) {
         const int64_t start = row ? ends[row - 1] : 0, length = ends[row] - start;
         MUST(found[row].position >= 0 && found[row].position <= length);
         MUST(found[row].field >= -1 && found[row].field < schema.field_count);
-        sort(&schema, copy + start, &length, 1, &alone);
+        needed -= sort(&schema, copy + start, &length, 1, &alone);
         MUST(alone.form == found[row].form && alone.position == found[row].position && alone.field == found[row].field);
     }
+    MUST(needed == 0);
     free(copy);
     return 0;
 }

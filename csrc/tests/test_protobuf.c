@@ -8,26 +8,26 @@ enum { ROOT, INNER, ENTRY, NUMBERS, EMPTY, MESSAGES };
 enum { ONEOF, SINGLE, KEY, VALUE, NUMBER_KEY, NUMBER_VALUE, MARKS };
 
 static const kc_protobuf_field FIELD[] = {
-    {1, KC_PROTOBUF_INT32, 1, -1, 0},
-    {2, KC_PROTOBUF_STRING, 0, -1, 0},
-    {3, KC_PROTOBUF_BOOL, 0, ONEOF, 0},
-    {4, KC_PROTOBUF_FIXED32, 1, ONEOF, 0},
-    {5, KC_PROTOBUF_MESSAGE, 0, SINGLE, INNER},
-    {6, KC_PROTOBUF_MAP, 1, -1, ENTRY},
-    {7, KC_PROTOBUF_ENUM, 1, -1, 0},
-    {8, KC_PROTOBUF_GROUP, 1, -1, 0},
-    {9, KC_PROTOBUF_SECONDS, 0, -1, 0},
-    {10, KC_PROTOBUF_NANOS, 0, -1, 0},
-    {11, KC_PROTOBUF_MAP, 1, -1, NUMBERS},
-    {12, KC_PROTOBUF_UINT32, 0, -1, 0},
-    {13, KC_PROTOBUF_FIXED64, 0, -1, 0},
-    {14, KC_PROTOBUF_INT64, 0, -1, 0},
-    {15, KC_PROTOBUF_BYTES, 0, -1, 0},
-    {1, KC_PROTOBUF_INT32, 0, -1, 0},   /* INNER */
-    {1, KC_PROTOBUF_STRING, 0, KEY, 0}, /* ENTRY */
-    {2, KC_PROTOBUF_MESSAGE, 0, VALUE, EMPTY},
-    {1, KC_PROTOBUF_FIXED32, 0, NUMBER_KEY, 0}, /* NUMBERS */
-    {2, KC_PROTOBUF_INT32, 0, NUMBER_VALUE, 0},
+    {1, KC_PROTOBUF_INT32, 1, -1, 0, 4},
+    {2, KC_PROTOBUF_STRING, 0, -1, 0, 0},
+    {3, KC_PROTOBUF_BOOL, 0, ONEOF, 0, 0},
+    {4, KC_PROTOBUF_FIXED32, 1, ONEOF, 0, 0},
+    {5, KC_PROTOBUF_MESSAGE, 0, SINGLE, INNER, 0},
+    {6, KC_PROTOBUF_MAP, 1, -1, ENTRY, 0},
+    {7, KC_PROTOBUF_ENUM, 1, -1, 0, 0},
+    {8, KC_PROTOBUF_GROUP, 1, -1, 0, 0},
+    {9, KC_PROTOBUF_SECONDS, 0, -1, 0, 0},
+    {10, KC_PROTOBUF_NANOS, 0, -1, 0, 0},
+    {11, KC_PROTOBUF_MAP, 1, -1, NUMBERS, 0},
+    {12, KC_PROTOBUF_UINT32, 0, -1, 0, 0},
+    {13, KC_PROTOBUF_FIXED64, 0, -1, 0, 0},
+    {14, KC_PROTOBUF_INT64, 0, -1, 0, 0},
+    {15, KC_PROTOBUF_BYTES, 0, -1, 0, 0},
+    {1, KC_PROTOBUF_INT32, 0, -1, 0, 0},   /* INNER */
+    {1, KC_PROTOBUF_STRING, 0, KEY, 0, 0}, /* ENTRY */
+    {2, KC_PROTOBUF_MESSAGE, 0, VALUE, EMPTY, 0},
+    {1, KC_PROTOBUF_FIXED32, 0, NUMBER_KEY, 0, 0}, /* NUMBERS */
+    {2, KC_PROTOBUF_INT32, 0, NUMBER_VALUE, 0, 0},
 };
 enum { FIELDS = sizeof FIELD / sizeof *FIELD, ROOT_FIELDS = 15 };
 static const kc_protobuf_message MESSAGE[MESSAGES] = {[ROOT] = {0, ROOT_FIELDS, 0},
@@ -37,13 +37,15 @@ static const kc_protobuf_message MESSAGE[MESSAGES] = {[ROOT] = {0, ROOT_FIELDS, 
                                                       [EMPTY] = {FIELDS, 0, 0}};
 static const kc_protobuf_enum ENUM[] = {{0, 3}};
 static const int32_t NUMBER[] = {-1, 0, 5};
-static const kc_protobuf_schema SCHEMA = {MESSAGE, FIELD, ENUM, NUMBER, MESSAGES, FIELDS, 1, 3, MARKS};
+static const kc_protobuf_schema SCHEMA = {MESSAGE, FIELD, ENUM, NUMBER, MESSAGES, FIELDS, 1, 3, MARKS, 10};
 
 static kc_protobuf_row row;
+static int64_t budget;
 
 static int form(const char *bytes, int64_t size) {
     kc_error error;
-    const int code = kc_protobuf_sort(&SCHEMA, (const uint8_t *)bytes, &size, 1, &row, &error);
+    budget = 10000;
+    const int code = kc_protobuf_sort(&SCHEMA, (const uint8_t *)bytes, &size, 1, &budget, &row, &error);
     return code == KC_OK ? row.form : -1;
 }
 
@@ -134,15 +136,36 @@ TEST(protobuf_damage_has_place_and_field) {
 }
 
 TEST(protobuf_rows_are_apart) {
+    budget = 1000;
     const uint8_t *data = (const uint8_t *)"\x2a\0\x2a\0\x18\2\x32\4\x12\0\x0a\0\x32\4\x12\0\x0a\0\x08";
     const int64_t ends[] = {2, 2, 4, 6, 12, 18, 19};
     kc_protobuf_row rows[7];
     kc_error error;
-    CHECK_EQ(kc_protobuf_sort(&SCHEMA, data, ends, 7, rows, &error), KC_OK);
+    CHECK_EQ(kc_protobuf_sort(&SCHEMA, data, ends, 7, &budget, rows, &error), KC_OK);
     const int32_t forms[] = {KC_PROTOBUF_PLAIN, KC_PROTOBUF_PLAIN, KC_PROTOBUF_PLAIN,  KC_PROTOBUF_ODD,
                              KC_PROTOBUF_PLAIN, KC_PROTOBUF_PLAIN, KC_PROTOBUF_DAMAGED};
     for (int i = 0; i < 7; i++) CHECK_EQ(rows[i].form, forms[i]);
     CHECK_EQ(rows[6].position, 1);
+}
+
+TEST(protobuf_columns_take_memory) {
+    /* A row of 10 bytes in columns, those of the value, and 4 for each number of the list. */
+    const struct {
+        const char *bytes;
+        int64_t size, needed;
+    } values[] = {{"", 0, 10}, {"\x12\1a", 3, 13}, {"\x08\1\x08\2", 4, 22}, {"\x0a\3\1\2\3", 5, 27}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const uint8_t *bytes = (const uint8_t *)values[i].bytes;
+        kc_error error;
+        budget = values[i].needed;
+        CHECK_EQ(kc_protobuf_sort(&SCHEMA, bytes, &values[i].size, 1, &budget, &row, &error), KC_OK);
+        CHECK_EQ(row.form, KC_PROTOBUF_PLAIN);
+        CHECK_EQ(budget, 0);
+        budget = values[i].needed - 1;
+        CHECK_EQ(kc_protobuf_sort(&SCHEMA, bytes, &values[i].size, 1, &budget, &row, &error), KC_OK);
+        CHECK_EQ(row.form, KC_PROTOBUF_LARGE);
+        CHECK_EQ(budget, values[i].needed - 1);
+    }
 }
 
 /* Groups that are nested as deeply as Protobuf's own library takes them, and one level more. */
@@ -160,11 +183,12 @@ TEST(protobuf_messages_have_limited_depth) {
     kc_protobuf_field fields[LEVELS];
     kc_protobuf_message messages[LEVELS + 1] = {[LEVELS] = {LEVELS, 0, 0}};
     for (int32_t i = 0; i < LEVELS; i++) {
-        fields[i] = (kc_protobuf_field){1, KC_PROTOBUF_MESSAGE, 0, -1, i + 1};
+        fields[i] = (kc_protobuf_field){1, KC_PROTOBUF_MESSAGE, 0, -1, i + 1, 0};
         messages[i] = (kc_protobuf_message){i, 1, 0};
     }
-    const kc_protobuf_schema schema = {messages, fields, ENUM, NUMBER, LEVELS + 1, LEVELS, 1, 3, 0};
+    const kc_protobuf_schema schema = {messages, fields, ENUM, NUMBER, LEVELS + 1, LEVELS, 1, 3, 0, 0};
     CHECK(kc_protobuf_schema_valid(&schema));
+    budget = INT64_MAX;
     uint8_t bytes[ROOM]; /* filled from its end, a message around those before */
     int64_t size = 0;
     for (int depth = 1; depth <= LEVELS; depth++) {
@@ -173,14 +197,14 @@ TEST(protobuf_messages_have_limited_depth) {
         if (inner > 127) bytes[ROOM - ++size] = (uint8_t)(inner >> 7);
         bytes[ROOM - ++size] = (uint8_t)(inner > 127 ? inner | 128 : inner);
         bytes[ROOM - ++size] = 0x0a;
-        CHECK_EQ(kc_protobuf_sort(&schema, bytes + ROOM - size, &size, 1, &row, &error), KC_OK);
+        CHECK_EQ(kc_protobuf_sort(&schema, bytes + ROOM - size, &size, 1, &budget, &row, &error), KC_OK);
         CHECK_EQ(row.form, depth < KC_PROTOBUF_MAX_DEPTH ? KC_PROTOBUF_PLAIN : KC_PROTOBUF_DAMAGED);
     }
 }
 
 static bool valid(const kc_protobuf_message *messages, const kc_protobuf_field *fields, const int32_t *numbers,
                   int32_t marks) {
-    const kc_protobuf_schema schema = {messages, fields, ENUM, numbers, MESSAGES, FIELDS, 1, 3, marks};
+    const kc_protobuf_schema schema = {messages, fields, ENUM, numbers, MESSAGES, FIELDS, 1, 3, marks, 0};
     return kc_protobuf_schema_valid(&schema);
 }
 
@@ -194,13 +218,14 @@ TEST(protobuf_schemas_are_checked) {
         const int32_t kind = FIELD[i].kind;
         const bool has_child = kind == KC_PROTOBUF_MESSAGE || kind == KC_PROTOBUF_MAP || kind == KC_PROTOBUF_ENUM;
         const kc_protobuf_field wrong[] = {
-            {0, kind, 0, FIELD[i].once, FIELD[i].child},
-            {FIELD[i].number, KC_PROTOBUF_KINDS, 0, FIELD[i].once, FIELD[i].child},
-            {FIELD[i].number, -1, 0, FIELD[i].once, FIELD[i].child},
-            {FIELD[i].number, kind, 0, -2, FIELD[i].child},
-            {FIELD[i].number, kind, 0, MARKS, FIELD[i].child},
-            {FIELD[i].number, kind, 0, FIELD[i].once, has_child ? MESSAGES : 1},
-            {FIELD[i].number, kind, 0, FIELD[i].once, -1},
+            {0, kind, 0, FIELD[i].once, FIELD[i].child, 0},
+            {FIELD[i].number, KC_PROTOBUF_KINDS, 0, FIELD[i].once, FIELD[i].child, 0},
+            {FIELD[i].number, -1, 0, FIELD[i].once, FIELD[i].child, 0},
+            {FIELD[i].number, kind, 0, -2, FIELD[i].child, 0},
+            {FIELD[i].number, kind, 0, MARKS, FIELD[i].child, 0},
+            {FIELD[i].number, kind, 0, FIELD[i].once, has_child ? MESSAGES : 1, 0},
+            {FIELD[i].number, kind, 0, FIELD[i].once, -1, 0},
+            {FIELD[i].number, kind, 0, FIELD[i].once, FIELD[i].child, -1},
         };
         for (size_t j = 0; j < sizeof wrong / sizeof *wrong; j++) {
             memcpy(fields, FIELD, sizeof fields);

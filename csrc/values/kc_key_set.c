@@ -1,5 +1,7 @@
 #include "values/kc_key_set.h"
 
+#include <string.h>
+
 #include "base/kc_alloc.h"
 #include "base/kc_bytes.h"
 
@@ -17,14 +19,24 @@ uint64_t kc_key_print(uint64_t seed, const uint8_t *bytes, size_t size) {
     for (; size >= 8; bytes += 8, size -= 8) print = mixed(print ^ kc_load_le64(bytes));
     uint64_t last = 0;
     for (size_t i = 0; i < size; i++) last = last << 8 | kc_load_u8(bytes + i);
-    return mixed(print ^ last);
+    print = mixed(print ^ last);
+    return print ? print : 1;
+}
+
+void kc_key_set_clear(kc_key_set *set) {
+    if (set->capacity > LEAST_SLOTS) {
+        kc_key_set_free(set);
+    } else if (set->count) {
+        memset(set->slots, 0, set->capacity * sizeof *set->slots);
+        set->count = 0;
+    }
 }
 
 /* A slot for the key: its own, or a free one; NULL after too many steps, which only chosen keys need. */
-static kc_key_slot *slot_of(const kc_key_set *set, uint64_t print) {
+static uint64_t *slot_of(const kc_key_set *set, uint64_t print) {
     for (size_t step = 0; step < MOST_STEPS; step++) {
-        kc_key_slot *slot = set->slots + ((print + step) & (set->capacity - 1));
-        if (slot->value != set->value || slot->print == print) return slot;
+        uint64_t *slot = set->slots + ((print + step) & (set->capacity - 1));
+        if (*slot == 0 || *slot == print) return slot;
     }
     return NULL;
 }
@@ -32,16 +44,15 @@ static kc_key_slot *slot_of(const kc_key_set *set, uint64_t print) {
 static bool grow(kc_key_set *set) {
     const size_t capacity = set->capacity ? 2 * set->capacity : LEAST_SLOTS;
     if (capacity > 2 * KC_KEY_SET_MOST) return false;
-    kc_key_set larger = {kc_alloc_zeroed(capacity * sizeof(kc_key_slot)), capacity, set->count, set->value};
+    kc_key_set larger = {kc_alloc_zeroed(capacity * sizeof *set->slots), capacity, set->count};
     if (!larger.slots) return false;
     for (size_t i = 0; i < set->capacity; i++) {
-        if (set->slots[i].value != set->value) continue;
-        kc_key_slot *slot = slot_of(&larger, set->slots[i].print);
-        if (!slot) {
+        uint64_t *slot = set->slots[i] ? slot_of(&larger, set->slots[i]) : NULL;
+        if (slot) *slot = set->slots[i];
+        if (!slot && set->slots[i]) {
             kc_free(larger.slots);
             return false;
         }
-        *slot = set->slots[i];
     }
     kc_free(set->slots);
     *set = larger;
@@ -50,14 +61,14 @@ static bool grow(kc_key_set *set) {
 
 bool kc_key_set_add(kc_key_set *set, uint64_t print) {
     if (2 * set->count >= set->capacity && !grow(set)) return false;
-    kc_key_slot *slot = slot_of(set, print);
-    if (!slot || slot->value == set->value) return false;
-    *slot = (kc_key_slot){print, set->value};
+    uint64_t *slot = slot_of(set, print);
+    if (!slot || *slot == print) return false;
+    *slot = print;
     set->count++;
     return true;
 }
 
 void kc_key_set_free(kc_key_set *set) {
     kc_free(set->slots);
-    *set = (kc_key_set){NULL, 0, 0, 0};
+    *set = (kc_key_set){NULL, 0, 0};
 }

@@ -26,6 +26,7 @@ typedef struct walk {
     uint64_t *marks;   /* for each mark, the message that had it last */
     uint64_t messages; /* the number of messages so far */
     kc_key_set keys;
+    int64_t items; /* bytes of columns for the items of lists */
     int32_t field, depth;
     bool odd;
 } walk;
@@ -192,6 +193,7 @@ static bool packed(walk *w, const kc_protobuf_field *f, const uint8_t *end) {
     if (!stop) return false;
     while (w->at < stop) {
         if (!number(w, f, stop)) return false;
+        w->items += f->width;
     }
     return true;
 }
@@ -222,7 +224,10 @@ static bool field(walk *w, const kc_protobuf_field *f, uint64_t owner, uint32_t 
         if (w->marks[f->once] == owner) w->odd = true;
         w->marks[f->once] = owner;
     }
-    if (wire == WIRE[f->kind] && wire != GROUP) return wire == LENGTH ? sized(w, f, owner, end) : number(w, f, end);
+    if (wire == WIRE[f->kind] && wire != GROUP) {
+        w->items += f->width;
+        return wire == LENGTH ? sized(w, f, owner, end) : number(w, f, end);
+    }
     if (wire == LENGTH && f->repeated && WIRE[f->kind] != GROUP) return packed(w, f, end);
     w->odd = true;
     return skip(w, end, tag);
@@ -256,21 +261,28 @@ static bool message(walk *w, int32_t which, const uint8_t *end) {
     return good;
 }
 
+/* Walks the row up to `end`. */
+static kc_protobuf_row sorted(walk *w, const uint8_t *end, int64_t *budget) {
+    const uint8_t *start = w->at;
+    w->depth = 0;
+    w->items = 0;
+    w->odd = false;
+    kc_key_set_clear(&w->keys);
+    if (!message(w, 0, end)) return (kc_protobuf_row){KC_PROTOBUF_DAMAGED, w->field, w->at - start};
+    if (w->odd) return (kc_protobuf_row){KC_PROTOBUF_ODD, -1, 0};
+    const int64_t needed = w->schema->width + (end - start) + w->items;
+    if (needed > *budget) return (kc_protobuf_row){KC_PROTOBUF_LARGE, -1, 0};
+    *budget -= needed;
+    return (kc_protobuf_row){KC_PROTOBUF_PLAIN, -1, 0};
+}
+
 int kc_protobuf_sort(const kc_protobuf_schema *schema, const uint8_t *data, const int64_t *ends, int64_t rows,
-                     kc_protobuf_row *out, kc_error *error) {
+                     int64_t *budget, kc_protobuf_row *out, kc_error *error) {
     walk w = {.schema = schema, .marks = kc_alloc_zeroed(((size_t)schema->marks + 1) * sizeof *w.marks)};
     if (!w.marks) return kc_fail(error, KC_NO_MEMORY, "no memory for the marks of a schema", 0, 0, 0);
     for (int64_t row = 0; row < rows; row++) {
-        const uint8_t *start = data + (row ? ends[row - 1] : 0);
-        w.at = start;
-        w.depth = 0;
-        w.odd = false;
-        kc_key_set_next(&w.keys);
-        const bool good = message(&w, 0, data + ends[row]);
-        out[row] = (kc_protobuf_row){!good   ? KC_PROTOBUF_DAMAGED
-                                     : w.odd ? KC_PROTOBUF_ODD
-                                             : KC_PROTOBUF_PLAIN,
-                                     good ? -1 : w.field, good ? 0 : w.at - start};
+        w.at = data + (row ? ends[row - 1] : 0);
+        out[row] = sorted(&w, data + ends[row], budget);
     }
     kc_key_set_free(&w.keys);
     kc_free(w.marks);
@@ -290,7 +302,7 @@ static bool is_entry(const kc_protobuf_schema *s, const kc_protobuf_message *m) 
 }
 
 static bool field_valid(const kc_protobuf_schema *s, int32_t owner, const kc_protobuf_field *f) {
-    if (f->kind < 0 || f->kind >= KC_PROTOBUF_KINDS || f->number == 0) return false;
+    if (f->kind < 0 || f->kind >= KC_PROTOBUF_KINDS || f->number == 0 || f->width < 0) return false;
     if (f->once < -1 || f->once >= s->marks) return false;
     if (f->kind == KC_PROTOBUF_ENUM) return f->child >= 0 && f->child < s->enum_count;
     if (f->kind != KC_PROTOBUF_MESSAGE && f->kind != KC_PROTOBUF_MAP) return f->child == 0;
@@ -316,7 +328,7 @@ static bool enum_valid(const kc_protobuf_schema *s, const kc_protobuf_enum *e) {
 }
 
 bool kc_protobuf_schema_valid(const kc_protobuf_schema *s) {
-    if (s->message_count < 1 || s->marks < 0) return false;
+    if (s->message_count < 1 || s->marks < 0 || s->width < 0) return false;
     for (int32_t i = 0; i < s->message_count; i++) {
         if (!in_range(s->messages[i].first, s->messages[i].count, s->field_count)) return false;
     }

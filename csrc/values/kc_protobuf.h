@@ -39,6 +39,7 @@ typedef struct kc_protobuf_field {
     int32_t repeated; /* whether a number may be packed */
     int32_t once;     /* a mark that occurs once in a message: a singular message, a oneof; -1 for none */
     int32_t child;    /* its message or enum; 0 for none */
+    int32_t width;    /* bytes that each value adds to columns, without those of text and bytes; 0 unless repeated */
 } kc_protobuf_field;
 
 typedef struct kc_protobuf_message {
@@ -58,9 +59,15 @@ typedef struct kc_protobuf_schema {
     const int32_t *numbers;
     int32_t message_count, field_count, enum_count, number_count;
     int32_t marks;
+    int32_t width; /* bytes of a row in columns, without the items of lists and those of text and bytes */
 } kc_protobuf_schema;
 
-typedef enum kc_protobuf_form { KC_PROTOBUF_PLAIN, KC_PROTOBUF_ODD, KC_PROTOBUF_DAMAGED } kc_protobuf_form;
+typedef enum kc_protobuf_form {
+    KC_PROTOBUF_PLAIN,
+    KC_PROTOBUF_ODD,
+    KC_PROTOBUF_DAMAGED,
+    KC_PROTOBUF_LARGE, /* plain, but its columns need more memory than is left */
+} kc_protobuf_form;
 
 typedef struct kc_protobuf_row {
     int32_t form;
@@ -74,9 +81,9 @@ enum { KC_PROTOBUF_MAX_DEPTH = 100 };
 /* Whether all indexes are in range, messages come before those that they contain, and numbers are in order. */
 bool kc_protobuf_schema_valid(const kc_protobuf_schema *schema);
 
-/* The form of each row, of which row i is the bytes from ends[i - 1] (0 for the first) to ends[i]. Fails if memory is
- * exhausted. */
+/* The form of each row, of which row i is the bytes from ends[i - 1] (0 for the first) to ends[i]. The memory that the
+ * columns of plain rows need is taken from `budget`. Fails if memory is exhausted. */
 KC_MUST_CHECK int kc_protobuf_sort(const kc_protobuf_schema *schema, const uint8_t *data, const int64_t *ends,
-                                   int64_t rows, kc_protobuf_row *out, kc_error *error);
+                                   int64_t rows, int64_t *budget, kc_protobuf_row *out, kc_error *error);
 
 #endif

@@ -36,6 +36,7 @@ cdef extern from "values/kc_protobuf.h" nogil:
         int32_t repeated
         int32_t once
         int32_t child
+        int32_t width
 
     ctypedef struct kc_protobuf_message:
         int32_t first
@@ -56,6 +57,7 @@ cdef extern from "values/kc_protobuf.h" nogil:
         int32_t enum_count
         int32_t number_count
         int32_t marks
+        int32_t width
 
     ctypedef struct kc_protobuf_row:
         int32_t form
@@ -64,4 +66,4 @@ cdef extern from "values/kc_protobuf.h" nogil:
 
     bint kc_protobuf_schema_valid(const kc_protobuf_schema *schema)
     int kc_protobuf_sort(const kc_protobuf_schema *schema, const uint8_t *data, const int64_t *ends, int64_t rows,
-                         kc_protobuf_row *out, kc_error *error)
+                         int64_t *budget, kc_protobuf_row *out, kc_error *error)

@@ -7,11 +7,17 @@ class Sorter:
     Args:
         messages, fields, enums, numbers: its tables as csrc/values/kc_protobuf.h describes them.
         marks: the number of marks of fields.
+        width: bytes of a row in columns.
 
     Raises:
         ValueError: the tables are not a schema.
     """
 
-    def __init__(self, messages: bytes, fields: bytes, enums: bytes, numbers: bytes, marks: int) -> None: ...
-    def sort(self, data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], out: npt.NDArray[np.uint8]) -> None:
-        """Writes a `kc_protobuf_row` for each row to `out`. Row i ends at ``ends[i]``, where the next one starts."""
+    def __init__(self, messages: bytes, fields: bytes, enums: bytes, numbers: bytes, marks: int, width: int) -> None: ...
+    def sort(
+        self, data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], budget: int, out: npt.NDArray[np.uint8]
+    ) -> int:
+        """Writes a `kc_protobuf_row` for each row to `out`; returns what the columns of plain rows leave of the budget.
+
+        Row i ends at ``ends[i]``, where the next one starts.
+        """

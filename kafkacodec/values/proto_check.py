@@ -9,12 +9,12 @@ from kafkacodec.values._protobuf_check import Sorter
 from kafkacodec.values.payloads import Joined
 from kafkacodec.values.proto_types import ProtoEnum, ProtoField, ProtoMessage, messages_of
 
-__all__ = ["DAMAGED", "ODD", "PLAIN", "ProtoSorter"]
+__all__ = ["DAMAGED", "LARGE", "ODD", "PLAIN", "ProtoSorter"]
 
-PLAIN, ODD, DAMAGED = range(3)
+PLAIN, ODD, DAMAGED, LARGE = range(4)
 """The forms of values; csrc/values/kc_protobuf.h describes them."""
 
-_FIELD = np.dtype([("number", "u4"), ("kind", "i4"), ("repeated", "i4"), ("once", "i4"), ("child", "i4")])
+_FIELD = np.dtype([("number", "u4"), *((name, "i4") for name in ("kind", "repeated", "once", "child", "width"))])
 _MESSAGE = np.dtype([("first", "i4"), ("count", "i4"), ("closed", "i4")])
 _ROW = np.dtype([("form", "i4"), ("field", "i4"), ("position", "i8")])
 
@@ -43,19 +43,32 @@ _KINDS = {
 }
 
 
+_OFFSET = 4  # bytes of a list in columns, without its items
+
+_MOST_WIDTH = 2**31 - 1
+
+
 class ProtoSorter:
-    """Sorts values of a message type by their form."""
+    """Sorts values of a message type by their form.
+
+    Attributes:
+        width (int): the most memory that two bytes of a value take in columns.
+    """
 
     def __init__(self, message: ProtoMessage) -> None:
         tables = _Tables(message)
+        self.width = _width(message) + 2 * sum(tables.widths)
         self._names = tables.names
-        self._sorter = Sorter(*tables.packed(), tables.marks)
+        self._sorter = Sorter(*tables.packed(), tables.marks, min(_width(message), _MOST_WIDTH))
 
-    def sort(self, joined: Joined) -> npt.NDArray[np.void]:
-        """For each value its ``form``, and if it is damaged the number of the ``field`` and the ``position``."""
+    def sort(self, joined: Joined, budget: int) -> tuple[npt.NDArray[np.void], int]:
+        """For each value its ``form``, and if it is damaged the number of the ``field`` and the ``position``.
+
+        Also what the columns of plain values leave of the budget, in bytes of memory.
+        """
         rows = np.empty(len(joined.ends), _ROW)
-        self._sorter.sort(joined.data, joined.ends, rows.view(np.uint8))
-        return rows
+        left = self._sorter.sort(joined.data, joined.ends, budget, rows.view(np.uint8))
+        return rows, left
 
     def place(self, row: np.void) -> str:
         """Where a damaged value is."""
@@ -70,12 +83,13 @@ class _Tables:
         messages = messages_of(root)
         self._places = {message: i for i, message in enumerate(messages)}
         self._messages: list[tuple[int, int, int]] = []
-        self._fields: list[tuple[int, int, int, int, int]] = []
+        self._fields: list[tuple[int, ...]] = []
         self._enums: list[tuple[int, int]] = []
         self._enum_places: dict[ProtoEnum, int] = {}
         self._numbers: list[int] = []
         self.marks = 0
         self.names: list[str] = []
+        self.widths: list[int] = []
         entries = {f.message for message in messages for f in message.fields if f.kind == "map"}
         for message in messages:
             self._add(message, message in entries, "" if message is root else f"{message.name.rpartition('.')[2]}.")
@@ -97,8 +111,10 @@ class _Tables:
             kind = self._kind(message, f)
             mark = self._mark(f, is_entry or (f.message is not None and not f.is_repeated), choices)
             child = self._enum(f) if kind == _ENUM else self._child(f) if kind in (_MESSAGE_KIND, _MAP) else 0
-            self._fields.append((f.number, kind, f.is_repeated, mark, child))
+            width = min(_item_width(f), _MOST_WIDTH) if f.is_repeated else 0
+            self._fields.append((f.number, kind, f.is_repeated, mark, child, width))
             self.names.append(prefix + f.name)
+            self.widths.append(width)
 
     def _mark(self, field: ProtoField, is_single: bool, choices: dict[int, int]) -> int:
         """The mark of a field that may occur once in a message, alone or with the others of its oneof."""
@@ -127,3 +143,16 @@ class _Tables:
             self._enums.append((len(self._numbers), len(field.enum.names)))
             self._numbers += sorted(field.enum.names)
         return self._enum_places[field.enum]
+
+
+def _width(message: ProtoMessage) -> int:
+    """Bytes of a message in columns, without the items of lists and those of text and bytes."""
+    return 1 + sum(_OFFSET if f.is_repeated else _item_width(f) for f in message.fields)
+
+
+def _item_width(field: ProtoField) -> int:
+    if field.message is not None:
+        return _width(field.message)
+    if field.enum is not None:
+        return _OFFSET + max(len(name) for name in field.enum.names.values())
+    return 8

@@ -21,7 +21,7 @@ from kafkacodec.errors import SchemaError
 from kafkacodec.values.columns import Decoded, Decoder, spread
 from kafkacodec.values.payloads import Joined, Payloads
 from kafkacodec.values.plans import Plan, ResolvedSchema
-from kafkacodec.values.proto_check import DAMAGED, PLAIN, ProtoSorter
+from kafkacodec.values.proto_check import DAMAGED, LARGE, PLAIN, ProtoSorter
 from kafkacodec.values.proto_compile import compiled_files, message_type
 from kafkacodec.values.proto_library import ProtoLibrary
 from kafkacodec.values.proto_messages import COST, ProtoMessages
@@ -67,7 +67,6 @@ class _Message:
         descriptor = message_type(known[id(schema)][-1], indexes, schema.schema.message)
         message = proto_message(descriptor)
         self.type = arrow_type(message)
-        self.width = 8 * _slots(self.type)
         self.sorter = ProtoSorter(message)
         self.messages = ProtoMessages(message, descriptor)
         self._library = _library(message)
@@ -94,15 +93,6 @@ def _library(message: ProtoMessage) -> ProtoLibrary | None:
         return None
 
 
-def _slots(kind: pa.DataType) -> int:
-    """The columns of a value, with those of nested messages."""
-    if pa.types.is_struct(kind):
-        return 1 + sum(_slots(f.type) for f in kind)
-    if pa.types.is_map(kind):
-        return 2 + _slots(kind.item_type)
-    return 1 + _slots(kind.value_type) if pa.types.is_list(kind) else 2
-
-
 class _ProtobufDecoder:
     """Decodes values of one message type to columns of the common type."""
 
@@ -115,8 +105,10 @@ class _ProtobufDecoder:
         rows, own = len(payloads.starts), self._message.type
         parts: list[tuple[pa.Array, Rows]] = []
         problems: dict[int, str] = {}
+        budget = max_bytes
         for start in range(0, rows, _GROUP_ROWS):
-            group = _Group(self._message, payloads.take(np.arange(start, min(start + _GROUP_ROWS, rows))), max_bytes)
+            group = _Group(self._message, payloads.take(np.arange(start, min(start + _GROUP_ROWS, rows))), budget)
+            budget = group.budget
             parts += [(column, start + places) for column, places in group.parts]
             problems |= {start + row: reason for row, reason in group.problems.items()}
         column = pa.concat_arrays([column for column, _ in parts]) if parts else pa.array([], own)
@@ -130,42 +122,47 @@ class _Group:
     Attributes:
         parts (list[tuple[pa.Array, Rows]]): columns of messages, each with the rows of its values.
         problems (dict[int, str]): what is wrong with the other rows.
+        budget (int): what the columns leave of the memory that they may take, in bytes.
     """
 
-    def __init__(self, message: _Message, payloads: Payloads, max_bytes: int) -> None:
+    def __init__(self, message: _Message, payloads: Payloads, budget: int) -> None:
         self.parts: list[tuple[pa.Array, Rows]] = []
         self.problems: dict[int, str] = {}
-        self._message, self._payloads, self._max_bytes = message, payloads, max_bytes
-        rows = self._narrow(np.arange(len(payloads.starts)), 0)
-        joined = payloads.take(rows).joined()
-        forms = message.sorter.sort(joined)
+        self._message, self._payloads = message, payloads
+        joined = payloads.joined()
+        forms, self.budget = message.sorter.sort(joined, max(budget, 0))
         plain = forms["form"] == PLAIN
+        rows = np.arange(len(plain))
         column = message.plain(joined if plain.all() else payloads.take(rows[plain]).joined())
         if column is None:
             plain[:] = False
         else:
             self.parts.append((column, rows[plain]))
         if not plain.all():
-            self._add_others(self._narrow(rows[~plain], COST))
-            self._name_places(rows, forms)
-
-    def _narrow(self, rows: Rows, cost: int) -> Rows:
-        """The rows that cannot need more memory than the limit, though each two bytes may be a message."""
-        wide = self._payloads.sizes[rows] // 2 > max(self._max_bytes, 0) // (self._message.width + cost)
-        reason = f"the value may need more than {self._max_bytes} bytes of memory"
-        self.problems |= dict.fromkeys(rows[wide].tolist(), reason)
-        return rows[~wide]
+            large = forms["form"] == LARGE
+            self._refuse(rows[large])
+            self._add_others(rows[~plain & ~large])
+            self._name_places(forms)
 
     def _add_others(self, rows: Rows) -> None:
-        """Decode values that are not plain; few of them at a time, as each is an object."""
+        """Decode values that are not plain, each two bytes of which may be a message; few of them at a time."""
+        cost = COST + self._message.sorter.width
         ends = np.cumsum(self._payloads.sizes[rows])
         for batch in np.split(rows, np.flatnonzero(np.diff(ends // _BATCH_BYTES)) + 1):
+            large = self._payloads.sizes[batch] // 2 > max(self.budget, 0) // cost
+            self._refuse(batch[large])
+            batch = batch[~large]
             column, good, problems = self._message.messages.read([self._payloads.value(row) for row in batch.tolist()])
+            self.budget -= column.nbytes
             self.parts.append((column, batch[good]))
             self.problems |= {int(batch[row]): reason for row, reason in problems.items()}
 
-    def _name_places(self, rows: Rows, forms: npt.NDArray[np.void]) -> None:
+    def _refuse(self, rows: Rows) -> None:
+        reason = f"the value may need more than the {max(self.budget, 0)} bytes of memory that are left (max_total_bytes)"
+        self.problems |= dict.fromkeys(rows.tolist(), reason)
+
+    def _name_places(self, forms: npt.NDArray[np.void]) -> None:
         """Add to what is wrong with values where it is, as far as the check has found it."""
-        for place in np.flatnonzero(forms["form"] == DAMAGED).tolist():
-            if rows[place] in self.problems:
-                self.problems[int(rows[place])] += f" ({self._message.sorter.place(forms[place])})"
+        for row in np.flatnonzero(forms["form"] == DAMAGED).tolist():
+            if row in self.problems:
+                self.problems[row] += f" ({self._message.sorter.place(forms[row])})"

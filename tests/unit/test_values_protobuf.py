@@ -201,7 +201,7 @@ def test_wide_messages_do_not_fill_the_memory():
     text = f'syntax="proto3"; message Wide {{ {fields} }} message Top {{ repeated Wide wide = 1; }}'
     schema = kc.values.Schema(text, "protobuf", message="Top")
     with pytest.raises(kc.DecodeError, match="may need more than"):
-        kc.values.decode([b"\x0a\x00" * 50_000], schema, max_total_bytes=1 << 30)
+        kc.values.decode([b"\x0a\x00" * 100_000], schema, max_total_bytes=1 << 30)
 
 
 @settings(max_examples=50)
