@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql.types import DataType
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.records.signatures import suggests_options
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.versions import require_spark
@@ -18,6 +21,7 @@ from kafkacodec.values.decoding import OnValueError
 from kafkacodec.values.framing import Framing, Part
 from kafkacodec.values.schemas import Format
 from kafkacodec.values.sources import source_of
+from kafkacodec.values.times import rows_beyond_microseconds
 from kafkacodec.values.unify import conformed
 
 __all__ = ["ColumnDecoder", "column_decoder", "decode_values"]
@@ -53,7 +57,8 @@ def decode_values(
         part: ``value`` or ``key``, for the names of headers.
         on_error: ``raise`` fails the job at a value that cannot be decoded; ``null`` gives the reason in ``error``.
 
-    Types that Spark lacks: timestamps have microseconds (more digits are cut off), times and decimals of more than 38
+    Types that Spark lacks: timestamps have microseconds (more digits are cut off; one that 64 bits cannot hold is an
+    error of its row), times and decimals of more than 38
     digits are strings, uint64 is decimal(20, 0), uint32 bigint, fixed is binary, a duration of Protobuf an interval.
 
     Raises:
@@ -152,9 +157,21 @@ class ColumnDecoder:
             self._decoder = ValueDecoder(self._source, **self._options)
             self._decoder.prepare(self._keys)
         found = self._decoder.decode(values, headers=headers)
-        columns = [_one(column) for column in (found.values, found.schema_ids, found.errors)]
-        columns[0] = conformed(columns[0], self.kind.field("value").type)
+        decoded, ids, errors = (_one(column) for column in (found.values, found.schema_ids, found.errors))
+        decoded, errors = self._within_range(decoded, errors)
+        columns = [conformed(decoded, self.kind.field("value").type), ids, errors]
         return pa.StructArray.from_arrays(columns, fields=list(self.kind))
+
+    def _within_range(self, values: pa.Array, errors: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """The columns with errors for values with times that Spark, whose times have microseconds, cannot hold."""
+        far = rows_beyond_microseconds(values)
+        if not far.any():
+            return values, errors
+        reason = "a timestamp exceeds 64 bits of microseconds"
+        if self._options["on_error"] == "raise":
+            raise DecodeError(reason, path=f"values[{int(np.argmax(far))}]")
+        kept = np.arange(len(values))
+        return values.take(pa.array(kept, mask=far)), pc.if_else(pa.array(far), reason, errors)
 
 
 def _made(source: Any, options: dict[str, Any], keys: list[SchemaKey], kind: pa.DataType) -> ColumnDecoder:

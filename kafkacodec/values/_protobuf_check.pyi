@@ -13,7 +13,9 @@ class Sorter:
         ValueError: the tables are not a schema.
     """
 
-    def __init__(self, messages: bytes, fields: bytes, enums: bytes, numbers: bytes, marks: int, width: int) -> None: ...
+    def __init__(
+        self, messages: bytes, fields: bytes, enums: bytes, numbers: bytes, marks: int, width: int
+    ) -> None: ...
     def sort(
         self, data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], budget: int, out: npt.NDArray[np.uint8]
     ) -> int:

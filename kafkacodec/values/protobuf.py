@@ -158,7 +158,9 @@ class _Group:
             self.problems |= {int(batch[row]): reason for row, reason in problems.items()}
 
     def _refuse(self, rows: Rows) -> None:
-        reason = f"the value may need more than the {max(self.budget, 0)} bytes of memory that are left (max_total_bytes)"
+        reason = (
+            f"the value may need more than the {max(self.budget, 0)} bytes of memory that are left (max_total_bytes)"
+        )
         self.problems |= dict.fromkeys(rows.tolist(), reason)
 
     def _name_places(self, forms: npt.NDArray[np.void]) -> None:

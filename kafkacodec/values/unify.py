@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from kafkacodec.errors import SchemaError
+from kafkacodec.values.times import time_texts
 
 __all__ = ["conformed", "nullable", "unified"]
 
@@ -78,4 +79,6 @@ def conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.MapArray.from_arrays(column.offsets, column.keys, items, type=kind, mask=mask)
     if pa.types.is_list(kind):
         return pa.ListArray.from_arrays(column.offsets, conformed(column.values, kind.value_type), type=kind, mask=mask)
+    if pa.types.is_string(kind) and (pa.types.is_timestamp(column.type) or pa.types.is_date32(column.type)):
+        return time_texts(column)
     return column.cast(kind, safe=False)
