@@ -127,3 +127,48 @@ def test_protobuf(client, name, field, value, header):
     )
     found = kc.values.decode(payloads, Source(client), headers=headers)
     assert found.values.to_pylist() == [{field: value}]
+
+
+class Registered:
+    """The schemas as the serializer registered them."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def find(self, key):
+        return self.schema(self.client.get_schema(key.value))
+
+    def version(self, subject, version):
+        return self.schema(self.client.get_version(subject, version).schema)
+
+    def schema(self, found):
+        used = tuple(kc.values.Reference(each.name, each.subject, each.version) for each in found.references)
+        return kc.values.Schema(found.schema_str, "protobuf", used)
+
+
+def test_protobuf_schemas_as_the_serializer_registers_them(client):
+    """It registers descriptors in base64, with references to other files, but not to those that registries know."""
+    from google.protobuf.message_factory import GetMessageClass
+
+    outer = """
+        syntax = "proto3";
+        import "geo/city.proto";
+        import "google/type/money.proto";
+        import "google/protobuf/timestamp.proto";
+        message Order { geo.City city = 1; google.type.Money price = 2; google.protobuf.Timestamp at = 3; }
+    """
+    city = kc.values.Schema('syntax = "proto3"; package geo; message City { string name = 1; }', "protobuf")
+    files = compiled_files(kc.values.Schema(outer, "protobuf"), {"geo/city.proto": city})
+    cls = GetMessageClass(files[-1].message_types_by_name["Order"])
+    payloads, _ = written(
+        lambda client, conf: ProtobufSerializer(cls, client, conf={"use.deprecated.format": False}),
+        client,
+        [cls(city={"name": "Rome"}, price={"currency_code": "EUR", "units": 5}, at={"seconds": 1})],
+    )
+    source = Registered(client)
+    registered = source.find(kc.values.SchemaKey("id", int.from_bytes(payloads[0][1:5])))
+    assert "message" not in registered.text
+    assert [each.name for each in registered.references] == ["geo/city.proto"]
+    (row,) = kc.values.decode(payloads, source).values.to_pylist()
+    assert (row["city"], row["at"].timestamp()) == ({"name": "Rome"}, 1)
+    assert row["price"] == {"currency_code": "EUR", "units": 5, "nanos": 0}
