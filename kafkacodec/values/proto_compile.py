@@ -3,10 +3,14 @@
 The compiler runs in a process of its own, with a limit on its time, so that a schema cannot end or block this one. A
 text may also be a file's descriptor, a FileDescriptorProto in base64, as Confluent's clients for Python and .NET
 register it.
+
+Clients in Java register what Wire prints for a descriptor: the entries of maps are messages with ``option map_entry``,
+which the compiler refuses. It gets a reserved number in its place, by which the messages are found again.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +30,11 @@ SECONDS = 60
 
 _NAME = "kafkacodec_value.proto"
 
+_MAP_ENTRY = re.compile(r"\boption\s+map_entry\s*=\s*true\s*;")
+
+_ENTRY_NUMBER = 536_870_907
+"""The reserved number of entries, one of the last that there are."""
+
 
 def compiled_files(schema: Schema, references: Mapping[str, Schema]) -> Any:
     """The descriptors of a .proto file and all that it imports, in a pool of their own, and the file's descriptor.
@@ -39,6 +48,7 @@ def compiled_files(schema: Schema, references: Mapping[str, Schema]) -> Any:
         found = descriptor_pb2.FileDescriptorSet.FromString(_compiled(schema, references))
         pool = descriptor_pool.DescriptorPool()
         for file in found.file:
+            _restore_entries(file.message_type)
             pool.Add(file)
         return [pool.FindFileByName(file.name) for file in found.file]
     except SchemaError:
@@ -57,7 +67,7 @@ def _compiled(schema: Schema, references: Mapping[str, Schema]) -> bytes:
         for name, text in texts.items():
             file = _described(text)
             if file is None:
-                _write(root, name, text)
+                _write(root, name, _MAP_ENTRY.sub(f"reserved {_ENTRY_NUMBER};", text))
             else:
                 file.name = name
                 described.file.append(file)
@@ -74,6 +84,14 @@ def _described(text: str) -> Any:
         return descriptor_pb2.FileDescriptorProto.FromString(b64decode(text.strip(), validate=True))
     except (ValueError, DecodeError):  # as for a .proto file, which has blanks and semicolons
         return None
+
+
+def _restore_entries(messages: Any) -> None:
+    for message in messages:
+        _restore_entries(message.nested_type)
+        if any(reserved.start == _ENTRY_NUMBER for reserved in message.reserved_range):
+            message.ClearField("reserved_range")
+            message.options.map_entry = True
 
 
 def _run(root: Path) -> bytes:
@@ -132,6 +150,9 @@ def _at(file: Any, indexes: tuple[int, ...]) -> Any:
     types = list(file.message_types_by_name.values())  # in the order of the file
     found = None
     for index in indexes:
+        if 0 <= index < len(types) and types[index].GetOptions().map_entry:
+            # No value is one. Some clients do not count the entries of maps, which a text has no messages for.
+            types = [each for each in types if not each.GetOptions().map_entry]
         if not 0 <= index < len(types):
             raise SchemaError(f"there is no message type with the indexes {list(indexes)} in the schema")
         found = types[index]

@@ -297,6 +297,64 @@ def test_base64_of_other_things(name):
         kc.values.decode([b""], kc.values.Schema(text, "protobuf"))
 
 
+# What Apicurio's FileDescriptorUtils.fileDescriptorToProtoFile (2.6.5, with Wire 4.9.9) prints, and so registers, for
+#   message Order { map<string, int32> counts = 1; message Line { string sku = 1; } map<string, Line> by = 3; }
+WIRE = """// Proto schema formatted by Wire, do not edit.
+// Source:
+
+syntax = "proto3";
+
+package shop;
+
+message Order {
+  repeated .shop.Order.CountsEntry counts = 1;
+
+  repeated .shop.Order.ByEntry by = 3;
+
+  message CountsEntry {
+    option map_entry = true;
+
+    string key = 1;
+
+    int32 value = 2;
+  }
+
+  message Line {
+    string sku = 1;
+  }
+
+  message ByEntry {
+    option map_entry = true;
+
+    string key = 1;
+
+    .shop.Order.Line value = 2;
+  }
+}
+"""
+MAPS = """
+    syntax = "proto3"; package shop;
+    message Order { map<string, int32> counts = 1; message Line { string sku = 1; } map<string, Line> by = 3; }
+"""
+
+
+@pytest.mark.parametrize("text", [WIRE, MAPS])
+def test_maps_as_wire_prints_them(text):
+    value = field(1, KEY + field(2, 5)) + field(3, KEY + field(2, field(1, b"s")))
+    found = kc.values.decode([value], kc.values.Schema(text, "protobuf"))
+    assert found.values.to_pylist() == [{"counts": [("k", 5)], "by": [("k", {"sku": "s"})]}]
+
+
+@pytest.mark.parametrize("text", [WIRE, MAPS])
+@pytest.mark.parametrize("index", [0, 1])
+def test_messages_of_maps_may_be_counted_or_not(text, index):
+    """Line is the first nested message of the text, and the second one of its descriptor."""
+    prefix = b"\0\0\0\0\7" + bytes([4, 0, index * 2])
+    assert kc.values.decode([prefix + field(1, b"s")], {7: kc.values.Schema(text, "protobuf")}).values.to_pylist() == [
+        {"sku": "s"}
+    ]
+
+
 # --- panics -----------------------------------------------------------------------------------------------------------
 
 
