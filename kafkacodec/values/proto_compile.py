@@ -87,11 +87,14 @@ def _described(text: str) -> Any:
 
 
 def _restore_entries(messages: Any) -> None:
+    """Makes entries of maps of the nested messages that were ones."""
     for message in messages:
         _restore_entries(message.nested_type)
-        if any(reserved.start == _ENTRY_NUMBER for reserved in message.reserved_range):
-            message.ClearField("reserved_range")
-            message.options.map_entry = True
+        for nested in message.nested_type:
+            is_marked = any(reserved.start == _ENTRY_NUMBER for reserved in nested.reserved_range)
+            if is_marked and [(f.name, f.number) for f in nested.field] == [("key", 1), ("value", 2)]:
+                nested.ClearField("reserved_range")
+                nested.options.map_entry = True
 
 
 def _run(root: Path) -> bytes:
