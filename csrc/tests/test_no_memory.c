@@ -9,6 +9,7 @@
 #include "check.h"
 #include "decode/kc_scan.h"
 #include "kafka07/kc_msgset07.h"
+#include "values/kc_protobuf.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -224,6 +225,27 @@ TEST(no_memory_for_columns_of_headers) {
 }
 
 TEST(no_memory_for_columns_of_old_messages) { CHECK(survives(decode07, "decode07")); }
+
+/* A map of numbers with enough keys for its set to grow. Without memory for the keys, the value is not plain. */
+static int sort_protobuf(void) {
+    static const kc_protobuf_field fields[] = {
+        {1, KC_PROTOBUF_MAP, 1, -1, 1, 0}, {1, KC_PROTOBUF_FIXED32, 0, 0, 0, 0}, {2, KC_PROTOBUF_INT32, 0, 1, 0, 0}};
+    static const kc_protobuf_message messages[] = {{0, 1, 0}, {1, 2, 1}};
+    const kc_protobuf_schema schema = {messages, fields, NULL, NULL, 2, 3, 0, 0, 2, 0};
+    enum { KEYS = 1000 };
+    uint8_t value[KEYS * 7];
+    for (int i = 0; i < KEYS; i++)
+        memcpy(value + 7 * i, (uint8_t[]){0x0a, 5, 0x0d, (uint8_t)i, (uint8_t)(i >> 8), 0, 0}, 7);
+    const int64_t size = sizeof value;
+    int64_t budget = INT64_MAX;
+    kc_protobuf_row row = {KC_PROTOBUF_DAMAGED, 0, 0};
+    kc_error error = {0};
+    const int code = kc_protobuf_sort(&schema, value, &size, 1, &budget, &row, &error);
+    if (code || row.form == KC_PROTOBUF_PLAIN) return code;
+    return row.form == KC_PROTOBUF_ODD ? KC_NO_MEMORY : KC_CORRUPT;
+}
+
+TEST(no_memory_for_the_keys_of_maps) { CHECK(survives(sort_protobuf, "sort_protobuf")); }
 
 static kc_error make_table(void) {
     kc_error error = {0};
