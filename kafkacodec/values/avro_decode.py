@@ -72,6 +72,8 @@ class AvroDecoder:
         self._tree = _Tree(kind)
         self._checker = Checker(self._tree.nodes.tobytes())
         self._library = AvroLibrary(kind) if readable(kind) else None
+        if self._library is None and not kind.is_empty:
+            _ = self._slow  # a schema that it refuses is a failure of the plan, not of a value
 
     def decode(self, payloads: Payloads, max_bytes: int) -> Decoded:
         """The values; one that is not a value of the schema, or needs more memory than the limit, is null."""
