@@ -181,6 +181,7 @@ def _python_kind(schema: Schema) -> str:
     groups = {
         "int": "number", "long": "number", "float": "number", "double": "number", "boolean": "number",
         "fixed": "bytes", "enum": "string", "map": "record", "bytes": "bytes",
+        "array": "bytes",  # b"" is an empty array too
     }  # fmt: skip
     return groups.get(kind, kind)
 
