@@ -154,9 +154,10 @@ def _mask(column: pa.Array) -> pa.Array | None:
 
 
 def _record(column: pa.Array, kind: AvroType, target: pa.DataType) -> pa.Array:
-    found = iter(range(column.type.num_fields))
+    # The fields of a null record are null then, where the library leaves bytes of no meaning.
+    found = iter(column.flatten())
     children = [
-        empty_column(f.type, len(column)) if f.type.is_empty else _shaped(column.field(next(found)), f.type, child.type)
+        empty_column(f.type, len(column)) if f.type.is_empty else _shaped(next(found), f.type, child.type)
         for f, child in zip(kind.fields, target, strict=True)
     ]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(column))
