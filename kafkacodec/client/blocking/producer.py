@@ -95,11 +95,11 @@ class Producer(BlockingFace):
         if not self._plain:
             begun = self._face.check_transaction()
             key, value = self._face.serialized(key, value)
+        self._refuse_handler()
         own = self._queues.topic(topic)
         if own is None or self._queues.full:
             own = self._room(topic)
         timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
-        self._refuse_handler()
         with self._queues.lock:
             if self._closed:
                 self._check()

@@ -146,13 +146,15 @@ class TopicQueues:
         self.table_limit = max(min(self.table_limit, size), 1)
 
     def update(self, topic: Topic, generation: int) -> None:
-        """Take over which partitions there are, and which have a leader."""
-        self.numbers = sorted(topic.partitions)
-        self.available = [n for n in self.numbers if topic.partitions[n].leader is not None]
-        self.generation = generation
-        for number in self.numbers:
+        """Take over which partitions there are, and which have a leader. Others may read without the lock meanwhile:
+        they find a queue for each number."""
+        partitions = dict(topic.partitions)
+        for number in partitions:
             if number not in self.queues:
                 self.queues[number] = PartitionQueue(self.name, number)
+        self.numbers = sorted(partitions)
+        self.available = [n for n in self.numbers if partitions[n].leader is not None]
+        self.generation = generation
 
     def choose_sticky(self) -> PartitionQueue:
         """The partition for records without a key, until its batch is full: of some, one with the fewest batches
@@ -207,18 +209,22 @@ class Queues:
         self._most = max(most - BATCH_BYTES, 1)
 
     def topic(self, name: str) -> TopicQueues | None:
-        """The queues of a topic by the newest metadata; None if it is not known, or cannot be used. Needs no lock."""
+        """The queues of a topic by the newest metadata; None if it is not known, or cannot be used. Takes the lock
+        itself, and only for metadata that are new."""
         found = self.topics.get(name)
         if found is not None and found.generation == self._cluster.generation:
             return found
-        generation = self._cluster.generation
-        known = self._cluster.topics.get(name)
-        if known is None or not known.partitions:
-            return None
-        if found is None:
-            found = TopicQueues(name, self._settings.batch_size, self._table_limit)
-        found.update(known, generation)
-        return self.topics.setdefault(name, found)
+        with self.lock:
+            generation = self._cluster.generation
+            known = self._cluster.topics.get(name)
+            if known is None or not known.partitions:
+                return None
+            found = self.topics.get(name)
+            if found is None:
+                found = self.topics[name] = TopicQueues(name, self._settings.batch_size, self._table_limit)
+            if found.generation != generation:
+                found.update(known, generation)
+            return found
 
     def append(
         self, topic: TopicQueues, partition: int | None, key: Any, value: Any, headers: Any, timestamp: int

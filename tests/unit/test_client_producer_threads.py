@@ -1,0 +1,65 @@
+"""Threads that send while a topic gets partitions: each partition has one queue, so its sequences are given out once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.metadata import Partition, Topic
+from kafkacodec.client.producing.queue import Queues
+from kafkacodec.client.producing.settings import ProducerSettings
+
+
+@pytest.fixture(autouse=True)
+def _threads_change_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def grow(cluster, partitions):
+    """What new metadata do."""
+    cluster.topics["t"] = Topic("t", partitions={number: Partition(number, 1) for number in range(partitions)})
+    cluster.generation += 1
+
+
+def test_sends_while_a_topic_gets_partitions():
+    cluster = Cluster([("127.0.0.1", 1)])
+    grow(cluster, 1)
+    settings = ProducerSettings(bootstrap_servers="x", buffer_memory=1 << 40)
+    queues = Queues(cluster, settings, lambda: time.monotonic() * 1000)
+    problems, stop, rounds = [], threading.Event(), [0] * 4
+
+    def send(sender):
+        own = object()
+        while not stop.is_set():
+            try:
+                own = queues.topic("t")
+                last = own.numbers[-1]
+                assert own.queues[last].number == last  # as tables read it, without the lock
+                with queues.lock:
+                    queues.append(own, None, b"%d-%d" % (sender, rounds[sender]), b"", (), 1)
+                    queues.append(own, last, None, b"", (), 1)
+            except Exception as problem:
+                problems.append(repr(problem))
+            rounds[sender] += 1
+
+    threads = [threading.Thread(target=send, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for partitions in range(500, 10_001, 500):
+        grow(cluster, partitions)
+        reached = [n + 3 for n in rounds]
+        while any(now < wanted for now, wanted in zip(rounds, reached, strict=True)):
+            time.sleep(0.001)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert Counter(queue.number for queue in queues.active).most_common(1)[0][1] == 1
