@@ -516,6 +516,8 @@ async def test_a_broker_that_is_upgraded():
     async def script(reader, writer):
         connection = Connection("broker")
         while data := await reader.read(65536):
+            if data[6:8] == b"\x7f\xff":  # 0.8 does not check versions
+                data = data[:6] + bytes(2) + data[8:]
             for event in connection.receive(data):
                 asked.append((event.api_key, event.version))
                 if old and event.api_key in (16, 18):
@@ -533,7 +535,7 @@ async def test_a_broker_that_is_upgraded():
         port = int(peer.address.partition(":")[2])
         network = Network(ClientSettings(bootstrap_servers=peer.address))
         await network.call(ASKED, timeout_ms=5000)
-        assert [key for key, _ in asked[:5]] == [18, 16, 10, 18, 3]
+        assert [key for key, _ in asked[:4]] == [18, 18, 10, 3]
         assert asked[-1] == (3, 0)
         old = False
         for _ in range(3):

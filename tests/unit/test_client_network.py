@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 from typing import cast
@@ -16,6 +17,7 @@ from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
 from kafkacodec.protocol import Connection
+from kafkacodec.protocol.versions import supported_ranges
 
 
 class SmallBroker:
@@ -59,8 +61,8 @@ class SmallBroker:
                         await (self.reads.wait() if self.reads is not None else asyncio.sleep(0))
                     else:
                         writer.write(connection.send_response(event.correlation_id, self.answer(connection, event)))
-        except (ConnectionError, asyncio.CancelledError):
-            pass
+        except (ConnectionError, RemoteProtocolError, asyncio.CancelledError):
+            pass  # RemoteProtocolError: a version that no broker has
         finally:
             writer.close()
 
@@ -193,6 +195,41 @@ async def test_a_cancelled_call_is_not_sent_later():
         broker.server = await asyncio.start_server(broker.serve, "127.0.0.1", broker.port)
         await client.call(messages.MetadataRequest(topics=[]), CONTROLLER, timeout_ms=10_000)
         assert 20 not in [key for key, _ in broker.requests]
+        await client.close()
+
+
+class Cutting(SmallBroker):
+    """Closes connections while they are opened: as many as `cuts`, each after so many answers."""
+
+    def __init__(self, cuts):
+        super().__init__()
+        self.cuts = cuts
+
+    async def serve(self, reader, writer):
+        if not self.cuts:
+            await super().serve(reader, writer)
+            return
+        connection, left = Connection("broker"), self.cuts.pop(0)
+        with contextlib.suppress(RemoteProtocolError):  # of a version that no broker has
+            while left and (data := await reader.read(65536)):
+                for event in connection.receive(data):
+                    answer = messages.ListGroupsResponse() if event.api_key == 16 else self.answer(connection, event)
+                    writer.write(connection.send_response(event.correlation_id, answer))
+                left -= 1
+            await reader.read(65536)
+        writer.close()
+
+
+@pytest.mark.parametrize("cuts", [[0, 1], [0, 0, 0, 1], [0] * 7, [0, 0, 0, 0, 0, 0, 1, 0, 1]])
+async def test_a_broker_that_closes_connections_while_they_are_opened_keeps_its_release(cuts):
+    async with Cutting(list(cuts)) as broker:
+        client = network(broker.address, reconnect_backoff_ms=1)
+        for _ in range(2):  # before it has answered, and afterwards
+            await client.call(messages.MetadataRequest(topics=[]), -1, timeout_ms=5000)
+            node = client._traffic._nodes.get(-1)
+            assert node.link.versions == supported_ranges()
+            broker.cuts = list(cuts)
+            node.close_idle()
         await client.close()
 
 

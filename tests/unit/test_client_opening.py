@@ -74,7 +74,7 @@ def test_versions_are_agreed_on():
     assert opening.ready
     assert opening.versions[1] == range(4, 12)
     assert opening.versions[0] == supported_ranges()[0]
-    assert opening.way == FIRST_WAY
+    assert opening.way == Way(certain=True)
 
 
 def test_a_lower_version_of_api_versions_is_used_if_the_broker_asks_for_it():
@@ -157,56 +157,68 @@ def next_way(opening):
     return opening.next_way
 
 
+KNOWN = {"0.8.1": [0, 1, 2, 3, 8, 9], "0.8.2": [0, 1, 2, 3, 8, 9, 10], "0.9.0": [*range(4), *range(8, 17)]}
+"""The requests that releases know, whatever their version, which 0.8 and 0.9 do not check (seen with 0.8.2.2, 0.9.0.1)."""
+
+
 def old_broker(release, way=FIRST_WAY, exchange=None, fallback=None):
-    """Open connections to a broker that closes them at APIs that its release has not; the opening, the requests."""
+    """Open connections to a broker that does not check versions: 0.8 closes the connection at requests that it does not
+    know, 0.9 ignores them. The opening, and the requests of each connection."""
     seen = []
     while True:
-        opening, broker = Opened(exchange, way, fallback), Broker()
+        opening = Opened(exchange, way, fallback)
         seen.append([])
         data = opening.start()
         while not opening.ready:
-            (event,) = broker.connection.receive(data)
-            seen[-1].append(event.api_key)
-            if event.api_key not in BASELINES[release]:
+            key, correlation_id = request_in(data)
+            seen[-1].append(key)
+            if key in KNOWN[release]:
+                response = messages.by_key(key)[1]()
+                data = opening.receive(encode_response(response, 0, correlation_id))
+            elif release == "0.9.0":
+                data = opening.silent()
+            else:
                 way = next_way(opening)
                 break
-            response = messages.by_key(event.api_key)[1]()
-            data = opening.receive(broker.connection.send_response(event.correlation_id, response))
         else:
             return opening, seen
 
 
+def request_in(data):
+    """API key and correlation id."""
+    return int.from_bytes(data[4:6], "big"), int.from_bytes(data[8:12], "big")
+
+
 @pytest.mark.parametrize(
     ("release", "requests"),
-    [
-        ("0.9.0", [[18], [16, 18], []]),
-        ("0.8.2", [[18], [16], [10, 18], []]),
-        ("0.8.1", [[18], [16], [10], [9, 18], []]),
-    ],
+    [("0.9.0", [[18, 16, 2]]), ("0.8.2", [[18], [18], [10]]), ("0.8.1", [[18], [18], [10], [9]])],
 )
 def test_brokers_without_api_versions_are_found_out(release, requests):
     opening, seen = old_broker(release)
     assert seen == requests
     assert opening.way == Way(release, certain=True)
     assert opening.versions == BASELINES[release]
+    assert opening.connection.pending == 0
     _, seen = old_broker(release, opening.way)
     assert seen == [[]]  # known from now on
+
+
+@pytest.mark.parametrize("release", KNOWN)
+def test_an_old_broker_is_asked_again_after_its_connection_has_ended_and_never_taken_for_an_older_one(release):
+    opening, seen = old_broker(release)
+    again, seen_again = old_broker(release, opening.way.again())
+    assert (seen_again, again.versions) == (seen, opening.versions)
+    way = opening.way.again()
+    while way is not None:
+        assert way.release in (None, "0.10.0") or way.release >= release
+        closed = Opened(way=way)
+        closed.start()
+        way = next_way(closed)
 
 
 def both(broker, opening):
     """A broker's events for ApiVersions and the request that follows it after silence."""
     return [*broker.connection.receive(opening.start()), *broker.connection.receive(opening.silent())]
-
-
-def test_a_broker_that_ignores_api_versions():
-    opening, broker = Opened(), Broker()
-    _, listing = both(broker, opening)
-    assert listing.api_key == 16
-    frame = encode_response(messages.ListGroupsResponse(), 0, listing.correlation_id)
-    assert (opening.receive(frame), opening.ready) == (b"", True)
-    assert opening.way == Way("0.9.0", certain=True)
-    assert opening.versions == BASELINES["0.9.0"]
-    assert opening.connection.pending == 0
 
 
 @pytest.mark.parametrize("highest", [2, supported_ranges()[18][-1]])
@@ -222,7 +234,7 @@ def test_a_slow_broker_is_not_taken_for_an_old_one(highest):
     if again:
         opening.receive(send(lower.correlation_id, broker.connection.api_versions(lower)))
     assert opening.ready
-    assert opening.way == FIRST_WAY
+    assert opening.way == Way(certain=True)
     assert opening.connection.pending == 0
 
 
@@ -235,51 +247,82 @@ def test_silence_changes_nothing_after_an_answer_or_with_sasl():
 
 
 def test_the_fallback_names_the_release():
-    opening, seen = old_broker("0.8.0", fallback="0.8.0")
-    assert seen == [[18], []]
-    assert opening.versions == BASELINES["0.8.0"]
+    opening, seen = old_broker("0.8.2", fallback="0.8.1")
+    assert seen == [[18], [18], [2]]
+    assert opening.versions == BASELINES["0.8.1"]
 
 
-def test_a_newer_broker_that_closed_the_first_connection_keeps_its_versions():
-    first = Opened()
-    first.start()
-    opening, broker = Opened(way=next_way(first)), Broker()
-    data = opening.receive(broker.answer(opening.start(), messages.ListGroupsResponse()))
-    assert opening.receive(broker.answer(data)) == b""
-    assert opening.ready
-    assert opening.way == FIRST_WAY
+class NewBroker:
+    """A broker that checks versions, as all since 0.10; `deaf` are requests whose answers are lost."""
+
+    def __init__(self, deaf=()):
+        self.broker, self.deaf = Broker(), deaf
+
+    def open(self, opening):
+        """Answer what the opening sends until the broker closes the connection, which returns False, or it is ready."""
+        data = opening.start()
+        while not opening.ready:
+            key, _ = request_in(data)
+            if int.from_bytes(data[6:8], "big") not in supported_ranges()[key]:
+                return False
+            answer = self.broker.answer(data, *([messages.ListGroupsResponse()] if key == 16 else []))
+            data = opening.silent() if key in self.deaf else opening.receive(answer)
+        return True
+
+
+@pytest.mark.parametrize("fallback", [None, "0.8.2", "0.9"])
+@pytest.mark.parametrize("closed", range(6))
+def test_a_new_broker_that_closes_connections_is_never_taken_for_an_old_one(closed, fallback):
+    """Whatever requests it closes the connection at, however often: before it was ever reached and afterwards."""
+    way = FIRST_WAY
+    for _ in range(closed):
+        opening = Opened(way=way, fallback=fallback)
+        opening.start()
+        way = next_way(opening) or FIRST_WAY
+    opening = Opened(way=way, fallback=fallback)
+    while not NewBroker().open(opening):
+        opening = Opened(way=next_way(opening) or FIRST_WAY, fallback=fallback)
+    assert opening.way == Way(certain=True)
     assert opening.versions == supported_ranges()
+    again = Opened(way=opening.way.again(), fallback=fallback)
+    again.start()
+    assert next_way(again) is None
+
+
+def test_a_new_broker_whose_answer_is_lost_is_not_taken_for_an_old_one():
+    opening = Opened()
+    assert not NewBroker(deaf=[18]).open(opening)
+    assert next_way(opening) is None
+    assert not opening.ready
 
 
 def test_a_broker_that_closes_every_connection_has_failed():
-    way = FIRST_WAY
-    for _ in range(3):
+    way, releases = FIRST_WAY, []
+    while way is not None:
+        releases.append(way.release)
         opening = Opened(way=way)
         opening.start()
-        way = next_way(opening)
-    opening = Opened(way=way)
-    opening.start()
-    assert "without an answer: it is shutting down, or its listener uses another" in str(opening.lost())
-    assert opening.next_way is None
+        error = opening.lost()
+        way = opening.next_way
+    assert releases == [None, "0.10.0", "0.8.2", "0.8.1", "0.8.0"]
+    assert "without an answer: it is shutting down, or its listener uses another" in str(error)
 
 
 def test_kerberos_before_everything_on_brokers_without_api_versions():
-    first = Opened(exchange=Tokens(mechanism="GSSAPI"))
-    first.start()
-    way = next_way(first)
-    assert way == Way("0.9.0")
+    way = FIRST_WAY
+    for expected in (Way("0.10.0"), Way("0.9.0")):
+        opening = Opened(exchange=Tokens(mechanism="GSSAPI"), way=way)
+        opening.start()
+        way = next_way(opening)
+        assert way == expected
     opening = Opened(exchange=Tokens(mechanism="GSSAPI"), way=way)
     assert opening.start() == b"\0\0\0\5first"
-    probe = opening.receive(b"\0\0\0\1x")
-    broker = Broker()
-    versions = opening.receive(broker.answer(probe, messages.ListGroupsResponse()))
-    (ignored,) = broker.connection.receive(versions)
-    (listing,) = broker.connection.receive(opening.silent())
-    assert (ignored.api_key, listing.api_key) == (18, 16)
-    opening.receive(encode_response(messages.ListGroupsResponse(), 0, listing.correlation_id))
+    key, correlation_id = request_in(opening.receive(b"\0\0\0\1x"))
+    assert key == 2
+    opening.receive(encode_response(messages.ListOffsetsResponse(), 0, correlation_id))
     assert opening.ready
     assert opening.way == Way("0.9.0", certain=True)
-    plain = Opened(exchange=Tokens())
+    plain = Opened(exchange=Tokens(), way=Way("0.10.0"))
     plain.start()
     assert next_way(plain) is None  # 0.9 has GSSAPI only
 

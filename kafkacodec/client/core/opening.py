@@ -1,9 +1,10 @@
 """What is said on a new connection before the first request: the versions of the broker, then SASL. No I/O.
 
-Brokers from 0.10 on answer ApiVersions. 0.9 ignores it and answers the request after it. 0.8 closes the connection;
-which release it is, is found out by requests that only some have, each on a new connection: see `Way`. What such a
-probe has found is confirmed by ApiVersions once more, since a newer broker may have closed the first connection for
-another reason.
+Brokers from 0.10 on answer ApiVersions. 0.9 ignores it and answers the request after it; 0.8 closes the connection.
+But connections are closed for many reasons, so nothing follows from that alone: a broker is old if it answers a request
+of a version that no broker has. Newer ones check versions and close the connection. 0.9 and 0.8 answer, as if it were
+version 0, the requests that they know; which release of 0.8 it is, is found out by requests that only some have. Each
+such attempt takes a new connection: see `Way`.
 
 Source: KIP-35 and KIP-511 (ApiVersions), KIP-43, KIP-152 and KIP-368 (SASL).
 """
@@ -42,21 +43,36 @@ class Way:
     """A way to open a connection. The driver keeps the one that succeeded for each broker.
 
     Attributes:
-        release: the key of `BASELINES` that the broker is taken for; None: it has ApiVersions.
-        certain: whether that is known; else a probe is sent.
+        release: the key of `BASELINES` that the broker is taken for; None: it has ApiVersions; "0.10.0": it has that,
+            perhaps in version 0 only.
+        certain: whether an answer has told that; else it is found out.
+        least: the oldest release that it can be by what it answered before; None if it has answered nothing.
     """
 
     release: str | None = None
     certain: bool = False
+    least: str | None = None
+
+    def again(self) -> Way:
+        """The way for the next connection, after one that succeeded: the broker may be a newer one by then."""
+        return Way(None, certain=self.release is None, least=self.release)
 
 
 FIRST_WAY: Final = Way()
 
-# What each release has and older ones have not, newest first.
+_FIRST_WITH_VERSIONS: Final = "0.10.0"
+_IGNORES_UNKNOWN: Final = "0.9.0"
+_NO_VERSION: Final = (2**15 - 1).to_bytes(2, "big")
+_VERSION_AT: Final = slice(SIZE_BYTES + 2, SIZE_BYTES + 4)  # in the frame of a request
+
+# What all of the old releases have.
+_ANY_OLD: Final[Request] = (messages.ListOffsetsRequest(), 0)
+
+# What each release has and older ones have not, newest first. 0.9 is told by what it ignores.
 _PROBES: Final[dict[str, Request]] = {
-    "0.9.0": (messages.ListGroupsRequest(), 0),
     "0.8.2": (messages.FindCoordinatorRequest(key="kafkacodec"), 0),
     "0.8.1": (messages.OffsetFetchRequest(group_id="kafkacodec"), 0),
+    "0.8.0": _ANY_OLD,
 }
 
 
@@ -106,12 +122,13 @@ class Opening:
         self._authenticated = False  # by such tokens, before or after the versions are known
         self._answered = False  # the broker answered a request
         self._versions_id: int | None = None  # the correlation id of ApiVersions while it has no answer
-        self._confirming = False  # a probe
 
     def start(self, now: float) -> bytes:
         """The first bytes to send; none if the connection is ready at once. Raises AuthenticationFailed."""
         if self.way.release is None:
             return self._ask_versions()
+        if self.way.release == _FIRST_WITH_VERSIONS:
+            return self._ask_lowest()
         if self._exchange is not None:  # 0.9 has one mechanism, GSSAPI, and no handshake
             return self._start_tokens(self._exchange)
         return self._probe_or_finish()
@@ -134,9 +151,9 @@ class Opening:
     def silent(self) -> bytes:
         """What to send to a broker that has not answered for `SILENCE_MS`: 0.9 ignores ApiVersions."""
         before_sasl = self._exchange is not None and not self._authenticated
-        if self._versions_id is None or before_sasl or self._silent_id is not None:
+        if self._versions_id is None or before_sasl or self.way.certain or self._silent_id is not None:
             return b""
-        self._silent_id, data = self.connection.send_request(*_PROBES["0.9.0"])
+        self._silent_id, data = self.connection.send_request(messages.ListGroupsRequest(), 0)
         return data
 
     def _answered_after_silence(self, frame: Buffer, silent_id: int) -> bytes:
@@ -145,7 +162,8 @@ class Opening:
             self.connection.receive_frame(frame)
             return self._finish() if self.versions else b""
         self.connection = _connection(self._settings)  # the old one waits for the answer to ApiVersions
-        self.way = Way("0.9.0", certain=True)
+        self._answered, self._versions_id = True, None
+        self.way = replace(self.way, release=_IGNORES_UNKNOWN)
         return self._probe_or_finish()
 
     def lost(self) -> ConnectionFailed:
@@ -155,9 +173,7 @@ class Opening:
                 f"the broker closed the connection during the authentication by {self._mechanism}, as brokers before "
                 "1.0 do when they refuse the credentials"
             )
-        if self._confirming:
-            self.next_way = replace(self.way, certain=True)
-        elif not self._answered:
+        if not self._answered:
             self.next_way = self._older()
         when = "before the connection was open" if self._answered else "without an answer"
         return ConnectionFailed(
@@ -166,15 +182,21 @@ class Opening:
         )
 
     def _older(self) -> Way | None:
-        if self.way.certain or (self._exchange is not None and self._mechanism != "GSSAPI"):
+        """The way to try after a connection that was closed without an answer."""
+        if self.way.certain:
             return None
-        if self.way.release is None and self._fallback is not None:
-            return Way(baseline_of(self._fallback), certain=True)
-        tried = [None, *_PROBES]
-        left = tried[tried.index(self.way.release) + 1 :]
-        if not left or (self._exchange is not None and self.way.release is not None):
-            return None
-        return Way(left[0])
+        ways = [None, _FIRST_WITH_VERSIONS, *self._old_releases()]
+        left = ways[ways.index(self.way.release) + 1 :]
+        return replace(self.way, release=left[0]) if left else None
+
+    def _old_releases(self) -> list[str]:
+        if self._exchange is not None:
+            found = [_IGNORES_UNKNOWN] if self._mechanism == "GSSAPI" else []
+        elif self._fallback is not None:
+            found = [baseline_of(self._fallback)]
+        else:
+            found = list(_PROBES)
+        return [release for release in found if self.way.least is None or release >= self.way.least]
 
     @property
     def _mechanism(self) -> str:
@@ -191,16 +213,19 @@ class Opening:
             raise RemoteProtocolError(f"the broker refused the ApiVersions request: {error(message.error_code).name}")
         if self._authentication is not None:
             return self._authenticate(self._authentication, message, now)
-        self._confirming = True  # it was the answer to a probe
-        self._versions_id, data = self.connection.send_request(messages.ApiVersionsRequest(), 0)
-        return data
+        self.way = replace(self.way, certain=True)  # it was the answer to a probe
+        return self._probe_or_finish()
 
     def _ask_versions(self) -> bytes:
         self._versions_id, data = self.connection.negotiate()
         return data
 
+    def _ask_lowest(self) -> bytes:
+        self._versions_id, data = self.connection.send_request(messages.ApiVersionsRequest(), 0)
+        return data
+
     def _agreed(self, versions: VersionsAgreed) -> bytes:
-        self.way = FIRST_WAY  # also after a probe: it has ApiVersions after all
+        self.way = Way(certain=True)
         self.versions = _common(versions.ranges)
         if not self.versions:
             raise UnsupportedVersion(f"{self.name} has no API in common with this client")
@@ -227,7 +252,13 @@ class Opening:
         if self.way.certain:
             self.versions = _common(BASELINES[release])
             return self._finish()
-        return self._request(_PROBES[release])
+        return self._probe(_ANY_OLD if self._fallback is not None else _PROBES.get(release, _ANY_OLD))
+
+    def _probe(self, request: Request) -> bytes:
+        """A request of a version that no broker has; old ones answer in the given one."""
+        data = bytearray(self._request(request))
+        data[_VERSION_AT] = _NO_VERSION
+        return bytes(data)
 
     def _request(self, request: Request) -> bytes:
         return self.connection.send_request(*request)[1]

@@ -93,13 +93,15 @@ class Connector:
     async def _in_some_way(self, name: str, address: BrokerAddress, connect: Callable[[Opening], Any]) -> Link:
         """Connect in the way that succeeded before, or try one after the other."""
         place = (address.host, address.port)
-        way = self._ways.pop(place, FIRST_WAY)
+        way = self._ways.get(place, FIRST_WAY)
         while True:
             opening = Opening(self._settings, name, await self._exchange(name, address.host), way)
             try:
                 link: Link = await connect(opening)
             except ConnectionFailed:
                 if opening.next_way is None:
+                    if way.certain:
+                        self._ways[place] = way.again()
                     raise
                 way = opening.next_way
                 continue
@@ -130,7 +132,7 @@ class Connector:
             if not outcome.done():
                 outcome.set_exception(reason)
             elif not outcome.cancelled() and outcome.exception() is None:
-                self._ways.pop((address.host, address.port), None)  # the broker may come back in another release
+                self._ways[address.host, address.port] = opening.way.again()
                 early.append(reason)
                 ended(link, reason)
 
