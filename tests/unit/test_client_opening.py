@@ -158,7 +158,7 @@ def next_way(opening):
 
 
 KNOWN = {"0.8.1": [0, 1, 2, 3, 8, 9], "0.8.2": [0, 1, 2, 3, 8, 9, 10], "0.9.0": [*range(4), *range(8, 17)]}
-"""The requests that releases know, whatever their version, which 0.8 and 0.9 do not check (seen with 0.8.2.2, 0.9.0.1)."""
+"""The requests that releases know. 0.8 and 0.9 do not check versions, as seen with 0.8.2.2 and 0.9.0.1."""
 
 
 def old_broker(release, way=FIRST_WAY, exchange=None, fallback=None):
@@ -297,7 +297,8 @@ def test_a_new_broker_whose_answer_is_lost_is_not_taken_for_an_old_one():
 
 
 def test_a_broker_that_closes_every_connection_has_failed():
-    way, releases = FIRST_WAY, []
+    way: Way | None = FIRST_WAY
+    releases = []
     while way is not None:
         releases.append(way.release)
         opening = Opened(way=way)
