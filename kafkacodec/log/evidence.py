@@ -13,7 +13,7 @@ import numpy.typing as npt
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import known_offsets
 from kafkacodec.log.continuity import Evidence, Gap
-from kafkacodec.log.indexes import read_offset_index, read_time_index
+from kafkacodec.log.indexes import index_of
 from kafkacodec.log.storage import StoredFile, changed_ns, entries, full_path, open_file, optional
 from kafkacodec.log.walk import walk
 from kafkacodec.records.columns import BatchHeaders
@@ -21,7 +21,7 @@ from kafkacodec.records.decode import iter_columns
 
 Flags = npt.NDArray[np.bool_]
 
-_INDEXES = {layout.OFFSET_INDEX_SUFFIX: read_offset_index, layout.TIME_INDEX_SUFFIX: read_time_index}
+_INDEXES = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX)
 
 # Names of a segment's file while a broker cleans or deletes it: its indexes may exist a moment longer.
 _IN_CHANGE = tuple(f"{layout.LOG_SUFFIX}.{word}" for word in ("deleted", "swap", "cleaned"))
@@ -107,9 +107,9 @@ def unused(file: StoredFile, position: int) -> bool:
 def _indexed_to(path: str) -> int | None:
     """The last offset in the index files of a segment."""
     last: list[int] = []
-    for suffix, read in _INDEXES.items():
+    for suffix in _INDEXES:
         with optional(path):
-            last += read(layout.sibling(path, suffix), on_error="stop")["offset"][-1:].tolist()
+            last += index_of(path, suffix)["offset"][-1:].tolist()
     return max(last, default=None)
 
 

@@ -20,7 +20,8 @@ SETTLED_SECONDS = 2.0
 """What changed this recently may change again without a new time: file systems round times."""
 
 
-_TRIES = 5  # to read a small file that others shorten
+TRIES = 5
+"""How often to begin anew to read a small file that others shorten."""
 
 
 class FileIdentity(NamedTuple):
@@ -67,7 +68,7 @@ class MappedFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self.shortened = False
-        self._fd = _open_regular(path)
+        self._fd = open_regular(path)
         try:
             with naming(path):
                 now = time.time_ns()
@@ -184,16 +185,21 @@ def read_file(path: str, limit: int) -> bytes:
         LimitExceeded: there are more than `limit`.
         OSError: missing, unreadable, or not a regular file; `filename` names it.
     """
-    with naming(path), open(_open_regular(path), "rb", buffering=0) as file:
-        for _ in range(_TRIES):
+    with naming(path), open(open_regular(path), "rb", buffering=0) as file:
+        for _ in range(TRIES):
             size = os.fstat(file.fileno()).st_size
-            if size > limit:
-                raise LimitExceeded(f"the file has {size} bytes, the limit is {limit}", position=limit, path=path)
+            check_limit(size, limit, path)
             data = _read_up_to(file, size)
             if len(data) == size:
                 break
             file.seek(0)  # it was shortened: a broker cuts a preallocated index when a segment is complete
         return data
+
+
+def check_limit(size: int, limit: int, path: str) -> None:
+    """Raise LimitExceeded if a file has more bytes than the limit."""
+    if size > limit:
+        raise LimitExceeded(f"the file has {size} bytes, the limit is {limit}", position=limit, path=path)
 
 
 def _read_up_to(file: FileIO, size: int) -> bytes:
@@ -226,7 +232,7 @@ def exists(path: str) -> bool:
     return True
 
 
-def _open_regular(path: str) -> int:
+def open_regular(path: str) -> int:
     """A descriptor of a regular file. Without O_NONBLOCK, opening a named pipe would wait for a writer."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
 from kafkacodec.log import layout
-from kafkacodec.log.storage import read_file
+from kafkacodec.log.storage import read_file, read_used
 from kafkacodec.records.arguments import one_of
 from kafkacodec.records.signatures import suggests_options
 
@@ -70,17 +70,7 @@ def read_offset_index(path: str | os.PathLike[str], *, on_error: Literal["raise"
             not an offset.
         OSError: the file cannot be read.
     """
-
-    def convert(raw: Entries, base_offset: int) -> Entries:
-        entries = np.empty(len(raw), _OFFSET_ENTRY)
-        entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
-        entries["position"] = raw["position"]
-        return entries
-
-    def good(raw: Entries) -> npt.NDArray[np.bool_]:
-        return _grows(raw["relative_offset"], strictly=True) & _grows(raw["position"], strictly=True)
-
-    return _read(path, layout.OFFSET_INDEX_ENTRY, convert, good, on_error, padded=True)
+    return _read(path, _OFFSETS, on_error)
 
 
 @suggests_options
@@ -89,17 +79,7 @@ def read_time_index(path: str | os.PathLike[str], *, on_error: Literal["raise", 
 
     Arguments and errors as in `read_offset_index`.
     """
-
-    def convert(raw: Entries, base_offset: int) -> Entries:
-        entries = np.empty(len(raw), _TIME_ENTRY)
-        entries["timestamp"] = raw["timestamp"]
-        entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
-        return entries
-
-    def good(raw: Entries) -> npt.NDArray[np.bool_]:
-        return (_grows(raw["timestamp"], strictly=True)) & _grows(raw["relative_offset"], strictly=False)
-
-    return _read(path, layout.TIME_INDEX_ENTRY, convert, good, on_error, padded=True)
+    return _read(path, _TIMES, on_error)
 
 
 @suggests_options
@@ -108,18 +88,67 @@ def read_transaction_index(path: str | os.PathLike[str], *, on_error: Literal["r
 
     Arguments and errors as in `read_offset_index`.
     """
+    return _read(path, _TRANSACTIONS, on_error)
 
-    def convert(raw: Entries, base_offset: int) -> Entries:
-        return raw.astype(layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
 
-    def good(raw: Entries) -> npt.NDArray[np.bool_]:
-        ok = _grows(raw["last_offset"], strictly=True)
-        ok &= raw["version"] == layout.TRANSACTION_INDEX_VERSION
-        ok &= (raw["producer_id"] >= 0) & (raw["first_offset"] >= 0)
-        ok &= raw["first_offset"] <= raw["last_offset"]
-        return ok
+def index_of(segment: str, suffix: str) -> IndexFile:
+    """The offset or the time index of a segment, up to its first fault, for a look-up that checks what it uses.
 
-    return _read(path, layout.TRANSACTION_INDEX_ENTRY, convert, good, on_error, padded=False)
+    In a preallocated index, nothing is read after the first zeros that fill a page.
+
+    Raises:
+        OSError: it cannot be read.
+        CorruptIndex: the segment's name is not an offset.
+    """
+    return _read(layout.sibling(segment, suffix), _PREALLOCATED[suffix], "stop", to_end=False)
+
+
+class _Kind(NamedTuple):
+    """A kind of index: its stored entries, what is made of them and a file's base offset, and which are valid."""
+
+    stored: np.dtype[np.void]
+    convert: Callable[[Entries, int], Entries]
+    good: Callable[[Entries], npt.NDArray[np.bool_]]
+
+
+def _offset_entries(raw: Entries, base_offset: int) -> Entries:
+    entries = np.empty(len(raw), _OFFSET_ENTRY)
+    entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
+    entries["position"] = raw["position"]
+    return entries
+
+
+def _good_offsets(raw: Entries) -> npt.NDArray[np.bool_]:
+    return _grows(raw["relative_offset"], strictly=True) & _grows(raw["position"], strictly=True)
+
+
+def _time_entries(raw: Entries, base_offset: int) -> Entries:
+    entries = np.empty(len(raw), _TIME_ENTRY)
+    entries["timestamp"] = raw["timestamp"]
+    entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
+    return entries
+
+
+def _good_times(raw: Entries) -> npt.NDArray[np.bool_]:
+    return _grows(raw["timestamp"], strictly=True) & _grows(raw["relative_offset"], strictly=False)
+
+
+def _transactions(raw: Entries, _base_offset: int) -> Entries:
+    return raw.astype(layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
+
+
+def _good_transactions(raw: Entries) -> npt.NDArray[np.bool_]:
+    ok = _grows(raw["last_offset"], strictly=True)
+    ok &= raw["version"] == layout.TRANSACTION_INDEX_VERSION
+    ok &= (raw["producer_id"] >= 0) & (raw["first_offset"] >= 0)
+    ok &= raw["first_offset"] <= raw["last_offset"]
+    return ok
+
+
+_OFFSETS = _Kind(layout.OFFSET_INDEX_ENTRY, _offset_entries, _good_offsets)
+_TIMES = _Kind(layout.TIME_INDEX_ENTRY, _time_entries, _good_times)
+_TRANSACTIONS = _Kind(layout.TRANSACTION_INDEX_ENTRY, _transactions, _good_transactions)
+_PREALLOCATED = {layout.OFFSET_INDEX_SUFFIX: _OFFSETS, layout.TIME_INDEX_SUFFIX: _TIMES}
 
 
 def _grows(values: npt.NDArray[Any], *, strictly: bool) -> npt.NDArray[np.bool_]:
@@ -129,45 +158,38 @@ def _grows(values: npt.NDArray[Any], *, strictly: bool) -> npt.NDArray[np.bool_]
     return ok
 
 
-def _read(
-    path: str | os.PathLike[str],
-    dtype: np.dtype[np.void],
-    convert: Callable[[Entries, int], Entries],
-    good: Callable[[Entries], npt.NDArray[np.bool_]],
-    on_error: str,
-    *,
-    padded: bool,
-) -> IndexFile:
+def _read(path: str | os.PathLike[str], kind: _Kind, on_error: str, *, to_end: bool = True) -> IndexFile:
     one_of("on_error", on_error, ("raise", "stop"))
     path = os.fspath(path)
     name = layout.parse_file_name(os.path.basename(path))
     if name is None:
         raise CorruptIndex("the name of an index file must be an offset of twenty digits", path=path)
-    data = read_file(path, MAX_BYTES)
+    raw, size = _entries(path, kind, to_end=to_end)
+    entry = kind.stored.itemsize
     problems: list[DecodeError] = []
-    whole, rest = divmod(len(data), dtype.itemsize)
-    raw = np.frombuffer(data, dtype, whole)
-    used = _used(raw, dtype) if padded else whole
-    bad = np.flatnonzero(~good(raw[:used]))
+    whole, rest = divmod(size, entry)
+    used, padding = len(raw), whole - len(raw)
+    bad = np.flatnonzero(~kind.good(raw))
     if len(bad):
         used, padding = int(bad[0]), 0
         problems.append(
-            CorruptIndex("an index entry is out of order or out of range", position=used * dtype.itemsize, path=path)
+            CorruptIndex("an index entry is out of order or out of range", position=used * entry, path=path)
         )
-    else:
-        padding = whole - used
-        if rest:
-            problems.append(CorruptIndex("trailing partial index entry", position=len(data) - rest, path=path))
+    elif rest:
+        problems.append(CorruptIndex("trailing partial index entry", position=size - rest, path=path))
     if problems and on_error == "raise":
         raise problems[0]
-    return IndexFile(path, name.base_offset, convert(raw[:used], name.base_offset), padding, problems)
+    return IndexFile(path, name.base_offset, kind.convert(raw[:used], name.base_offset), padding, problems)
 
 
-def _used(raw: Entries, dtype: np.dtype[np.void]) -> int:
-    """The number of entries before the zeros of a preallocated index."""
-    words = np.frombuffer(raw.tobytes(), np.uint32).reshape(len(raw), dtype.itemsize // 4)
-    filled = np.flatnonzero(words.any(axis=1))
-    return int(filled[-1]) + 1 if len(filled) else 0
+def _entries(path: str, kind: _Kind, *, to_end: bool) -> tuple[Entries, int]:
+    """The entries before the zeros of a preallocated index, and the size of the file."""
+    if kind is _TRANSACTIONS:
+        data = read_file(path, MAX_BYTES)
+        return np.frombuffer(data, kind.stored, len(data) // kind.stored.itemsize), len(data)
+    data, size = read_used(path, MAX_BYTES, to_end=to_end)
+    count = min(-(-len(data) // kind.stored.itemsize), size // kind.stored.itemsize)
+    return np.frombuffer(data.ljust(count * kind.stored.itemsize, b"\0"), kind.stored, count), size
 
 
 def encode_offset_index(offsets: npt.ArrayLike, positions: npt.ArrayLike, base_offset: int) -> bytes:

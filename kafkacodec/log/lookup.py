@@ -15,7 +15,7 @@ from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.files import note, reason_of
 from kafkacodec.log.identity import BatchMark
-from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
+from kafkacodec.log.indexes import IndexFile, index_of
 from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders
@@ -209,11 +209,10 @@ class Lookup:
     def _index(self, suffix: str) -> IndexFile | None:
         """An index file of the segment, up to its first fault; None if it is missing or unreadable."""
         if suffix not in self._indexes:
-            read = read_offset_index if suffix == layout.OFFSET_INDEX_SUFFIX else read_time_index
             path, index = layout.sibling(self.file.path, suffix), None
             try:
                 if self.base_offset is not None:
-                    index = read(path, on_error="stop")
+                    index = index_of(self.file.path, suffix)
                     known = {(problem.path, problem.reason) for problem in self.problems} if index.problems else ()
                     self.problems += [p for p in index.problems if (p.path, p.reason) not in known]
             except FileNotFoundError:

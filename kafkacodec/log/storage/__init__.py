@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.log import layout
 from kafkacodec.log.files import FileIdentity
+from kafkacodec.log.preallocated import without_zeros
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.places import (
     Entry,
@@ -45,6 +46,7 @@ __all__ = [
     "open_file",
     "optional",
     "read_file",
+    "read_used",
 ]
 
 _MANIFESTS = ".rsm-manifest"
@@ -72,14 +74,28 @@ def open_file(path: str) -> StoredFile:
 
 def read_file(path: str, limit: int) -> bytes:
     """The bytes of a small file. Raises as `open_file`, and LimitExceeded: there are more than `limit`."""
-    if _is_part(path):
-        from kafkacodec.log.tiered.directories import part_of
-        from kafkacodec.log.tiered.segment_file import read_part
+    part = _read_part(path, limit)
+    return places.read_file(path, limit) if part is None else part
 
-        found = part_of(path)
-        if found is not None:
-            return found if isinstance(found, bytes) else read_part(*found, path, limit)
-    return places.read_file(path, limit)
+
+def read_used(path: str, limit: int, *, to_end: bool) -> tuple[bytes, int]:
+    """The bytes of a small file without the zeros at its end, and its size.
+
+    Arguments and errors as in `preallocated.read_used`, errors of `read_file` too.
+    """
+    part = _read_part(path, limit)
+    return places.read_used(path, limit, to_end=to_end) if part is None else (without_zeros(part), len(part))
+
+
+def _read_part(path: str, limit: int) -> bytes | None:
+    """The bytes of an index of an uploaded segment; None for other files."""
+    if not _is_part(path):
+        return None
+    from kafkacodec.log.tiered.directories import part_of
+    from kafkacodec.log.tiered.segment_file import read_part
+
+    found = part_of(path)
+    return found if found is None or isinstance(found, bytes) else read_part(*found, path, limit)
 
 
 def identity_of(path: str) -> FileIdentity:

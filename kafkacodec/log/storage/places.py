@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import files
+from kafkacodec.log import files, preallocated
 from kafkacodec.log.files import FileIdentity, MappedFile
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ __all__ = [
     "open_file",
     "optional",
     "read_file",
+    "read_used",
 ]
 
 REPLACED = "the object was replaced while it was read; read it again"
@@ -177,6 +178,17 @@ def read_file(path: str, limit: int) -> bytes:
     from kafkacodec.log.storage.objects import read_object
 
     return read_object(path, limit)
+
+
+def read_used(path: str, limit: int, *, to_end: bool) -> tuple[bytes, int]:
+    """The bytes of a file without the zeros at its end, and its size; objects are read whole.
+
+    Arguments and errors as in `preallocated.read_used`.
+    """
+    if not is_url(path):
+        return preallocated.read_used(path, limit, to_end=to_end)
+    data = read_file(path, limit)
+    return preallocated.without_zeros(data), len(data)
 
 
 def identity_of(path: str) -> FileIdentity:
