@@ -664,3 +664,25 @@ def test_a_group_without_a_common_assignor_says_so(broker: Broker, admin: Admin)
             pytest.raises(errors.InconsistentGroupProtocolError, match="no assignor of partition_assignment_strategy"),
         ):
             second.getmany(20)
+
+
+@pytest.mark.parametrize("left", ["unread", "read", "awaited"])
+def test_seeks_wait_for_no_fetch(broker: Broker, admin: Admin, left: str) -> None:
+    topic = new_topic(admin)
+    write(broker.server, topic, 300)
+    with Consumer(bootstrap_servers=broker.server, fetch_max_wait_ms=60_000) as consumer:
+        consumer.assign([(topic, number) for number in range(PARTITIONS)])
+        begin = time.monotonic()
+        for number in range(30):
+            partition, offset = number % PARTITIONS, 60 + number % 40
+            if number % 7 == 6:
+                consumer.seek_to_beginning((topic, partition))
+                offset = 0
+            else:
+                consumer.seek(topic, partition, offset)
+            while (topic, partition) not in (records := consumer.getmany(timeout=50, max_records=1)):
+                pass
+            assert records[topic, partition][0].offset == offset
+            while left != "unread" and consumer.getmany(timeout=0.01 if left == "awaited" else 0):
+                pass
+        assert time.monotonic() - begin < 60, "one of them waited for a fetch"

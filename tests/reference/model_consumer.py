@@ -43,7 +43,8 @@ class ModelConsumer:
         self.fetcher = Fetcher(
             cluster, self.positions, self.validation, self.settings, backoff=backoff, metrics=Metrics()
         )
-        self.reader = Reader(self.fetcher.ready, self.positions, self.settings, self._done, self._again)
+        self.reader = Reader(self.fetcher.ready, self.positions, self.settings, self._done, self._again, self._feed)
+        self.fetcher.hungry = lambda: self.reader.hungry
         for machine in (self.lookup, self.validation, self.fetcher):
             self.network.add(machine)
 
@@ -80,6 +81,10 @@ class ModelConsumer:
 
     def _done(self, parts: list[Part]) -> None:
         self._tell(lambda: self.fetcher.done(parts))
+
+    def _feed(self) -> None:
+        if self.fetcher.held_back:
+            self._tell(lambda: None)
 
     def _again(self, state: PartitionState, version: int) -> None:
         self._tell(lambda: self.positions.again(state, version))

@@ -3,12 +3,13 @@
     network = ModelNetwork(model)                 # with a Cluster of the client in it
     network.add(machine)
     network.run(1000)                             # a second without failures, or
-    network.apply(network.links[1, False])        # broker 1 takes the next request,
-    network.deliver(network.links[1, False])      # its answer arrives,
-    network.drop(network.links[1, False])         # or the connection is lost with what is in flight
+    network.apply(network.links[1, 0])            # broker 1 takes the next request,
+    network.deliver(network.links[1, 0])          # its answer arrives,
+    network.drop(network.links[1, 0])             # or the connection is lost with what is in flight
 
-A connection is a queue: brokers answer in order. There are two for each broker, the second for coordinators, as in the
-driver. A request is in flight from the poll that made it; it may be lost before or after the broker applied it.
+A connection is a queue: brokers answer in order. There are several for each broker, as in the driver: one for
+coordinators, and others beside the first for what must not wait behind a request that is held back. A request is in
+flight from the poll that made it; it may be lost before or after the broker applied it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from typing import Any
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Machine, Send, prepared
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.driver.node import COORDINATION
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded, KafkaCodecError
 from tests.reference.model_broker import ModelCluster
 
 __all__ = ["Flight", "Link", "ModelNetwork"]
 
 NOT_YET = object()
+LANES = (0, 1, 2)
 
 
 @dataclass(eq=False)
@@ -50,9 +53,14 @@ class Link:
     """A connection to a broker. One that hangs takes nothing in."""
 
     node: int
-    coordinating: bool
+    lane: int
     flights: deque[Flight] = field(default_factory=deque)
     hangs: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Whether the broker may hold back what is asked next."""
+        return any(flight.send.holds for flight in self.flights)
 
 
 class ModelNetwork:
@@ -65,7 +73,7 @@ class ModelNetwork:
 
     Attributes:
         cluster: the client's view, itself a machine.
-        links: by broker and whether the connection is for coordinators.
+        links: by broker and lane, as in the driver.
     """
 
     def __init__(self, model: ModelCluster, *, timeout_ms: float = 30_000, backoff: Backoff | None = None) -> None:
@@ -76,7 +84,7 @@ class ModelNetwork:
             auto_create=model.auto_create,
         )
         self.machines: list[Machine] = [self.cluster]
-        self.links = {(node, kind): Link(node, kind) for node in model.nodes for kind in (False, True)}
+        self.links = {(node, lane): Link(node, lane) for node in model.nodes for lane in (*LANES, COORDINATION)}
         self._timeout_ms = timeout_ms
         self._unrouted: list[tuple[Machine, Send, float]] = []
 
@@ -133,8 +141,20 @@ class ModelNetwork:
         except KafkaCodecError as error:
             machine.failed(send, error, self.now)
             return
-        link = self.links[node, isinstance(send.to, Coordinator)]
+        link = self.links[node, COORDINATION] if isinstance(send.to, Coordinator) else self._free(node)
         link.flights.append(Flight(machine, send, request, version, deadline))
+
+    def _free(self, node: int) -> Link:
+        links = [self.links[node, lane] for lane in LANES]
+        free = next((link for link in links if not link.held), None)
+        if free is None:
+            free = next((link for link in links if all(f.send.given_up for f in link.flights)), links[0])
+            given_up = [flight for flight in free.flights if flight.send.given_up]
+            for flight in given_up:
+                free.flights.remove(flight)
+                self.model.forget(flight.reply)
+                flight.machine.failed(flight.send, ConnectionFailed("given up", sent=True), self.now)
+        return free
 
     def apply(self, link: Link) -> bool:
         """The broker takes the next request in, unless it is still at another one. Returns whether it did."""
@@ -170,8 +190,8 @@ class ModelNetwork:
     def stop(self, node: int) -> None:
         """A broker ends, and its connections with it."""
         self.model.stop(node)
-        for kind in (False, True):
-            self.drop(self.links[node, kind])
+        for lane in (*LANES, COORDINATION):
+            self.drop(self.links[node, lane])
 
     def advance(self, ms: float) -> None:
         """Let time go by; requests whose time is over fail, and their connections are closed."""

@@ -307,7 +307,7 @@ def interrupt_at_each_line(how, late):
                 assert [read.state(number).position.offset for number in range(2)] == positions
         if interrupts.left > 0:
             break
-        for _ in range(9):
+        for _ in range(12):
             found += offsets(read, "columns")
             read.wait(1000)
         assert sorted(found) == [(p, offset) for p in range(2) for offset in range(15)]

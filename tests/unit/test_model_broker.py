@@ -272,7 +272,7 @@ def test_a_broker_that_hangs_and_one_that_ends():
     network = ModelNetwork(model)
     network.cluster.want(["t"])
     network.run(1000, lambda: network.cluster.leader("t", 1) == 2)
-    hanging = network.links[1, False]
+    hanging = network.links[1, 0]
     hanging.hangs = True
     made = call(network, messages.MetadataRequest(topics=[]), CONTROLLER)
     network.run(20_000, lambda: made.done)

@@ -64,7 +64,8 @@ class ConsumerParts:
         self.fetcher = Fetcher(
             network.cluster, self.positions, self.validation, settings, backoff=backoff, metrics=network.metrics
         )
-        self.reader = Reader(self.fetcher.ready, self.positions, settings, self._give_back, self._again)
+        self.reader = Reader(self.fetcher.ready, self.positions, settings, self._give_back, self._again, self._feed)
+        self.fetcher.hungry = lambda: self.reader.hungry
         for machine in (self.lookup, self.validation, self.fetcher):
             network.add(machine, self.changed, self.end)
         self._add_gauges()
@@ -169,6 +170,10 @@ class ConsumerParts:
     def _done(self, parts: list[Part]) -> None:
         self.fetcher.done(parts)
         self.network.wake()
+
+    def _feed(self) -> None:
+        if self.fetcher.held_back:
+            self.soon(self.network.wake)
 
     def _again(self, state: PartitionState, version: int) -> None:
         self.soon(self._try_again, state, version)

@@ -14,11 +14,11 @@ __all__ = ["fetch_request"]
 _NO_ID: Final = uuid.UUID(int=0)
 
 
-def fetch_request(plan: FetchPlan, settings: ConsumerSettings, max_bytes: int) -> Any:
-    """The request by the plan of a session; its answer has `max_bytes` at most."""
+def fetch_request(plan: FetchPlan, settings: ConsumerSettings, max_bytes: int, wait_ms: float) -> Any:
+    """The request by the plan of a session; its answer has `max_bytes` at most, and comes after `wait_ms` at most."""
     kind = messages.FetchRequest
     request = kind(
-        max_wait_ms=settings.fetch_max_wait_ms,
+        max_wait_ms=int(wait_ms),
         min_bytes=settings.fetch_min_bytes,
         max_bytes=max_bytes,
         isolation_level=int(settings.isolation_level == "read_committed"),

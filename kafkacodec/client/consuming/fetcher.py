@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from kafkacodec.client.consuming.fetch_errors import FetchErrors
 from kafkacodec.client.consuming.fetch_request import fetch_request
-from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
+from kafkacodec.client.consuming.positions import PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Extent, Frame, Part, extent_of
-from kafkacodec.client.consuming.session import FetchSession, Wanted
+from kafkacodec.client.consuming.rounds import FetchNode, Round
+from kafkacodec.client.consuming.session import Wanted, names_of, without_session
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.core.backoff import Backoff
@@ -39,27 +40,7 @@ _FIRST_WITH_IDS: Final = 13
 _SESSION_GONE: Final = frozenset({70})
 _SESSION_ENDED: Final = frozenset({70, 71})
 _UNKNOWN: Final = -1
-
-
-@dataclass(eq=False, slots=True)
-class _Round:
-    """One request to a broker, and what it asks for, which are `max_bytes` at most."""
-
-    node: int
-    max_bytes: int
-    asked: dict[Key, tuple[PartitionState, int, Position]] = field(default_factory=dict)
-    names: dict[uuid.UUID, str] = field(default_factory=dict)
-
-
-@dataclass(eq=False, slots=True)
-class _Node:
-    """What is known of fetching from a broker."""
-
-    session: FetchSession = field(default_factory=FetchSession)
-    asking: _Round | None = None
-    failures: int = 0
-    next_at: float = 0.0
-    kept_bytes: int = 0
+_QUIET_MS: Final = 10.0
 
 
 class Fetcher:
@@ -67,8 +48,13 @@ class Fetcher:
 
     Each broker has an equal share of `prefetch_bytes`, and all of them together have no more, also while shares change.
 
+    A fetch that waits at the ends of partitions is sent only when nothing is left to read and the user asks for more,
+    or has not come back for a moment: who seeks after each record does not have to wait for it.
+
     Attributes:
         ready: fetched parts in order, which the reader takes from the left and gives back by `done`.
+        hungry: tells whether the user's last read found nothing.
+        held_back: there are partitions to fetch as soon as the user is hungry.
     """
 
     def __init__(
@@ -82,15 +68,19 @@ class Fetcher:
         metrics: Metrics,
     ) -> None:
         self.ready: deque[Part] = deque()
+        self.hungry: Callable[[], bool] = lambda: True
+        self.held_back = False
         self._cluster = cluster
         self._positions = positions
         self._validation = validation
         self._settings = settings
         self._backoff = backoff
-        self._nodes: dict[int, _Node] = {}
+        self._nodes: dict[int, FetchNode] = {}
         self._errors = FetchErrors(cluster, positions, backoff, settings)
         self._turn = 0
         self._now = 0.0
+        self._read = False  # parts were given back since the last poll
+        self._quiet_at = 0.0
         self._share = settings.prefetch_bytes
         self._bytes = metrics.counter("consumer.bytes")
         self._fetch_bytes = metrics.histogram("consumer.fetch_bytes")
@@ -104,6 +94,7 @@ class Fetcher:
 
     def done(self, parts: list[Part]) -> None:
         """The reader has read or dropped these parts, and uses their memory no more."""
+        self._read = True
         for part in parts:
             if part.given_back:
                 continue
@@ -126,45 +117,46 @@ class Fetcher:
     def poll(self, now: float) -> list[Send]:
         """Fetches from brokers that have partitions to fetch and none under way."""
         self._now = now
-        sends: list[Send] = []
         sources = self._sources(now)
         self._share = self._settings.prefetch_bytes // max(len(sources), 1)
-        taken = self._taken()
+        wait_ms = self._wait_ms(now)
+        taken, begun = self._taken(), []
         for number in sorted(sources):
-            node = self._nodes.setdefault(number, _Node())
-            if node.asking is not None or now < node.next_at or not self._has_room(node, taken):
+            node = self._nodes.setdefault(number, FetchNode())
+            if now < node.next_at:
                 continue
-            node.asking = _Round(number, self._most())
-            taken += node.asking.max_bytes
-            wait = self._settings.fetch_max_wait_ms + self._settings.request_timeout_ms
-            request = partial(self._request, node.asking)
-            sends.append(Send(number, request, timeout_ms=wait, context=node.asking))
-        return sends
+            asked = self._next_round(number, node, sources[number], wait_ms)
+            if asked is not None and self._has_room(node, taken, asked.max_bytes):
+                self._begin(node, asked)
+                taken += asked.max_bytes
+                begun.append(asked)
+        return [asked.send for asked in begun if asked.send is not None]
 
     def next_deadline(self) -> float | None:
-        """When a partition or a broker may be asked again after an error."""
+        """When a partition or a broker may be asked again after an error, or what is held back."""
         times = [s.next_at for s in self._positions.partitions.values() if s.failures]
         times += [node.next_at for node in self._nodes.values() if node.failures and node.asking is None]
+        times += [self._quiet_at] if self.held_back else []
         return min((at for at in times if at > self._now), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """Keep the records of an answer, and act on its errors."""
-        asked: _Round = send.context
+        asked: Round = send.context
         node = self._nodes[asked.node]
-        node.asking = None
         response = answer.message
         frame = Frame(answer.frame, asked.node)
+        if not node.landed(asked):
+            frame.release()
+            return
         if response.error_code:
             self._refused(asked, node, response.error_code, now)
         else:
             node.failures = 0
-            node.session.answered(response.session_id)
-            for topic in response.responses:
-                name = topic.topic or asked.names.get(topic.topic_id)
-                for entry in topic.partitions:
-                    found = asked.asked.get((name, entry.partition_index)) if name is not None else None
-                    if found is not None:
-                        self._take(found, entry, response, frame, asked.node, now)
+            self._take_all(asked, response, frame, now)
+            if asked.aside:
+                node.answered_beside(bool(frame.parts))
+            else:
+                node.session.answered(response.session_id)
         if frame.parts:
             self._bytes.add(frame.nbytes)
             self._fetch_bytes.add(frame.nbytes)
@@ -178,10 +170,12 @@ class Fetcher:
 
         The user gets what does not pass: a refusal, and answers that break the protocol `MOST_BROKEN` times in a row.
         """
-        asked: _Round = send.context
+        asked: Round = send.context
         node = self._nodes[asked.node]
-        node.asking = None
-        node.session.lost()
+        if not node.landed(asked):
+            return
+        if not asked.aside:
+            node.session.lost()
         if isinstance(error, ClientClosed):
             return
         node.failures += 1
@@ -196,14 +190,66 @@ class Fetcher:
 
     # Asking
 
+    def _wait_ms(self, now: float) -> float:
+        """How long brokers may wait for records; 0 while there are some to read, or the user may seek next."""
+        if self._read:
+            self._read, self._quiet_at = False, now + _QUIET_MS
+        self.held_back = True  # before the look at `hungry`, which the reader sets before it looks at this
+        waits = self._settings.fetch_max_wait_ms
+        if any(state.kept for state in self._positions.partitions.values()):
+            return 0
+        if self.hungry() or now >= self._quiet_at:
+            self.held_back = False
+            return waits
+        return 0
+
+    def _next_round(self, number: int, node: FetchNode, states: list[PartitionState], wait_ms: float) -> Round | None:
+        """The next request to a broker, if there is use for one."""
+        if node.asking is None:
+            wanted = node.not_beside(states, self._now)
+            asked = Round(number, self._most(), wait_ms)
+        else:
+            left_ms = node.wait_left(self._now)
+            if left_ms is None or (node.beside is not None and node.beside.until is None):
+                return None  # what is not written yet takes in what there is then
+            wanted = node.missed(states)
+            wait_ms = min(wait_ms, left_ms, node.patience_ms)
+            asked = Round(number, max(self._most() // 4, 1), wait_ms, aside=True)
+        # What has no records waits for the user to read, or for the other fetch, which comes at once.
+        useful = wanted if asked.wait_ms else any(not self._at_end(state) for state in wanted)
+        return asked if useful else None
+
+    def _begin(self, node: FetchNode, asked: Round) -> None:
+        timeout = self._settings.fetch_max_wait_ms + self._settings.request_timeout_ms
+        request = partial(self._request, asked)
+        asked.send = Send(asked.node, request, timeout_ms=timeout, context=asked, holds=asked.wait_ms > 0)
+        if asked.aside:
+            node.give_up_beside()
+            node.beside = asked
+        else:
+            node.asking = asked
+
+    def _states(self, asked: Round) -> list[PartitionState]:
+        """What a request asks for."""
+        states = [s for s in self._positions.partitions.values() if self._source(s, self._now) == asked.node]
+        node = self._nodes[asked.node]
+        return node.not_asking(states) if asked.aside else node.not_beside(states, self._now)
+
+    def _at_end(self, state: PartitionState) -> bool:
+        """Whether the broker has no record for the partition, as far as is known."""
+        if state.fetching is None or state.fetching is state.empty_at:
+            return True
+        committed = self._settings.isolation_level == "read_committed" and state.last_stable_offset >= 0
+        end = state.last_stable_offset if committed else state.high_watermark
+        return 0 <= end <= state.fetching.offset
+
     def _taken(self) -> int:
         """The memory of what is kept and of the answers that are to come."""
-        asking = [node.asking for node in self._nodes.values() if node.asking is not None]
+        asking = [one for node in self._nodes.values() for one in (node.asking, node.beside) if one is not None]
         return self.kept_bytes + sum(one.max_bytes for one in asking)
 
-    def _has_room(self, node: _Node, taken: int) -> bool:
+    def _has_room(self, node: FetchNode, taken: int, most: int) -> bool:
         """Whether another answer fits into the memory and into a broker's share of it; the first one always does."""
-        most = self._most()
         fits = not node.kept_bytes or node.kept_bytes + most <= self._share
         return not taken or (fits and taken + most <= self._settings.prefetch_bytes)
 
@@ -211,16 +257,20 @@ class Fetcher:
         """The most bytes in a response: two of them fit into a broker's share."""
         return max(min(self._settings.fetch_max_bytes, self._share // 2), 1)
 
-    def _sources(self, now: float) -> set[int]:
-        """The brokers that have something to fetch."""
-        found = (self._source(state, now) for state in self._positions.partitions.values())
-        return {node for node in found if node is not None}
+    def _sources(self, now: float) -> dict[int, list[PartitionState]]:
+        """The brokers that have something to fetch, and what."""
+        found: dict[int, list[PartitionState]] = {}
+        for state in self._positions.partitions.values():
+            node = self._source(state, now)
+            if node is not None:
+                found.setdefault(node, []).append(state)
+        return found
 
     def _source(self, state: PartitionState, now: float) -> int | None:
         """The broker to fetch a partition from; None if it must not be fetched now."""
         if state.fetching is None or state.paused or state.draining or state.failing or now < state.next_at:
             return None
-        if state.fetching.offset >= state.end:
+        if state.fetching.offset >= state.end or (state.first_bytes and state.kept):
             return None
         leader = self._cluster.leader(state.topic, state.number)
         if leader is None:
@@ -239,21 +289,21 @@ class Fetcher:
             state.preferred = None
         return leader
 
-    def _request(self, asked: _Round, versions: Versions) -> tuple[Any, int]:
+    def _request(self, asked: Round, versions: Versions) -> tuple[Any, int]:
         """The request for what is to be fetched when it is sent."""
         version = highest_common(_FETCH, versions)
-        states = [s for s in self._positions.partitions.values() if self._source(s, self._now) == asked.node]
+        states = self._states(asked)
         states.sort(key=lambda state: state.turn)
         ids = {state.topic: self._cluster.topic_id(state.topic) for state in states}
         if version >= _FIRST_WITH_IDS and None in ids.values():
             version = _FIRST_WITH_IDS - 1
         wanted = {s.key: self._wanted(s, ids[s.topic] if version >= _FIRST_WITH_IDS else None) for s in states}
-        session = self._nodes[asked.node].session
-        plan = session.plan(wanted)
+        plan = without_session(wanted) if asked.aside else self._nodes[asked.node].session.plan(wanted)
         asked.asked = {s.key: (s, s.version, s.fetching) for s in states if s.fetching is not None}
-        asked.names = session.names()
-        asked.max_bytes = max([self._most(), *(state.partition_bytes for state in states)])
-        return fetch_request(plan, self._settings, asked.max_bytes), version
+        asked.names = names_of(wanted)
+        asked.max_bytes = max([asked.max_bytes, *(state.partition_bytes for state in states)])
+        asked.until = self._now + asked.wait_ms
+        return fetch_request(plan, self._settings, asked.max_bytes, asked.wait_ms), version
 
     def _wanted(self, state: PartitionState, topic_id: uuid.UUID | None) -> Wanted:
         known = self._cluster.partition(*state.key)
@@ -262,12 +312,16 @@ class Fetcher:
             topic_id,
             state.fetching.offset,
             -1 if known is None else known.leader_epoch,
-            state.partition_bytes or self._settings.max_partition_fetch_bytes,
+            state.partition_bytes or self._usual_bytes(state),
         )
+
+    def _usual_bytes(self, state: PartitionState) -> int:
+        most = self._settings.max_partition_fetch_bytes
+        return min(state.first_bytes, most) if state.first_bytes else most
 
     # Answers
 
-    def _refused(self, asked: _Round, node: _Node, code: int, now: float) -> None:
+    def _refused(self, asked: Round, node: FetchNode, code: int, now: float) -> None:
         """The whole request was refused: ask again, unless that cannot help."""
         node.session.lost(known=code not in _SESSION_GONE)
         if code not in _SESSION_ENDED:
@@ -279,6 +333,23 @@ class Fetcher:
         node.failures += 1
         # A session that ended is made again at once, but not in a circle.
         node.next_at = now + self._backoff.after(node.failures - (code in _SESSION_ENDED))
+
+    def _take_all(self, asked: Round, response: Any, frame: Frame, now: float) -> None:
+        """Take over what the broker says of each partition. What it says nothing of has no records."""
+        silent = dict(asked.asked)
+        for topic in response.responses:
+            name = topic.topic or asked.names.get(topic.topic_id)
+            for entry in topic.partitions:
+                found = asked.asked.get((name, entry.partition_index)) if name is not None else None
+                if found is None:
+                    continue
+                if entry.records or entry.error_code or entry.preferred_read_replica >= 0:
+                    del silent[found[0].key]
+                self._take(found, entry, response, frame, asked.node, now)
+        if not asked.wait_ms:
+            for state, version, position in silent.values():
+                if state.version == version and state.fetching is position:
+                    state.empty_at = position
 
     def _take(
         self,
@@ -338,6 +409,9 @@ class Fetcher:
         self.ready.append(Part(state, state.version, used, start, end, extent.same_epoch, aborted, frame))
         self._turn += 1
         state.turn, state.partition_bytes = self._turn, 0
+        state.first_bytes = 8 * state.first_bytes
+        if state.first_bytes >= self._settings.max_partition_fetch_bytes:
+            state.first_bytes = 0
         state.kept += 1
         frame.parts += 1
         frame.nbytes += records.nbytes
@@ -348,7 +422,7 @@ class Fetcher:
 
     def _enlarge(self, state: PartitionState, extent: Extent, start: Position) -> None:
         """A batch is larger than the limit: fetch it again with more, up to what a response may have."""
-        before = state.partition_bytes or self._settings.max_partition_fetch_bytes
+        before = state.partition_bytes or self._usual_bytes(state)
         most = self._settings.receive_message_max_bytes - 4096
         needed = max(2 * before, extent.needed_bytes)
         place = f"{state.topic}-{state.number}"

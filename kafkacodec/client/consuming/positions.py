@@ -20,9 +20,10 @@ from typing import Final, NamedTuple
 from kafkacodec.client.consuming.reset_policy import LATEST, ResetPolicy
 from kafkacodec.errors import LocalProtocolError, NoOffset
 
-__all__ = ["NO_END", "Failure", "Key", "PartitionState", "Position", "Positions"]
+__all__ = ["FIRST_BYTES", "NO_END", "Failure", "Key", "PartitionState", "Position", "Positions"]
 
 NO_END: Final = (1 << 63) - 1
+FIRST_BYTES: Final = 128 << 10
 
 Key = tuple[str, int]
 """A topic and the number of a partition."""
@@ -59,6 +60,8 @@ class PartitionState:
         high_watermark, last_stable_offset, log_start_offset: of the last fetch; -1 if not known.
         preferred, preferred_until: a follower to read from (KIP-392), and until when.
         partition_bytes: the limit of the next fetch, if a batch needs more than usual; else 0.
+        first_bytes: the limit of the next fetch after a seek, which may be for a single record; 0 for the usual one.
+        empty_at: the position that a fetch without a wait has brought nothing from.
         turn: of the last fetch that brought records: partitions that waited longer come first.
     """
 
@@ -88,6 +91,8 @@ class PartitionState:
     preferred: int | None = None
     preferred_until: float = 0.0
     partition_bytes: int = 0
+    first_bytes: int = 0
+    empty_at: Position | None = None
     turn: int = 0
 
     @property
@@ -240,12 +245,13 @@ class Positions:
         self._drop(state)
         state.awaits_committed = False
         self._start(state, position)
+        state.first_bytes = FIRST_BYTES
 
     def _start(self, state: PartitionState, position: Position) -> None:
         state.sought = state.in_vain = state.end_before = None
         state.position = state.processed = state.fetching = position
         state.topic_id, state.validated_epoch = None, -1
-        state.next_at, state.failures = 0.0, 0
+        state.next_at, state.failures, state.first_bytes = 0.0, 0, 0
 
     # While reading
 

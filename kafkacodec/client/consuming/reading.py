@@ -45,11 +45,13 @@ class Reader:
         settings: the consumer's.
         give_back: gets parts whose memory is not used any more.
         again: gets a partition and its version, to be fetched again from its position.
+        hungry: called when a read has found nothing.
 
     Attributes:
         records_given: the records that were given out so far.
         asked_at: when the user last asked for records or ended a wait for them, by `time.monotonic`; 0.0 before that.
         waiting: the user waits for records now.
+        hungry: nothing was given since the user first or last asked for records.
     """
 
     def __init__(
@@ -59,11 +61,13 @@ class Reader:
         settings: ConsumerSettings,
         give_back: Callable[[list[Part]], None],
         again: Callable[[PartitionState, int], None],
+        hungry: Callable[[], None] = lambda: None,
     ) -> None:
         self._open = OpenPart(ready, settings, give_back)
         self._positions = positions
         self._settings = settings
         self._again = again
+        self._tell_hungry = hungry
         self._failure: Failure | None = None  # of the part that was read last
         self._read: list[PartitionState] = []  # what was given of them is not processed yet
         self._before: dict[PartitionState, Position | None] = {}  # the positions that this read has changed
@@ -74,6 +78,7 @@ class Reader:
         self.records_given = 0
         self.asked_at = 0.0
         self.waiting = False
+        self.hungry = True
         positions.dropped = self.drop
 
     @property
@@ -148,6 +153,9 @@ class Reader:
                 failure = failure or self._next_failure()
             self._raised = failure is not None
             self._open.give_back()
+            self.hungry = not found
+            if self.hungry:
+                self._tell_hungry()
         except BaseException as error:
             self._undo()
             if self._closed and isinstance(error, Exception):

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from kafkacodec.client.consuming.positions import Key
 
-__all__ = ["FetchPlan", "FetchSession", "Wanted"]
+__all__ = ["FetchPlan", "FetchSession", "Wanted", "names_of", "without_session"]
 
 _LAST_EPOCH = 2**31 - 1
+_NO_SESSION = -1
 
 
 class Wanted(NamedTuple):
@@ -38,6 +39,16 @@ class FetchPlan(NamedTuple):
     forgotten: list[tuple[Key, uuid.UUID | None]]
 
 
+def without_session(wanted: Mapping[Key, Wanted]) -> FetchPlan:
+    """A request for these partitions, which begins no session."""
+    return FetchPlan(0, _NO_SESSION, wanted, [])
+
+
+def names_of(sent: Mapping[Key, Wanted]) -> dict[uuid.UUID, str]:
+    """The names of the topics that are sent with ids."""
+    return {entry.topic_id: key[0] for key, entry in sent.items() if entry.topic_id is not None}
+
+
 class FetchSession:
     """The session with one broker. One request is under way at a time."""
 
@@ -59,10 +70,6 @@ class FetchSession:
             if key not in wanted or wanted[key].topic_id != entry.topic_id
         ]
         return FetchPlan(self._id, self._epoch, changed, forgotten)
-
-    def names(self) -> dict[uuid.UUID, str]:
-        """The names of the topics that were sent with ids."""
-        return {entry.topic_id: key[0] for key, entry in self._sent.items() if entry.topic_id is not None}
 
     def answered(self, session_id: int) -> None:
         """The broker accepted the request, with a session id or 0 if it keeps no session."""

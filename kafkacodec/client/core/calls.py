@@ -95,12 +95,18 @@ class Send:
         timeout_ms: how long to wait for the answer, from now on, connecting included. None: the client's
             ``request_timeout_ms``.
         context: anything, for the machine.
+        holds: the broker may hold its answer back, and with it all that comes after it on the connection: later
+            requests take another one.
+        given_up: the machine sets it when it has no use for the answer any more, and gets none or fails then: the
+            connection may be closed for other requests.
     """
 
     to: Place
     request: Message | Prepare
     timeout_ms: float | None = None
     context: Any = None
+    holds: bool = False
+    given_up: bool = False
 
 
 class Received(Protocol):
@@ -142,7 +148,7 @@ class Machine(Protocol):
     """
 
     def poll(self, now: float) -> list[Send]:
-        """What to send now. Requests for the same broker are written in this order."""
+        """What to send now. Requests for the same broker are written in this order, but not behind one that `holds`."""
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """The response to `send`. An error code in it is the machine's to read."""

@@ -11,7 +11,10 @@ from kafkacodec.client.core.calls import Answer, Machine, Send
 from kafkacodec.client.driver.link import Link
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 
-__all__ = ["Flight", "Node"]
+__all__ = ["COORDINATION", "Flight", "Node"]
+
+COORDINATION = -1
+"""The lane of requests to coordinators."""
 
 
 @dataclass(eq=False, slots=True)
@@ -54,7 +57,7 @@ class Node:
     """
 
     number: int
-    coordinating: bool
+    lane: int
     link: Link | None = None
     connecting: asyncio.Task[None] | None = None
     waiting: deque[Flight] = field(default_factory=deque)
@@ -80,6 +83,16 @@ class Node:
     def load(self) -> int:
         """The number of requests that wait or are in flight."""
         return len(self.waiting) + len(self.in_flight)
+
+    @property
+    def held(self) -> bool:
+        """Whether the broker may hold back what is asked next, because of an earlier request."""
+        return any(f.send.holds and not f.over for f in (*self.in_flight.values(), *self.waiting))
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody has use for what is still to come over this connection."""
+        return bool(self.load) and all(f.over or f.send.given_up for f in (*self.in_flight.values(), *self.waiting))
 
     def opened(self, now: float) -> None:
         """The connection is ready."""

@@ -6,9 +6,11 @@ import random
 from collections.abc import Iterator
 
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.driver.node import Node
+from kafkacodec.client.driver.node import COORDINATION, Node
 
 __all__ = ["Nodes"]
+
+_LANES = 3  # a fetch that waits, one beside it, and what else is asked
 
 
 class Nodes:
@@ -22,22 +24,30 @@ class Nodes:
     def __init__(self, cluster: Cluster, max_idle_ms: float) -> None:
         self._cluster = cluster
         self._max_idle_ms = max_idle_ms
-        self._nodes: dict[tuple[int, bool], Node] = {}
+        self._nodes: dict[tuple[int, int], Node] = {}
         self._random = random.Random()
 
     def __iter__(self) -> Iterator[Node]:
         return iter(list(self._nodes.values()))
 
-    def get(self, number: int, coordinating: bool = False) -> Node:
-        """The broker of an id, or its second connection for coordination."""
-        node = self._nodes.get((number, coordinating))
+    def get(self, number: int, lane: int = 0) -> Node:
+        """The broker of an id, by one of its connections."""
+        node = self._nodes.get((number, lane))
         if node is None:
-            node = self._nodes[number, coordinating] = Node(number, coordinating)
+            node = self._nodes[number, lane] = Node(number, lane)
         return node
+
+    def free(self, number: int) -> Node:
+        """The broker of an id, by the first connection that no request holds up; else by one that is given up."""
+        for lane in range(_LANES):
+            node = self.get(number, lane)
+            if not node.held:
+                return node
+        return next((n for lane in range(_LANES) if (n := self.get(number, lane)).given_up), self.get(number))
 
     def any(self, now: float) -> Node:
         """A broker for a request that any can answer: a connected one, else a known one, else of the bootstrap list."""
-        ready = [n for n in self if n.ready and not n.coordinating and now >= n.muted_until]
+        ready = [n for n in self if n.ready and n.lane != COORDINATION and now >= n.muted_until]
         if ready:
             return min(ready, key=lambda n: n.load)
         bootstrap = (broker.node for broker in self._cluster.bootstrap)

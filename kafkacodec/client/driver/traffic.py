@@ -10,14 +10,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.backoff import Backoff
-from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Machine, Send, prepared
+from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Machine, Place, Send, prepared
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metadata import BrokerAddress
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.old_brokers import throttles_late
 from kafkacodec.client.driver.connecting import Connector
 from kafkacodec.client.driver.frames import Frame
-from kafkacodec.client.driver.node import Flight, Node
+from kafkacodec.client.driver.node import COORDINATION, Flight, Node
 from kafkacodec.client.driver.nodes import Nodes
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded, KafkaCodecError
@@ -137,13 +137,26 @@ class Traffic:
             return
         number = self._cluster.node_of(place)
         if number is not None:
-            flight.node = self._nodes.get(number, isinstance(place, Coordinator))
+            flight.node = self._lane(number, place)
             flight.node.waiting.append(flight)
         elif isinstance(place, int) and self._cluster.brokers:
             self._cluster.refresh()
             self._land(flight, ConnectionFailed(f"broker {place} is not in the cluster's metadata"))
         else:
             self._unrouted.append(flight)  # the cluster asks, and wakes the network by its answer
+
+    def _lane(self, number: int, place: Place) -> Node:
+        """The connection for a request. One that only brings what was given up is closed for it."""
+        if isinstance(place, Coordinator):
+            return self._nodes.get(number, COORDINATION)
+        node = self._nodes.free(number)
+        if node.held and node.given_up:
+            node.close_idle()
+            for flight in node.take_all():
+                if not flight.over:
+                    flight.over = True
+                    self._landed(flight, ConnectionFailed(f"{self._named(node)}: given up", sent=True))
+        return node
 
     def _pump(self, node: Node, now: float) -> None:
         """Write what may be written, or connect."""
