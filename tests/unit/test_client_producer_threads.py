@@ -1,4 +1,4 @@
-"""Threads that send while a topic gets partitions: each partition has one queue, so its sequences are given out once."""
+"""Threads that send while a topic gets partitions: each partition has one queue, which numbers its batches."""
 
 from __future__ import annotations
 

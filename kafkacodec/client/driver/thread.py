@@ -114,8 +114,8 @@ class LoopThread:
             while True:
                 try:
                     self.loop.run_forever()
-                except SystemExit:  # of a function of the application: it must not end what others wait for
-                    _log.exception("a callback of %s called sys.exit()", self._name)
+                except (SystemExit, KeyboardInterrupt) as error:  # of a function of the application: others wait here
+                    _log.exception("a callback of %s raised %s", self._name, type(error).__name__)
                 if self._closed:
                     break
         finally:

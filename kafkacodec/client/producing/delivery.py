@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 from bisect import bisect_right, insort
 from collections.abc import Callable, Generator
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from kafkacodec.client.checks import seconds
-from kafkacodec.errors import LocalProtocolError
+from kafkacodec.errors import ClientClosed, LocalProtocolError
 
 __all__ = [
     "Delivery",
@@ -25,7 +26,18 @@ __all__ = [
 ]
 
 _log = logging.getLogger("kafkacodec.client.producer")
-_lock = threading.Lock()  # for waiting and callbacks; both are once per batch, or for few records
+# For waiting and callbacks; both are once per batch, or for few records. A signal handler may come back to it.
+_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Another thread may have held it when this process was forked."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 Result = TypeVar("Result")
 
@@ -80,13 +92,15 @@ class Outcome:
     """What became of a number of records: known part by part, as a batch may be sent in several.
 
     Args:
-        loop: the event loop of the client, which must go on for the outcome to be known.
+        loop: the event loop of the client, which must go on for the outcome to be known. Only the process that made
+            the outcome learns it, and not one that is forked from that.
     """
 
-    __slots__ = ("_callbacks", "_condition", "failure", "loop", "parts", "resolved")
+    __slots__ = ("_callbacks", "_condition", "_process", "failure", "loop", "parts", "resolved")
 
-    def __init__(self, loop: object = None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = loop
+        self._process = os.getpid()
         self.parts: list[Part] = []
         self.resolved = 0
         self.failure: Exception | None = None
@@ -113,16 +127,21 @@ class Outcome:
         for _, call in due:
             call()
 
-    def when(self, index: int, call: Callable[[], object]) -> None:
-        """Call as soon as a record is known; at once if it is."""
+    def when(self, index: int, call: Callable[[], object]) -> bool:
+        """Call as soon as a record is known; returns whether it is known already, and does not call then.
+
+        What `call` raises would keep back the outcome of others.
+        """
         with _lock:
-            if not self._known(index):
-                self._callbacks.append((index, call))
-                return
-        call()
+            if self._known(index):
+                return True
+            self._check_process()
+            self._callbacks.append((index, call))
+            return False
 
     def wait(self, index: int, timeout: float | None) -> bool:
         """Wait until a record is known; returns whether it is."""
+        self._check_process()
         with _lock:
             if self._condition is None:
                 self._condition = threading.Condition(_lock)
@@ -131,13 +150,19 @@ class Outcome:
     def _known(self, index: int) -> bool:
         return self.find(index) is not None
 
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ClientClosed(
+                "the record belongs to the process that this one was forked from: only that waits for it"
+            )
+
 
 class TableOutcome(Outcome):
     """The outcome of the rows of a table: record 0 stands for all of them."""
 
     __slots__ = ("queued", "whole")
 
-    def __init__(self, loop: object = None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         super().__init__(loop)
         self.queued = 0
         self.whole = False
@@ -174,6 +199,7 @@ class _Awaitable(Generic[Result]):
         Raises:
             TimeoutError: not known in time.
             LocalProtocolError: called in the client's own event loop: in a coroutine or callback.
+            ClientClosed: not known, and this process was forked from the one that sent the record.
             BrokerError, DeadlineExceeded, ConnectionFailed, ClientClosed, …: why it was not delivered.
         """
         if not self.done():
@@ -186,22 +212,38 @@ class _Awaitable(Generic[Result]):
         """Call ``function(delivery)`` when it is known; at once if it is.
 
         Callbacks of a batch are called in the order of its records, in the thread of the client's event loop. What
-        they raise is logged.
+        they raise is logged. SystemExit and KeyboardInterrupt end the event loop of a client for asyncio, after others
+        have been called; a blocking client logs them. A callback that is called at once raises them.
+
+        Raises:
+            ClientClosed: not known, and this process was forked from the one that sent the record.
         """
-        self._outcome.when(self._index, lambda: self._call(function))
+        if self._outcome.when(self._index, lambda: self._call_in_loop(function)):
+            self._call(function)
 
     def _call(self, function: Callable[[Self], object]) -> None:
         try:
             function(self)
-        except Exception:
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException:  # also CancelledError and the outcomes of test frameworks: they are for nobody here
             _log.exception("a callback of a delivery failed")
+
+    def _call_in_loop(self, function: Callable[[Self], object]) -> None:
+        try:
+            self._call(function)
+        except BaseException as error:
+            loop = self._outcome.loop
+            if loop is None:
+                raise
+            loop.call_soon(_end_loop, error)
 
     def __await__(self) -> Generator[Any, None, Result]:
         if not self.done():
             loop = asyncio.get_running_loop()
             known: asyncio.Future[None] = loop.create_future()
-            self._outcome.when(self._index, lambda: _tell(loop, known))
-            yield from known
+            if not self._outcome.when(self._index, lambda: _tell(loop, known)):
+                yield from known
         return self._result()
 
 
@@ -210,12 +252,16 @@ def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None
         loop.call_soon_threadsafe(_set, future)
 
 
+def _end_loop(error: BaseException) -> None:
+    raise error
+
+
 def _set(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-def _refuse_in(loop: object) -> None:
+def _refuse_in(loop: asyncio.AbstractEventLoop | None) -> None:
     """Refuse to block the loop whose own client would have to answer. A blocking client has another one."""
     try:
         here = asyncio.get_running_loop()

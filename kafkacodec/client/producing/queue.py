@@ -5,6 +5,7 @@ The thread that sends and the thread of the loop both use them, under one lock.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 import threading
@@ -196,7 +197,7 @@ class Queues:
         self.drained = 0
         self.asleep_until = math.inf
         self.flush_to = -1
-        self.loop: object = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._cluster = cluster
         self._settings = settings
         self._clock = clock

@@ -6,6 +6,7 @@ Source: KIP-98 and KIP-360 (idempotence), KIP-91 (delivery timeout), KIP-126 (to
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -62,7 +63,7 @@ class Sender:
         self._choice = Choice(queues, cluster, settings, identity)
         self._calls: dict[Send, ProduceCall] = {}
         self._generation = -1
-        self._resolved: list[tuple[Batch, int, int, Exception | None]] = []
+        self._resolved: deque[tuple[Batch, int, int, Exception | None]] = deque()
         self._records, self._errors = metrics.counter("producer.records"), metrics.counter("producer.record_errors")
         self._batches, self._bytes = metrics.counter("producer.batches"), metrics.counter("producer.bytes")
         self._resent = metrics.counter("producer.retries")
@@ -306,8 +307,8 @@ class Sender:
     def _report(self) -> None:
         """Tell deliveries what became of them, without the lock: their callbacks may send."""
         while self._resolved:
-            resolved, self._resolved = self._resolved, []
-            for batch, offset, time, reason in resolved:
+            while self._resolved:
+                batch, offset, time, reason = self._resolved.popleft()  # an interrupt leaves the others for later
                 batch.resolve(offset, time, reason)
             self._progress()
 
