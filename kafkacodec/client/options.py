@@ -47,6 +47,7 @@ class ClientOptions(TypedDict, total=False):
     request_timeout_ms: int
     default_api_timeout_ms: int
     metadata_max_age_ms: int
+    metadata_max_idle_ms: int
     connections_max_idle_ms: int
     socket_connection_setup_timeout_ms: int
     reconnect_backoff_ms: int
@@ -85,6 +86,8 @@ class ClientSettings:
         request_timeout_ms: how long one answer may take.
         default_api_timeout_ms: how long a call with its retries may take.
         metadata_max_age_ms: metadata older than this is asked for again.
+        metadata_max_idle_ms: topics that were not sent to, or asked about, for so long are forgotten. Those of a
+            subscription or assignment are kept.
         connections_max_idle_ms: connections unused for longer are closed.
         socket_connection_setup_timeout_ms: how long connecting, TLS and SASL may take. The addresses of a host are
             tried in their order; the next one also while those before it have not answered for 250 ms.
@@ -94,7 +97,8 @@ class ClientSettings:
         max_in_flight_requests_per_connection: requests that wait for their answers on a connection.
         broker_version_fallback: the version of brokers that have no ApiVersions (before 0.10), such as ``"0.9.0"``.
             Default: found out by trying.
-        allow_auto_create_topics: whether brokers may create topics that this client asks for.
+        allow_auto_create_topics: whether brokers may create topics that this client sends to, subscribes to or is
+            assigned, when it meets them. A topic that is deleted later comes up again only if something is sent to it.
         security_protocol: ``"PLAINTEXT"``, ``"SSL"``, ``"SASL_PLAINTEXT"`` or ``"SASL_SSL"``.
         ssl_context: replaces the other options of TLS.
         ssl_cafile, ssl_certfile, ssl_keyfile, ssl_password: PEM files: authorities, own certificate and key, and the
@@ -119,6 +123,7 @@ class ClientSettings:
     request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
     metadata_max_age_ms: int = 300_000
+    metadata_max_idle_ms: int = 300_000
     connections_max_idle_ms: int = 540_000
     socket_connection_setup_timeout_ms: int = 10_000
     reconnect_backoff_ms: int = 50

@@ -98,12 +98,12 @@ def test_calls_that_end_leave_nothing_to_look_up(cancelled):
             ]
             await asyncio.sleep(0.01)
             cluster = admin._cluster
-            assert cluster._wanted
+            assert cluster._wanted.names
             assert cluster.coordinators._wanted
             for call in calls if cancelled else []:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
-            assert not cluster._wanted
+            assert not cluster._wanted.names
             assert not cluster.coordinators._wanted
 
     asyncio.run(run())
@@ -120,9 +120,9 @@ def test_topics_are_forgotten_some_time_after_the_last_call(monkeypatch):
             cluster.want(["t"])  # as if its leader had been found
             longer = asyncio.create_task(admin.describe_groups("g", timeout_ms=120))
             await asyncio.sleep(0.08)
-            assert cluster._wanted == {"t"}  # a call runs
+            assert cluster._wanted.names == {"t"}  # a call runs
             await asyncio.gather(longer, return_exceptions=True)
             await asyncio.sleep(0.08)
-            assert not cluster._wanted
+            assert not cluster._wanted.names
 
     asyncio.run(run())

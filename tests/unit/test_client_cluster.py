@@ -265,3 +265,144 @@ def test_a_wanted_topic_that_is_not_among_all_does_not_exist():
     answer(cluster, metadata((1, 5)))
     assert cluster.topics["u"].error.code == 3
     assert sorted(cluster.topics) == ["t", "u"]
+
+
+def described(*names, code=0):
+    """Metadata of these topics, each with one partition; without it, if there is an error."""
+    kind = messages.MetadataResponse
+    found = metadata()
+    found.topics = []
+    for name in names:
+        entry = kind.MetadataResponseTopic(name=name, topic_id=uuid.uuid5(ID, name), error_code=code)
+        if not code:
+            entry.partitions = [kind.MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=0)]
+        found.topics.append(entry)
+    return found
+
+
+def asks(send, versions=VERSIONS):
+    """The topics that a request names, and whether they may be created."""
+    request, _ = send.request(versions)
+    return [topic.name for topic in request.topics], request.allow_auto_topic_creation
+
+
+def test_new_topics_are_asked_for_at_once_together_and_alone():
+    cluster = made(auto_create=True)
+    cluster.want(["a"])
+    answer(cluster, described("a"), 0)
+    for number in range(20):  # each is wanted as soon as the one before it is known
+        names = [f"b{number}", f"c{number}"]
+        assert not cluster.want(names)
+        assert cluster.next_deadline() <= number
+        (send,) = cluster.poll(number)
+        assert asks(send) == (names, True)
+        assert cluster.poll(number) == []
+        cluster.answered(send, Answer(described(*names), 12, 1), number)
+        assert cluster.leader(names[1], 0) == 1
+    assert cluster.poll(1000) == []
+
+
+def test_a_request_for_all_that_is_wanted_does_not_hold_up_a_new_topic():
+    cluster = made()
+    cluster.want(["a"])
+    answer(cluster, described("a"), 0)
+    cluster.refresh()
+    (slow,) = cluster.poll(1000)
+    cluster.want(["b"])
+    (send,) = cluster.poll(1001)
+    assert asks(send) == (["b"], False)
+    cluster.answered(send, Answer(described("b"), 12, 1), 1002)
+    cluster.answered(slow, Answer(described("a"), 12, 1), 1003)
+    assert sorted(cluster.topics) == ["a", "b"]
+
+
+def test_only_what_is_missing_is_asked_for_again():
+    cluster = made()
+    cluster.want(["a", "b", "c"])
+    answer(cluster, described("a"), 0)
+    assert cluster.next_deadline() == 100
+    (send,) = cluster.poll(100)
+    assert asks(send)[0] == ["b", "c"]
+    cluster.failed(send, ConnectionFailed("reset"), 100)
+    assert cluster.next_deadline() == 300
+    (send,) = cluster.poll(300)
+    cluster.answered(send, Answer(described("b", "c"), 12, 1), 300)
+    assert cluster.next_deadline() == 300_000
+
+
+def test_many_topics_that_do_not_exist_take_few_requests():
+    cluster, now, requests = made(), 0.0, 0
+    for number in range(300):
+        cluster.want([f"t{number}"])
+        for send in cluster.poll(now):
+            cluster.answered(send, Answer(described(*asks(send)[0], code=3), 12, 1), now)
+        now += 7
+    for _ in range(600):
+        now = cluster.next_deadline()
+        if now > 20_000:
+            break
+        for send in cluster.poll(now):
+            requests += 1
+            cluster.answered(send, Answer(described(*asks(send)[0], code=3), 12, 1), now)
+    assert now > 20_000
+    assert requests < 200
+
+
+def test_only_what_is_used_may_be_created_and_only_once():
+    cluster = made(auto_create=True)
+    cluster.want(["used"])
+    cluster.want(["asked"], create=False, keep=False)
+    flags = {}
+    for send in cluster.poll(0):
+        names, create = asks(send)
+        flags.update(dict.fromkeys(names, create))
+        cluster.answered(send, Answer(described(*names), 12, 1), 0)
+    assert flags == {"used": True, "asked": False}
+    for now in (300_000, 300_100, 300_300, 300_700):  # both are deleted: nothing creates them
+        for send in cluster.poll(now):
+            names, create = asks(send)
+            assert not create
+            cluster.answered(send, Answer(described(*names, code=3), 12, 1), now)
+    assert cluster.topics["used"].error.code == 3
+    cluster.want(["used"])  # it is used again
+    (send,) = cluster.poll(300_701)
+    assert asks(send) == (["used"], True)
+
+
+def test_old_brokers_are_asked_for_all_topics_instead_of_one_that_they_would_create():
+    cluster = made(auto_create=True)
+    cluster.want(["t"])
+    (send,) = cluster.poll(0)
+    assert [topic.name for topic in send.request({3: range(0, 3)})[0].topics] == ["t"]
+    cluster.answered(send, Answer(metadata((1, -1), topic_id=uuid.UUID(int=0)), 2, 1), 0)
+    (send,) = cluster.poll(300_000)
+    assert send.request({3: range(0, 3)})[0].topics is None
+
+
+def test_topics_that_were_only_asked_about_are_forgotten():
+    cluster = made(max_age_ms=1000, max_idle_ms=5000)
+    cluster.want(["kept"])
+    cluster.want(["asked", "kept"], create=False, keep=False)
+    asked = {}
+    for now in range(0, 10_000, 1000):
+        if now == 3000:
+            cluster.want(["asked"], create=False, keep=False)
+        for send in cluster.poll(now):
+            names, _ = asks(send)
+            asked.update(dict.fromkeys(names, now))
+            cluster.answered(send, Answer(described(*names), 12, 1), now)
+    assert asked["kept"] == 9000
+    assert 7000 <= asked["asked"] <= 9000 - 1000
+    assert sorted(cluster.topics) == ["kept"]
+
+
+def test_what_is_stale_of_one_topic_is_not_asked_for_with_all_others():
+    cluster = made()
+    cluster.want(["a", "b"])
+    answer(cluster, described("a", "b"), 0)
+    cluster.refresh(["b"])
+    assert cluster.poll(50) == []
+    (send,) = cluster.poll(100)
+    assert asks(send)[0] == ["b"]
+    cluster.answered(send, Answer(described("b"), 12, 1), 100)
+    assert cluster.next_deadline() == 300_000

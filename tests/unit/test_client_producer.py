@@ -320,3 +320,23 @@ def test_callbacks_come_in_order_and_may_fail(caplog):
 def test_wrong_options(options, words):
     with pytest.raises((ValueError, TypeError), match=words):
         ProducerSettings(bootstrap_servers="a", **options)
+
+
+def test_a_topic_that_is_not_sent_to_any_more_is_forgotten_and_met_again():
+    model = ModelCluster(1, metadata_max_idle_ms=4000)
+    first = model.produce(b"a")
+    model.finish()
+    for _ in range(3):
+        model.poll(1000)
+        model.cluster.refresh()
+        model.poll_cluster()
+    assert "t" in model.cluster.topics
+    for _ in range(8):
+        model.cluster.refresh()
+        model.poll(1000)
+    assert model.queues.topic("t") is None
+    model.cluster.want(["t"])
+    model.poll()
+    again = model.produce(b"b")
+    model.finish()
+    assert (first.result(0).offset, again.result(0).offset) == (0, 1)  # its sequences went on

@@ -41,7 +41,7 @@ class Reading:
         """Metadata of topics with these ids."""
         self.cluster.want(topics)
         self.cluster.refresh()
-        (send,) = self.cluster.poll(at := 500.0 * (1 + self.cluster.generation))
+        sends = self.cluster.poll(at := 500.0 * (1 + self.cluster.generation))
         kind = messages.MetadataResponse
         entries = []
         for name, topic_id in topics.items():
@@ -50,7 +50,8 @@ class Reading:
             ]
             entries.append(kind.MetadataResponseTopic(name=name, topic_id=topic_id, partitions=partitions))
         brokers = [kind.MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)]
-        self.cluster.answered(send, Answer(kind(brokers=brokers, topics=entries), 12, 1), at)
+        for send in sends:  # for what is new, and for what is known
+            self.cluster.answered(send, Answer(kind(brokers=brokers, topics=entries), 12, 1), at)
 
     def asked(self):
         (self.send,) = self.reader.poll(self.now)

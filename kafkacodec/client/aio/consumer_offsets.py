@@ -101,7 +101,7 @@ class ConsumerOffsets(ConsumerBase):
         """
         parts = self._started()
         cluster = parts.network.cluster
-        cluster.want({check_topic(topic)})
+        cluster.want({check_topic(topic)}, create=False, keep=False)
         parts.network.wake()
 
         def known() -> bool:

@@ -182,8 +182,7 @@ class Producer(TransactionalProducer):
         await self.start()
         begun = self.check_transaction()
         table = self.table(data, topic)
-        for name in table.topics:
-            await self.room(name)
+        await self.meet(table.topics)
         for batch in table.batches():
             if self.queues.full:
                 await self.room(batch.queue.topic)
@@ -276,6 +275,13 @@ class Producer(TransactionalProducer):
     def table(self, data: Any, topic: str | None) -> TableSending:
         """A table that is being sent."""
         return TableSending(self.queues, self._settings, data, topic)
+
+    async def meet(self, topics: Iterable[str]) -> None:
+        """Wait until topics are known and there is memory; those that are new are asked for together."""
+        assert self._network is not None
+        self._network.cluster.want([name for name in topics if self.queues.topic(name) is None])
+        for name in topics:
+            await self.room(name)
 
     async def room(self, topic: str) -> TopicQueues:
         """Wait until a topic is known and there is memory."""

@@ -115,8 +115,7 @@ class Producer(BlockingFace):
         self._check()
         begun = self._face.check_transaction()
         table = self._face.table(data, topic)
-        for name in table.topics:
-            self._room(name)
+        self._thread.run(self._face.meet(table.topics))
         for batch in table.batches():
             if self._queues.full:
                 self._room(batch.queue.topic)

@@ -94,7 +94,7 @@ class OffsetLookup:
         """Start to look up offsets by timestamp."""
         query = Query(set(timestamps))
         self._wants += [_Want(key, timestamp, query=query) for key, timestamp in timestamps.items()]
-        self._cluster.want({topic for topic, _ in timestamps})
+        self._cluster.want({topic for topic, _ in timestamps}, create=False, keep=False)
         return query
 
     @property

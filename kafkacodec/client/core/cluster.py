@@ -1,15 +1,17 @@
 """What a client knows about its cluster: brokers, topics, leaders and coordinators, and when to ask again.
 
-`Cluster` is a machine: it asks for metadata when topics are wanted that it does not know, when it is told that
-something is stale, and by age; and for coordinators that others want. Source: KIP-320 (leader epochs), KIP-516
-(topic ids), KIP-951 (new leaders in responses), KIP-1102 (bootstrapping again).
+`Cluster` is a machine: it asks for metadata when topics are wanted that it does not know, only of those; of all that is
+wanted when it is told that something is stale, and by age; and for coordinators that others want. Source: KIP-320
+(leader epochs), KIP-516 (topic ids), KIP-951 (new leaders in responses), KIP-1102 (bootstrapping again).
 """
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kafkacodec import messages
@@ -17,6 +19,7 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
 from kafkacodec.client.core.metadata import BrokerAddress, Partition, Topic, newer
+from kafkacodec.client.core.wanted import Group, Wanted
 from kafkacodec.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -37,12 +40,30 @@ _REBOOTSTRAP_REQUIRED = 129
 _LAG_MS = 10_000.0  # a broker hears of a new topic much sooner
 
 
+@dataclass(eq=False, slots=True)
+class _Question:
+    """What a request for metadata is about.
+
+    Attributes:
+        names: the topics.
+        everything: whether it is about all topics instead.
+        refresh: whether it brings all that is wanted.
+        group: the topics that are not known, if it is about them.
+    """
+
+    names: frozenset[str]
+    everything: bool = False
+    refresh: bool = False
+    group: Group | None = None
+
+
 class Cluster:
     """The cluster as one client sees it. A machine; others read it and say what they need.
 
     Args:
         bootstrap: host and port of the first brokers to ask.
         max_age_ms: how old metadata may get.
+        max_idle_ms: how long topics are kept that were only asked about.
         backoff: the wait between requests for metadata that did not bring what is wanted.
         auto_create: whether brokers may create topics that are asked for (KIP-361).
 
@@ -59,6 +80,7 @@ class Cluster:
         bootstrap: Iterable[tuple[str, int]],
         *,
         max_age_ms: float = 300_000,
+        max_idle_ms: float = 300_000,
         backoff: Backoff | None = None,
         auto_create: bool = False,
     ) -> None:
@@ -72,15 +94,16 @@ class Cluster:
         self.auto_create = auto_create
         self.coordinators = Coordinators(backoff or Backoff())
         self._backoff = backoff or Backoff()
-        self._max_age_ms = max_age_ms
-        self._wanted: set[str] = set()
+        self._max_age_ms, self._max_idle_ms = max_age_ms, max_idle_ms
+        self._wanted = Wanted(self._backoff)
         self._want_all = self.knows_all = False
-        self._asked: tuple[bool, frozenset[str]] = False, frozenset()  # for all topics, or those
         self._names: dict[uuid.UUID, str] = {}
         self._replaced: dict[uuid.UUID, float] = {}  # when the name of a topic was found to be another one's
         self._told_at = 0.0  # when the newest metadata came
         self._stale = False  # something is known to be out of date
-        self._asking: Send | None = None
+        self._stale_topics: set[str] = set()  # or these
+        self._asking: dict[Send, _Question] = {}
+        self._refreshing = False
         self._failures = 0
         self._next_at = 0.0  # no earlier than this
         self._expires_at = 0.0
@@ -153,18 +176,30 @@ class Cluster:
 
     # What others need
 
-    def want(self, topics: Iterable[str]) -> bool:
-        """Keep metadata of these topics from now on. Returns whether all of them are known already."""
-        new = set(topics) - self._wanted
-        self._wanted |= new
-        missing = [name for name in new if name not in self.topics]
-        self._stale = self._stale or bool(missing)
-        return not missing
+    def want(self, topics: Iterable[str], *, create: bool = True, keep: bool = True) -> bool:
+        """Keep metadata of topics, and ask for those that are not known. Returns whether all of them are known.
+
+        Args:
+            topics: their names.
+            create: whether brokers may create those that do not exist, once, if ``auto_create`` says so.
+            keep: until `unwant`; else until they were not wanted for ``max_idle_ms``.
+        """
+        complete = True
+        for name in topics:
+            known = self.topics.get(name)
+            complete = complete and known is not None
+            missing = known is None or (known.error is not None and known.error.code == _UNKNOWN_TOPIC)
+            self._wanted.want(name, keep=keep)
+            if missing and (create and self.auto_create):
+                self._wanted.ask(name, create=True)
+            elif known is None:
+                self._wanted.ask(name)
+        return complete
 
     def unwant(self, topics: Iterable[str]) -> None:
         """Forget these topics, unless all are wanted."""
         for name in set(topics):
-            self._wanted.discard(name)
+            self._wanted.forget(name)
             if not self._want_all:
                 self._drop(name)
 
@@ -174,9 +209,12 @@ class Cluster:
             self._stale, self.knows_all = True, False
         self._want_all = wanted
 
-    def refresh(self) -> None:
-        """Something is stale: ask again as soon as the backoff allows."""
-        self._stale = True
+    def refresh(self, topics: Iterable[str] | None = None) -> None:
+        """Something is stale, or only what is known of some topics: ask again as soon as the backoff allows."""
+        if topics is None:
+            self._stale = True
+        else:
+            self._stale_topics.update(topics)
 
     def leader_changed(
         self, topic: str, partition: int, leader: int, epoch: int, endpoints: Iterable[Any] = ()
@@ -198,47 +236,48 @@ class Cluster:
     def poll(self, now: float) -> list[Send]:
         """The requests for metadata and for coordinators that are due."""
         sends = self.coordinators.poll(now)
-        if self._asking is None and now >= self._due():
-            self._asking = Send(ANY, self._request)
-            self._asked = self._want_all, frozenset(self._wanted)
-            sends.append(self._asking)
+        if not self._asks_all:
+            self._wanted.later(self._stale_topics, max(now, self._next_at))
+            self._stale_topics.clear()
+            sends += [self._ask_group(group) for group in self._wanted.due(now)]
+        if now >= self._due():
+            sends.append(self._ask_all(now))
         return sends
 
     def next_deadline(self) -> float | None:
         """When metadata or a coordinator is asked for next."""
-        due = [at for at in (self.coordinators.next_deadline(),) if at is not None]
-        if self._asking is None:
-            due.append(self._due())
-        return min(due, default=None)
+        due = [self.coordinators.next_deadline(), self._due()]
+        if not self._asks_all:
+            due += [self._wanted.next_at(), self._next_at if self._stale_topics else None]
+        return min((at for at in due if at is not None and at < math.inf), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """Take over metadata, or a coordinator."""
-        if send is not self._asking:
+        asked = self._asking.pop(send, None)
+        if asked is None:
             self.coordinators.answered(send, answer, now)
             return
-        self._asking = None
         code = answer.message.error_code
         if code == _REBOOTSTRAP_REQUIRED:
             self.forget_brokers()
         if code or not answer.message.brokers:
-            self._failed(error(code)() if code else None, now)
+            self._failed(asked, error(code)() if code else None, now)
             return
         self._told_at = now
-        complete = self._update(answer.message)
-        self._failures = 0 if complete else self._failures + 1
-        self.knows_all = self._asked[0]
-        self._stale = not complete or (self._want_all and not self.knows_all)
-        self._next_at = now + (self._backoff.after(self._failures) if self._failures else self._backoff.first_ms)
-        self._expires_at = now + self._max_age_ms
-        self.last_error = None
+        self._failures, self.last_error = 0, None
+        left = self._update(answer.message, asked)
+        if asked.group is not None:
+            self._wanted.settle(asked.group, left, now)
+        if asked.refresh:
+            self._refreshed(asked, left, now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Ask again after a wait."""
-        if send is not self._asking:
+        asked = self._asking.pop(send, None)
+        if asked is None:
             self.coordinators.failed(send, error, now)
             return
-        self._asking = None
-        self._failed(error, now)
+        self._failed(asked, error, now)
         if self.refused is not None:
             self.generation += 1  # who waits for metadata has to look
 
@@ -249,52 +288,88 @@ class Cluster:
         self._stale = True
         self.generation += 1
 
+    @property
+    def _asks_all(self) -> bool:
+        """Whether the next request is for all topics, which brings the new ones too."""
+        return self._want_all and not self.knows_all
+
     def _due(self) -> float:
+        """When all that is wanted is asked for; infinite while it is, or where the requests for new topics do that."""
+        if self._refreshing or (self._wanted.all_missing and not self._want_all):
+            return math.inf
         return self._next_at if self._stale else max(self._next_at, self._expires_at)
 
-    def _failed(self, error: Exception | None, now: float) -> None:
+    def _ask_group(self, group: Group) -> Send:
+        whole = self._wanted.all_missing and not self._want_all
+        return self._ask(_Question(frozenset(group.names), group=group, refresh=whole))
+
+    def _ask_all(self, now: float) -> Send:
+        self.unwant(self._wanted.idle(now, self._max_idle_ms))
+        self._refreshing = True
+        names = frozenset(self._wanted.names) if self._asks_all else self._wanted.known()
+        return self._ask(_Question(names, everything=self._want_all, refresh=True))
+
+    def _ask(self, asked: _Question) -> Send:
+        send = Send(ANY, partial(self._request, asked))
+        self._asking[send] = asked
+        return send
+
+    def _refreshed(self, asked: _Question, left: set[str], now: float) -> None:
+        """A request for all that is wanted has its answer."""
+        self._refreshing = self._refreshing and asked.group is not None
+        self.knows_all = asked.everything and self._want_all
+        self._stale = self._asks_all
+        self._next_at = now + self._backoff.first_ms
+        self._expires_at = now + self._max_age_ms
+        if asked.group is None:
+            self._wanted.later(left, now + self._backoff.after(1), failures=1)
+
+    def _failed(self, asked: _Question, error: Exception | None, now: float) -> None:
         self.last_error = error
         self._failures += 1
-        self._stale = True
         self._next_at = now + self._backoff.after(self._failures)
+        if asked.group is not None:
+            self._wanted.settle(asked.group, asked.group.names, now)
+        else:
+            self._refreshing, self._stale = False, True
 
-    def _request(self, versions: Versions) -> tuple[Any, int]:
+    def _request(self, asked: _Question, versions: Versions) -> tuple[Any, int]:
         version = highest_common(_METADATA, versions)
-        request = messages.MetadataRequest(allow_auto_topic_creation=self.auto_create or version < _NO_CREATION_VERSION)
-        everything = self._want_all or self._would_create(version)
-        self._asked = everything, frozenset(self._wanted)
-        if everything:
+        create = asked.group is not None and asked.group.create
+        request = messages.MetadataRequest(allow_auto_topic_creation=create or version < _NO_CREATION_VERSION)
+        # Old brokers create topics that are asked for by name.
+        asked.everything = asked.everything or (version < _NO_CREATION_VERSION and bool(asked.names) and not create)
+        if asked.everything:
             request.topics = None if version >= _NULL_TOPICS_VERSION else []
         else:
             entry = messages.MetadataRequest.MetadataRequestTopic
-            request.topics = [entry(name=name) for name in sorted(self._wanted)]
+            request.topics = [entry(name=name) for name in sorted(asked.names)]
         return request, version
 
-    def _would_create(self, version: int) -> bool:
-        """Whether brokers create topics that are asked for by name, and must not: then all topics are asked for."""
-        return bool(self._wanted) and version < _NO_CREATION_VERSION and not self.auto_create
-
-    def _update(self, message: Any) -> bool:
-        """Take over a response; returns whether it has all that is wanted."""
+    def _update(self, message: Any, asked: _Question) -> set[str]:
+        """Take over a response; returns the topics of which it does not say all."""
         self.brokers = {b.node_id: BrokerAddress(b.node_id, b.host, b.port, b.rack or None) for b in message.brokers}
         self.cluster_id = message.cluster_id or self.cluster_id
         self.controller_id = message.controller_id if message.controller_id >= 0 else None
-        complete = True
+        wanted = self._wanted.names
+        left = set(asked.names & wanted)
         seen = set()
         for entry in message.topics:
-            if entry.name and (self._want_all or entry.name in self._wanted):
+            if entry.name and (self._want_all or entry.name in wanted):
                 seen.add(entry.name)
-                complete = self._take_topic(entry) and complete
-        everything, names = self._asked
-        if everything:
-            for name in sorted((names & self._wanted) - seen):
-                missing = messages.MetadataResponse.MetadataResponseTopic(name=name, error_code=_UNKNOWN_TOPIC)
-                complete = self._take_topic(missing) and complete
-        if self._want_all:
-            for name in self.topics.keys() - seen - self._wanted:
-                self._drop(name)
+                if self._take_topic(entry):
+                    left.discard(entry.name)
+                    self._wanted.found(entry.name)
+                elif entry.name in wanted:
+                    left.add(entry.name)
+        if asked.everything:
+            for name in sorted((asked.names & wanted) - seen):
+                self._take_topic(messages.MetadataResponse.MetadataResponseTopic(name=name, error_code=_UNKNOWN_TOPIC))
+            if self._want_all:
+                for name in self.topics.keys() - seen - wanted:
+                    self._drop(name)
         self.generation += 1
-        return complete and self._wanted <= self.topics.keys()
+        return left
 
     def _take_topic(self, entry: Any) -> bool:
         """Take over a topic; returns whether it is whole, or cannot become so."""
@@ -327,3 +402,5 @@ class Cluster:
         gone = self.topics.pop(name, None)
         if gone is not None and gone.topic_id is not None:
             self._names.pop(gone.topic_id, None)
+        if gone is not None:
+            self.generation += 1

@@ -54,6 +54,7 @@ class Network:
         self.cluster = Cluster(
             addresses(settings.bootstrap_servers),
             max_age_ms=settings.metadata_max_age_ms,
+            max_idle_ms=settings.metadata_max_idle_ms,
             backoff=self.retry_backoff(),
             auto_create=settings.allow_auto_create_topics,
         )

@@ -40,7 +40,7 @@ class SubscribedTopics:
         others = frozenset(topics)
         own = () if self._subscription is None else self._subscription.topics
         self._cluster.unwant(self._others - others - set(own))
-        self._cluster.want(others)
+        self._cluster.want(others, create=False)
         self._others = others
 
     def known(self, topics: Iterable[str]) -> bool:

@@ -57,7 +57,8 @@ class Choice:
         while (batch := queue.first) is not None and self._is_ready(queue, batch, now):
             node = self._cluster.leader(queue.topic, queue.number)
             if node is None:
-                self._cluster.refresh()
+                self._cluster.want([queue.topic])  # a topic that was deleted comes up again
+                self._cluster.refresh([queue.topic])
                 break
             requests = made.setdefault(node, [])
             while at < len(requests) and not requests[at].takes(batch, self._settings.max_request_size):

@@ -128,12 +128,16 @@ class TopicQueues:
     Attributes:
         batch_limit: the most bytes of a batch of records that are sent one by one.
         table_limit: the same of rows of a table, which do not come one after the other.
+        used_at: when a batch was begun last, or the topic was met.
     """
 
-    __slots__ = ("available", "batch_limit", "generation", "name", "numbers", "queues", "sticky", "table_limit")
+    __slots__ = (
+        "available", "batch_limit", "generation", "name", "numbers", "queues", "sticky", "table_limit", "used_at",
+    )  # fmt: skip
 
-    def __init__(self, name: str, batch_limit: int, table_limit: int) -> None:
+    def __init__(self, name: str, batch_limit: int, table_limit: int, now: float) -> None:
         self.name = name
+        self.used_at = now
         self.queues: dict[int, PartitionQueue] = {}
         self.numbers: list[int] = []
         self.available: list[int] = []
@@ -222,7 +226,8 @@ class Queues:
                 return None
             found = self.topics.get(name)
             if found is None:
-                found = self.topics[name] = TopicQueues(name, self._settings.batch_size, self._table_limit)
+                now = self._clock()
+                found = self.topics[name] = TopicQueues(name, self._settings.batch_size, self._table_limit, now)
             if found.generation != generation:
                 found.update(known, generation)
             return found
@@ -268,7 +273,7 @@ class Queues:
         """A batch without records, not yet queued."""
         self._made += 1
         batch = Batch(queue, (self._made, 0), Outcome(self.loop) if outcome is None else outcome, first)
-        now = self._clock()
+        now = self.topics[queue.topic].used_at = self._clock()
         batch.due_at = now + self._settings.linger_ms
         batch.deadline = now + self._settings.delivery_timeout_ms
         return batch
@@ -288,6 +293,11 @@ class Queues:
     def is_due(self, batch: Batch, now: float) -> bool:
         """Whether an open batch is sent although it has room."""
         return batch.due_at <= now or batch.order[0] <= self.flush_to or self.full
+
+    def idle(self, before: float) -> list[str]:
+        """The topics that have no batches and got none since then."""
+        topics = self.topics.values()
+        return [t.name for t in topics if t.used_at < before and not any(queue.load for queue in t.queues.values())]
 
     def flush(self) -> int:
         """Send all batches that there are soon; returns the order of the newest."""

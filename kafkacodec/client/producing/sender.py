@@ -63,6 +63,7 @@ class Sender:
         self._choice = Choice(queues, cluster, settings, identity)
         self._calls: dict[Send, ProduceCall] = {}
         self._generation = -1
+        self._idle_at = math.inf  # when idle topics are looked for
         self._resolved: deque[tuple[Batch, int, int, Exception | None]] = deque()
         self._records, self._errors = metrics.counter("producer.records"), metrics.counter("producer.record_errors")
         self._batches, self._bytes = metrics.counter("producer.batches"), metrics.counter("producer.bytes")
@@ -90,7 +91,18 @@ class Sender:
         if self._generation != self._cluster.generation:
             self._generation = self._cluster.generation
             self._progress()
+            self._forget_idle(now)
         return sends
+
+    def _forget_idle(self, now: float) -> None:
+        """Keep no metadata of topics that are not used any more."""
+        most = self._settings.metadata_max_idle_ms
+        if now >= self._idle_at:
+            with self.queues.lock:
+                idle = self.queues.idle(now - most)
+            self._cluster.unwant(name for name in idle if name in self._cluster.topics)
+        if now >= self._idle_at or self._idle_at == math.inf:
+            self._idle_at = now + most / 2
 
     def next_deadline(self) -> float | None:
         """When a batch is due, may be sent again, or fails."""

@@ -1,0 +1,162 @@
+"""The topics that a client wants to know, and those of them that are asked for next: new ones at once, others later.
+
+Topics that are wanted together are asked for together, and alone: a request has no others that are known already. What
+an answer does not bring is asked for again after a wait that grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kafkacodec.client.core.backoff import Backoff
+
+__all__ = ["Group", "Wanted"]
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Topics that are not known, which are asked for in one request.
+
+    Attributes:
+        create: whether brokers may create them.
+        next_at: no request before.
+        asking: whether the answer to one is due.
+    """
+
+    names: set[str] = field(default_factory=set)
+    create: bool = False
+    failures: int = 0
+    next_at: float = 0.0
+    asking: bool = False
+
+
+class Wanted:
+    """Topics by name.
+
+    Args:
+        backoff: the waits after requests that did not bring what is wanted.
+
+    Attributes:
+        names: all that are wanted.
+        groups: those of them that are not known.
+    """
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.names: set[str] = set()
+        self.groups: list[Group] = []
+        self._backoff = backoff
+        self._new: set[str] = set()
+        self._group_of: dict[str, Group] = {}
+        self._creatable: set[str] = set()
+        self._used_at: dict[str, float | None] = {}  # of those that nothing keeps; None: since the last `idle`
+
+    @property
+    def all_missing(self) -> bool:
+        """Whether all that is wanted is still asked for, and something is."""
+        return bool(self.groups) and len(self._group_of) == len(self.names)
+
+    def want(self, name: str, *, keep: bool) -> None:
+        """Want a topic until `forget`; or, unless it is kept, until it was not wanted again for a while."""
+        if not keep and (name not in self.names or name in self._used_at):
+            self._used_at[name] = None
+        elif keep:
+            self._used_at.pop(name, None)
+        self.names.add(name)
+
+    def ask(self, name: str, *, create: bool = False) -> None:
+        """Ask for a topic at once, unless it is asked for already; until it is found, brokers may `create` it."""
+        if create and name not in self._creatable:
+            self._creatable.add(name)
+            self._leave(name)
+        if name not in self._group_of:
+            self._new.add(name)
+
+    def forget(self, name: str) -> None:
+        """Want it no more."""
+        self.names.discard(name)
+        self._new.discard(name)
+        self._creatable.discard(name)
+        self._used_at.pop(name, None)
+        self._leave(name)
+
+    def idle(self, now: float, limit_ms: float) -> list[str]:
+        """The topics that nothing keeps and that were not wanted for so long."""
+        found = []
+        for name, at in self._used_at.items():
+            if at is None:
+                self._used_at[name] = now
+            elif now - at >= limit_ms:
+                found.append(name)
+        return found
+
+    def known(self) -> frozenset[str]:
+        """Those that are not asked for by themselves."""
+        return frozenset(self.names - self._group_of.keys())
+
+    def due(self, now: float) -> list[Group]:
+        """The groups to be asked for now."""
+        new, self._new = self._new, set()
+        self._gather(new, now)
+        due = [group for group in self.groups if not group.asking and group.next_at <= now]
+        for group in due:
+            group.asking = True
+        return due
+
+    def next_at(self) -> float | None:
+        """When the next group is due."""
+        if self._new:
+            return 0.0
+        return min((group.next_at for group in self.groups if not group.asking), default=None)
+
+    def later(self, names: Iterable[str], next_at: float, failures: int = 0) -> None:
+        """Ask for topics that are not asked for already, after a wait."""
+        self._gather(names, next_at, failures)
+
+    def settle(self, group: Group, left: Iterable[str], now: float) -> None:
+        """A request for a group has its answer; `left` are those that it did not bring."""
+        left = group.names.intersection(left)
+        for name in group.names - left:
+            self.found(name)
+        group.names, group.asking = left, False
+        group.failures += 1
+        group.next_at = now + self._backoff.after(group.failures)
+        self._join(group)
+        self._tidy()
+
+    def found(self, name: str) -> None:
+        """A topic is known, by whatever request."""
+        self._creatable.discard(name)
+        self._leave(name)
+
+    def _gather(self, names: Iterable[str], next_at: float, failures: int = 0) -> None:
+        """Make groups of topics that are in none."""
+        made: dict[bool, Group] = {}
+        for name in names:
+            if name in self.names and name not in self._group_of:
+                create = name in self._creatable
+                group = made.setdefault(create, Group(create=create, next_at=next_at, failures=failures))
+                group.names.add(name)
+                self._group_of[name] = group
+        self.groups += made.values()
+
+    def _join(self, group: Group) -> None:
+        """Let other groups that wait for about the same time come with this one, so that requests stay few."""
+        slack = self._backoff.first_ms
+        for other in self.groups:
+            alike = other.create == group.create and not other.asking and other.failures
+            if other is not group and alike and abs(other.next_at - group.next_at) <= slack:
+                group.next_at = max(group.next_at, other.next_at)
+                group.failures = max(group.failures, other.failures)
+                group.names |= other.names
+                self._group_of.update(dict.fromkeys(other.names, group))
+                other.names = set()
+
+    def _leave(self, name: str) -> None:
+        group = self._group_of.pop(name, None)
+        if group is not None:
+            group.names.discard(name)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        self.groups = [group for group in self.groups if group.names or group.asking]
