@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from kafkacodec.errors import ClientClosed
-
 if TYPE_CHECKING:
     from kafkacodec.client.driver.thread import LoopThread
     from kafkacodec.client.options import ClientSettings
@@ -32,16 +30,11 @@ class BlockingFace:
         return repr(self._face).replace(".aio", "", 1)
 
     def close(self) -> None:
-        """Close all connections and end the client's thread. Does nothing the second time."""
-        try:
-            self._thread.check()
-        except ClientClosed:
-            self._thread.close()
-            return
-        try:
-            self._thread.run(self._face.close())
-        finally:
-            self._thread.close()
+        """Close all connections and end the client's thread. Does nothing the second time.
+
+        In a callback in the client's own thread it returns at once, and the client closes then.
+        """
+        self._thread.end(self._face.close)
 
 
 def shown(client: object, settings: ClientSettings, *, closed: bool) -> str:

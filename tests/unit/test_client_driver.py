@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import gc
 import os
@@ -168,6 +169,45 @@ def test_a_callback_that_exits_does_not_end_the_loop(caplog):
     thread.soon(sys.exit, 3)
     assert thread.run(double(4)) == 8
     assert "a callback of test loop raised SystemExit" in caplog.text
+    thread.close()
+
+
+def test_a_last_coroutine_runs_once_and_all_wait_for_it(caplog):
+    thread, ran, begun, go_on = LoopThread("test loop"), [], threading.Event(), threading.Event()
+
+    async def last():
+        ran.append(1)
+        begun.set()
+        while not go_on.is_set():
+            await asyncio.sleep(0.001)
+        raise LookupError("not in good order")
+
+    thread.soon(thread.end, last)  # as a callback does
+    begun.wait()
+    others = [threading.Thread(target=thread.end, args=(last,)) for _ in range(3)]
+    for other in others:
+        other.start()
+    assert thread.run(double(4)) == 8  # meanwhile
+    go_on.set()
+    for other in others:
+        other.join(20)
+    assert ran == [1]
+    assert "test loop was not closed in good order" in caplog.text
+    assert "test loop" not in {t.name for t in threading.enumerate()}
+    waited = LoopThread("test loop")
+    with pytest.raises(LookupError):
+        waited.end(last)
+    waited.end(last)
+
+
+def test_functions_are_served_by_two_threads():
+    class Taken(collections.deque):
+        def __bool__(self):  # and then another thread takes the last one
+            return True
+
+    thread = CallbackThread("test loop")
+    thread._calls = Taken()
+    thread.serve()
     thread.close()
 
 

@@ -7,6 +7,7 @@ import datetime
 import gc
 import os
 import random
+import signal
 import threading
 import time
 
@@ -41,6 +42,42 @@ def test_a_blocking_producer_that_is_closed():
     for call in (lambda: producer.send("t", b"v"), producer.flush, lambda: producer.send_columns(None, topic="t")):
         with pytest.raises(ClientClosed, match="is closed"):
             call()
+
+
+def test_closing_in_a_callback_of_a_delivery():
+    before = threading.active_count()
+    producer = knowing(kc.client.Producer(NOBODY, delivery_timeout_ms=50, linger_ms=0))
+    called, late = threading.Event(), []
+
+    def close(delivery):
+        late.append(producer.send("t", b"queued in the callback"))
+        producer.close()
+        producer.close()
+        with pytest.raises(ClientClosed):
+            producer.send("t", b"after close")
+        called.set()
+
+    first = producer.send("t", b"v")
+    first.add_done_callback(close)
+    with pytest.raises(DeadlineExceeded):
+        first.result()
+    assert called.wait(20)
+    with pytest.raises(DeadlineExceeded):  # it was tried until its time was over
+        late[0].result(20)
+    producer.close()
+    assert threading.active_count() == before
+
+
+def test_closing_in_a_signal_handler_while_the_program_closes():
+    before = threading.active_count()
+    producer = knowing(kc.client.Producer(NOBODY, delivery_timeout_ms=200, linger_ms=0))
+    producer.send("t", b"v").add_done_callback(lambda d: signal.raise_signal(signal.SIGUSR1))
+    handler = signal.signal(signal.SIGUSR1, lambda *_: producer.close())
+    try:
+        producer.close()  # the handler runs in this thread, while it waits
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
+    assert threading.active_count() == before
 
 
 def test_closing_while_another_thread_is_in_send():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kafkacodec.client.driver.thread import LoopThread
@@ -18,19 +19,19 @@ T = TypeVar("T")
 class CallbackThread(LoopThread):
     """A loop thread whose coroutines may wait for functions that run in the user's thread.
 
-    `run` calls them while it waits. The user's thread calls `serve` at other times, when `event` is set.
+    `run` and `end` call them while they wait. The user's thread calls `serve` at other times, when `event` is set.
 
     Attributes:
         event: set when there is something to do for the user's thread; others may set it too. The thread that reads
             clears it, and no other one.
-        wanted: whether there may be such functions; else `run` waits in the simplest way.
+        wanted: whether there may be such functions; else waiting is the simplest one.
     """
 
     def __init__(self, name: str) -> None:
         self.event = threading.Event()
         self.wanted = False
         self._calls: deque[tuple[Callable[[Any], object], Any, asyncio.Future[None]]] = deque()
-        self._running: list[threading.Event] = []  # of the threads in `run`
+        self._running: list[threading.Event] = []  # of the threads that wait
         super().__init__(name)
 
     def call(self, function: Callable[[Any], object], argument: Any) -> asyncio.Future[None]:
@@ -43,8 +44,11 @@ class CallbackThread(LoopThread):
 
     def serve(self) -> None:
         """Call the functions that wait for it. Exceptions go to the coroutine, KeyboardInterrupt to the caller."""
-        while self._calls:
-            function, argument, done = self._calls.popleft()
+        while True:
+            try:
+                function, argument, done = self._calls.popleft()
+            except IndexError:  # another thread may have taken the last one
+                return
             problem: Exception | None = None
             try:
                 function(argument)
@@ -53,38 +57,22 @@ class CallbackThread(LoopThread):
             finally:
                 self.soon(_end, done, problem)
 
-    def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """As `LoopThread.run`; meanwhile it calls the functions that the loop waits for."""
+    def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
+        """Wait for what runs in the loop; meanwhile call the functions that the loop waits for."""
         if not self.wanted or timeout is not None:
-            return super().run(coroutine, timeout)
+            return super()._result(future, timeout)
         event = threading.Event()
-        try:
-            task = super().run(self._begin(coroutine, event))
-        except Exception:  # it was not begun
-            coroutine.close()
-            raise
+        future.add_done_callback(lambda future: event.set())
         self._running.append(event)
         try:
-            while not task.done():
+            while not future.done():
                 event.clear()
                 self.serve()
-                if not task.done():
+                if not future.done():
                     event.wait()
-        except BaseException:
-            self.soon(task.cancel)
-            raise
         finally:
             self._running.remove(event)
-        return super().run(_result(task))
-
-    async def _begin(self, coroutine: Coroutine[Any, Any, T], event: threading.Event) -> asyncio.Task[T]:
-        task = asyncio.create_task(coroutine)
-        task.add_done_callback(lambda task: event.set())
-        return task
-
-
-async def _result(task: asyncio.Task[T]) -> T:
-    return await task
+        return future.result()
 
 
 def _end(done: asyncio.Future[None], problem: Exception | None) -> None:

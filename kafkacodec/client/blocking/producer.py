@@ -165,25 +165,17 @@ class Producer(BlockingFace):
     def close(self, timeout: float | None = None) -> None:
         """Send what is queued, wait for it, and close all connections. Does nothing the second time.
 
+        In a callback of a delivery it returns at once: what is queued is sent then. Another `close` waits for that.
+
         Args:
             timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
                 ``delivery_timeout_ms`` allows.
         """
         seconds("timeout", timeout)
-        if self._closed:
-            return
-        self._refuse_handler()
-        self._closed = True
-        _open.discard(self)
-        try:
-            self._thread.check()
-        except ClientClosed:  # in a process forked from the client's
-            self._thread.close()
-            return
-        try:
-            self._thread.run(self._face.close(timeout))
-        finally:
-            self._thread.close()
+        if not self._closed:
+            self._refuse_handler()
+            self._closed = True
+        self._thread.end(lambda: self._face.close(timeout))
 
     def _check(self) -> None:
         if self._closed:
@@ -223,7 +215,8 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _close_all() -> None:
-    """When the interpreter ends, brokers are not waited for; what is lost is logged."""
+    """When the interpreter ends, brokers are waited for only where a callback has closed a producer; what is lost is
+    logged."""
     for producer in list(_open):
         try:
             producer.close(0)

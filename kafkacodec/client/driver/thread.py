@@ -46,6 +46,7 @@ class LoopThread:
         self._closed = False
         self.before_waiting: Callable[[], None] = lambda: None
         self._lock = threading.RLock()  # what is scheduled under it, and not closed yet, is run or cancelled
+        self._ending: concurrent.futures.Future[None] | None = None
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
@@ -73,7 +74,7 @@ class LoopThread:
             coroutine.close()
             raise
         try:
-            return future.result(timeout)
+            return self._result(future, timeout)
         except concurrent.futures.CancelledError:
             raise ClientClosed(f"{self._name} was closed meanwhile") from None
         except BaseException:
@@ -95,16 +96,63 @@ class LoopThread:
         if self._closed:
             raise ClientClosed(f"{self._name} is closed")
 
+    def end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a last coroutine, then end the loop and its thread. Where others end it already, wait for that.
+
+        A callback in the loop's own thread cannot wait: for it this returns at once, and what the coroutine raises is
+        logged. In a process that was forked from this one it does nothing.
+
+        Args:
+            last: makes the coroutine; it is cancelled if the wait ends by an exception such as KeyboardInterrupt.
+
+        Raises:
+            What the coroutine raises.
+        """
+        if os.getpid() != self._process:
+            self._closed = True
+            return
+        waits, ending = threading.current_thread() is not self._thread, None
+        with self._lock:
+            if self._ending is None and not self._closed:
+                self._ending = ending = asyncio.run_coroutine_threadsafe(self._end(last), self.loop)
+                if not waits:
+                    ending.add_done_callback(self._log_failure)
+        if waits:
+            try:
+                if ending is not None:
+                    self._result(ending, None)
+            except concurrent.futures.CancelledError:
+                raise ClientClosed(f"{self._name} was closed meanwhile") from None
+            except BaseException:
+                assert ending is not None
+                ending.cancel()
+                raise
+            finally:
+                self._thread.join()
+
+    def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
+        """Wait for what runs in the loop."""
+        return future.result(timeout)
+
+    async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await last()
+        finally:
+            self.close()
+
+    def _log_failure(self, ended: concurrent.futures.Future[None]) -> None:
+        if not ended.cancelled() and ended.exception() is not None:
+            _log.error("%s was not closed in good order", self._name, exc_info=ended.exception())
+
     def close(self) -> None:
         """End the loop and its thread; what still runs in it is cancelled. Does nothing the second time."""
         if os.getpid() != self._process:
             self._closed = True
             return
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            if not self._closed:
+                self._closed = True
+                self.loop.call_soon_threadsafe(self.loop.stop)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
