@@ -406,3 +406,14 @@ def test_what_is_stale_of_one_topic_is_not_asked_for_with_all_others():
     assert asks(send)[0] == ["b"]
     cluster.answered(send, Answer(described("b"), 12, 1), 100)
     assert cluster.next_deadline() == 300_000
+
+
+def test_a_topic_that_comes_up_is_asked_for_sooner_than_one_that_is_missing():
+    cluster = made(auto_create=True)
+    cluster.want(["t"])
+    now, waits = 0.0, []
+    for _ in range(9):
+        answer(cluster, described("t", code=5), now)
+        waits.append(cluster.next_deadline() - now)
+        now = cluster.next_deadline()
+    assert waits == [10, 20, 40, 80, 160, 320, 640, 1000, 1000]

@@ -183,14 +183,19 @@ class Producer(TransactionalProducer):
         begun = self.check_transaction()
         table = self.table(data, topic)
         await self.meet(table.topics)
-        for batch in table.batches():
-            if self.queues.full:
-                await self.room(batch.queue.topic)
-            with self.queues.lock:
-                self.check_transaction(begun)
-                table.queue(batch)
+        try:
+            for batch in table.batches():
+                if self.queues.full:
+                    await self.room(batch.queue.topic)
+                with self.queues.lock:
+                    self.check_transaction(begun)
+                    enough = table.queue(batch)
+                if enough:
+                    self.wake()
+                    await asyncio.sleep(0)
+        finally:
             self.wake()
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
         return table.finish()
 
     async def flush(self, timeout: float | None = None) -> None:

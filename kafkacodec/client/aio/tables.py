@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.client.producing.delivery import TableDelivery, TableOutcome
 from kafkacodec.client.producing.queue import Queues, TopicQueues
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TableSending"]
 
+_SENT_BYTES: Final = 256 << 10  # so that the rows of many topics go out in few requests
+_BATCH_COST: Final = 100  # bytes, of what a batch takes in addition to its own
+
 
 class TableSending:
     """A table that is being sent."""
@@ -25,6 +28,7 @@ class TableSending:
         self._plan = TablePlan(data, topic, settings)
         self._queues = queues
         self._outcome = TableOutcome(queues.loop)
+        self._unsent = 0
 
     @property
     def topics(self) -> list[str]:
@@ -35,13 +39,17 @@ class TableSending:
         """The batches of the rows; each is to be queued."""
         return self._plan.batches(self._known)
 
-    def queue(self, rows: TableBatch) -> None:
-        """Queue a batch."""
+    def queue(self, rows: TableBatch) -> bool:
+        """Queue a batch; returns whether enough is queued that it should be sent."""
         with self._queues.lock:
             batch = self._queues.new_batch(rows.queue, self._outcome, self._outcome.queued)
             batch.data, batch.count, batch.size = rows.data, rows.rows, len(rows.data)
             self._queues.add(batch)
             self._outcome.queued += rows.rows
+        self._unsent += len(rows.data) + _BATCH_COST
+        enough = self._unsent >= _SENT_BYTES
+        self._unsent = 0 if enough else self._unsent
+        return enough
 
     def finish(self) -> TableDelivery:
         """No more batches follow."""

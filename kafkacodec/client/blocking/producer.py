@@ -116,13 +116,17 @@ class Producer(BlockingFace):
         begun = self._face.check_transaction()
         table = self._face.table(data, topic)
         self._thread.run(self._face.meet(table.topics))
-        for batch in table.batches():
-            if self._queues.full:
-                self._room(batch.queue.topic)
-            with self._queues.lock:
-                self._check()
-                self._face.check_transaction(begun)
-                table.queue(batch)
+        try:
+            for batch in table.batches():
+                if self._queues.full:
+                    self._room(batch.queue.topic)
+                with self._queues.lock:
+                    self._check()
+                    self._face.check_transaction(begun)
+                    enough = table.queue(batch)
+                if enough:
+                    self._wake_soon()
+        finally:
             self._wake_soon()
         return table.finish()
 

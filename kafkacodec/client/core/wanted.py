@@ -13,6 +13,8 @@ from kafkacodec.client.core.backoff import Backoff
 
 __all__ = ["Group", "Wanted"]
 
+_COMES_UP_MS = 10.0  # the first wait for a new topic
+
 
 @dataclass(eq=False, slots=True)
 class Group:
@@ -120,9 +122,14 @@ class Wanted:
             self.found(name)
         group.names, group.asking = left, False
         group.failures += 1
-        group.next_at = now + self._backoff.after(group.failures)
+        group.next_at = now + self._wait(group)
         self._join(group)
         self._tidy()
+
+    def _wait(self, group: Group) -> float:
+        """How long until the next request; one that made a broker create topics has not failed, they come up soon."""
+        wait = self._backoff.after(group.failures)
+        return min(wait, _COMES_UP_MS * 2.0 ** min(group.failures - 1, 30)) if group.create else wait
 
     def found(self, name: str) -> None:
         """A topic is known, by whatever request."""

@@ -68,6 +68,7 @@ class TablePlan:
             self._topics, self._topic_numbers = self._topics_of(self._table)
         self._explicit = "partition" in names
         self._most = settings.max_request_size - REQUEST_BYTES
+        self._plans: dict[int, EncodePlan] = {}  # by the size of batches
 
     @property
     def topics(self) -> list[str]:
@@ -127,10 +128,12 @@ class TablePlan:
         return f"the row takes {size} bytes{compressed}, {self._most} are allowed by max_request_size"
 
     def _encoding(self, queues: TopicQueues) -> EncodePlan:
-        settings = self._settings
-        return EncodePlan(
-            codec=settings.compression_type or "none", level=settings.compression_level, batch_bytes=queues.table_limit
-        )
+        settings, limit = self._settings, queues.table_limit
+        if limit not in self._plans:
+            self._plans[limit] = EncodePlan(
+                codec=settings.compression_type or "none", level=settings.compression_level, batch_bytes=limit
+            )
+        return self._plans[limit]
 
     def _partitions(self, batch: Any, queues: TopicQueues) -> npt.NDArray[np.int32] | None:
         """The partition of each row; None if there is only the first."""

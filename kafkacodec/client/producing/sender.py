@@ -79,8 +79,9 @@ class Sender:
         with self.queues.lock:
             if self.identity.failure is not None:
                 self._fail_all(self.identity.failure)
-            for queue in list(self.queues.active):
-                self._expire(queue, now)
+            if (oldest := next(iter(self.queues.pending), None)) is not None and oldest.deadline <= now:
+                for queue in list(self.queues.active):
+                    self._expire(queue, now)
             requests = self._choice.requests(now)
             sends = self.identity.poll(now, bool(self.queues.pending))
             later = self.identity.next_deadline()
