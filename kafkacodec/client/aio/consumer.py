@@ -165,13 +165,20 @@ class Consumer(ConsumerOffsets):
         """Commit what is processed if `enable_auto_commit`, leave the group, close the connections.
 
         All that was given out counts as processed. If a ``with`` block ends by an exception, only what the application
-        has asked for more after does. Nothing happens the second time. Raises what callbacks of `subscribe` raise.
+        has asked for more after does. Nothing happens the second time; what closes already is waited for. Callbacks of
+        `subscribe` may call it, and are not waited for then. If it is cancelled, the group is not told.
+
+        Raises what callbacks of `subscribe` raise.
         """
         parts = self._parts
-        if self._closed or parts is None or parts.closing:
+        if self._closed or parts is None:
             self._closed = True
             return
         parts.network.check()
+        if parts.closing:
+            if self._group is None or not self._group.is_calling:
+                await self._ended.wait()
+            return
         parts.closing = True
         try:
             parts.reader.finish()
@@ -181,7 +188,17 @@ class Consumer(ConsumerOffsets):
                 parts.raise_error()
         finally:
             self._closed = True
-            await parts.close()
+            await self._end(parts)
+
+    async def _end(self, parts: ConsumerParts) -> None:
+        try:
+            if self._group is not None:
+                await self._group.end()
+        finally:
+            try:
+                await parts.close()
+            finally:
+                self._ended.set()
 
     async def __aenter__(self) -> Self:
         self._started()

@@ -39,6 +39,7 @@ class ConsumerBase:
         assignors_of(settings.partition_assignment_strategy)
         self._event = asyncio.Event()
         self._closed = False
+        self._ended = asyncio.Event()  # all is closed
         self._interrupted = False  # a with block ended by an exception
         self._parts: ConsumerParts | None = None
         self._group: ConsumerGroup | None = None

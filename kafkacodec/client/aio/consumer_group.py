@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafkacodec.client.aio.assignor_names import assignors_of
+from kafkacodec.client.aio.called import Called
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.aio.group_offsets import GroupOffsets
 from kafkacodec.client.aio.losses import Losses, listed
@@ -77,6 +77,7 @@ class ConsumerGroup:
         self._listener = Listener()
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._left = asyncio.Event()
+        self._handling: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._reads: Reads | None = None
         self._new_losses = 0  # events that are not handled yet
@@ -121,14 +122,24 @@ class ConsumerGroup:
         await self._leave()
 
     async def close(self, *, processed: bool) -> None:
-        """Commit what is processed, leave, end the tasks. With `processed` that is all that was given out."""
+        """Commit what is processed, and leave. With `processed` that is all that was given out."""
         if processed:
             self._all_processed()
         await self._leave()
+
+    async def end(self) -> None:
+        """End the tasks."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.offsets.close()
+        try:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        finally:
+            await self.offsets.close()
+
+    @property
+    def is_calling(self) -> bool:
+        """Whether the running code is part of a function of the application that the group waits for."""
+        return Called.here(self) is not None
 
     def _all_processed(self) -> None:
         for state in self._positions.partitions.values():
@@ -137,6 +148,10 @@ class ConsumerGroup:
 
     async def _leave(self) -> None:
         membership, timeout_ms = self.membership, self._settings.request_timeout_ms
+        if (called := Called.here(self)) is not None:
+            called.leave()  # it waits for what follows
+        if membership is not None:
+            self._start()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self.offsets.settle(timeout_ms / 2)  # nothing is committed under a membership that is over
@@ -171,11 +186,14 @@ class ConsumerGroup:
         return ClassicMembership(settings, self._network.cluster, assignors_of(s.partition_assignment_strategy))
 
     def _start(self) -> None:
-        if not self._tasks:
-            work = [self._handle_events(), self._watch_reads()]
-            if self._settings.enable_auto_commit:
-                work.append(self.offsets.commit_at_times())
-            self._tasks = [asyncio.create_task(each) for each in work]
+        """Begin the tasks, again where the end of the program has cancelled them."""
+        if self._handling is not None and not self._handling.done() and not self._handling.cancelling():
+            return
+        self._handling = asyncio.create_task(self._handle_events())
+        work = [self._watch_reads()]
+        if self._settings.enable_auto_commit:
+            work.append(self.offsets.commit_at_times())
+        self._tasks += [self._handling, *map(asyncio.create_task, work)]
 
     # Events
 
@@ -195,6 +213,8 @@ class ConsumerGroup:
                 await self._handle(event)
             except Exception as problem:
                 self._parts.fail(problem)
+            except (SystemExit, KeyboardInterrupt) as problem:  # it ends the loop, but not this task
+                self._network.loop.call_soon(_raise, problem)
 
     async def _handle(self, event: Event) -> None:
         match event:
@@ -273,9 +293,7 @@ class ConsumerGroup:
 
     async def _tell(self, function: OnPartitions | None, partitions: Sequence[TopicPartition]) -> None:
         if function is not None and partitions:
-            result = self._call(function, [_key(p) for p in partitions])
-            if inspect.isawaitable(result):
-                await result
+            await Called(function, self).over(self._call, [_key(p) for p in partitions])
 
     async def _until_processed(self, states: list[PartitionState]) -> None:
         """Wait for the application to ask for more than it has of these partitions, or to be late for the group."""
@@ -331,6 +349,10 @@ class ConsumerGroup:
 
 def _key(place: TopicPartition) -> Key:
     return place.topic, place.partition
+
+
+def _raise(problem: BaseException) -> None:
+    raise problem
 
 
 def _call(function: OnPartitions, partitions: list[Key]) -> Any:

@@ -161,8 +161,10 @@ class ConsumerParts:
     async def close(self) -> None:
         """Close the connections and give all memory back."""
         self.reader.close()
-        await self.network.close()
-        self.fetcher.close()
+        try:
+            await self.network.close()
+        finally:
+            self.fetcher.close()
 
     def _give_back(self, parts: list[Part]) -> None:
         self.soon(self._done, parts)

@@ -6,10 +6,11 @@ import asyncio
 import concurrent.futures
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from kafkacodec.client.driver.thread import LoopThread
+from kafkacodec.errors import ClientClosed
 
 __all__ = ["CallbackThread"]
 
@@ -31,6 +32,7 @@ class CallbackThread(LoopThread):
         self.event = threading.Event()
         self.wanted = False
         self._calls: deque[tuple[Callable[[Any], object], Any, asyncio.Future[None]]] = deque()
+        self._serving: list[int] = []  # the threads that call functions now
         self._running: list[threading.Event] = []  # of the threads that wait
         super().__init__(name)
 
@@ -50,12 +52,27 @@ class CallbackThread(LoopThread):
             except IndexError:  # another thread may have taken the last one
                 return
             problem: Exception | None = None
+            self._serving.append(threading.get_ident())
             try:
                 function(argument)
             except Exception as error:
                 problem = error
             finally:
-                self.soon(_end, done, problem)
+                self._serving.remove(threading.get_ident())
+                self._tell(done, problem)
+
+    def _tell(self, done: asyncio.Future[None], problem: Exception | None) -> None:
+        try:
+            self.soon(_end, done, problem)
+        except ClientClosed:  # the function has closed the client: nobody else hears what it raises
+            if problem is not None:
+                raise problem from None
+
+    def end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """As `LoopThread.end`; but a function that is called while others end it, and wait for the function, does not
+        wait for them."""
+        if self._ending is None or threading.get_ident() not in self._serving:
+            super().end(last)
 
     def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
         """Wait for what runs in the loop; meanwhile call the functions that the loop waits for."""
