@@ -293,6 +293,14 @@ threads_option = click.option(
 """For commands that decode or check much data: they get the number, or None for all."""
 
 
+def size_of(partition: Partition) -> int:
+    """The bytes of a partition, for showing progress; 0 for an upload with a damaged manifest, which is reported."""
+    try:
+        return partition.size_in_bytes
+    except DecodeError:
+        return 0
+
+
 def warn(problems: list[DecodeError] | None) -> None:
     """Print a warning on standard error for each problem."""
     for problem in problems or ():

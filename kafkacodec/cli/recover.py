@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.inputs import tiered_key_option
+from kafkacodec.cli.inputs import size_of, tiered_key_option
 from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.cli.standard_input import path_with_copy
 from kafkacodec.errors import KafkaCodecError
@@ -31,7 +31,7 @@ def recover(source: str, destination: str, as_json: bool) -> None:
     """
     from kafkacodec import log
 
-    total = sum(partition.size_in_bytes for partition in log.discover(source))
+    total = sum(map(size_of, log.discover(source)))
     with progress("recovering", total) as advance:
         try:
             report = log.recover(source, destination, advance=advance)
@@ -44,7 +44,9 @@ def recover(source: str, destination: str, as_json: bool) -> None:
     else:
         for finding in report.findings:
             say(str(finding))
-        say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved, {_losses(report)}")
+        restored = report.counts["warning", "offset-order"]
+        moved = f", {restored} with restored offsets" if restored else ""
+        say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved{moved}, {_losses(report)}")
     if not report.ok:
         raise click.ClickException(f"{source}: some data could not be recovered: {_losses(report)}")
 

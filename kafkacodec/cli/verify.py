@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.inputs import Choice, choice_options, place, threads_option
+from kafkacodec.cli.inputs import Choice, choice_options, place, size_of, threads_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size
-from kafkacodec.errors import DecodeError
 
 if TYPE_CHECKING:
     from kafkacodec.log import LogDirectory, Partition, Report
@@ -29,7 +28,7 @@ def verify(choice: Choice, strict: bool, as_json: bool, threads: int | None) -> 
     """
     partitions = choice.partitions()
     reports: list[tuple[Partition, Report]] = []
-    with progress("verifying", sum(map(_size, partitions))) as advance:
+    with progress("verifying", sum(map(size_of, partitions))) as advance:
         for partition in partitions:
             reports.append((partition, partition.verify(threads=threads, advance=advance)))
     checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories()]
@@ -46,13 +45,6 @@ def verify(choice: Choice, strict: bool, as_json: bool, threads: int | None) -> 
         raise click.ClickException(f"{len(bad)} of {counted(len(reports), 'partition')} failed verification")
     if strict and not all(report.clean for report in checkpoints):
         raise click.ClickException("checkpoints failed verification")
-
-
-def _size(partition: Partition) -> int:
-    try:
-        return partition.size_in_bytes
-    except DecodeError:  # the manifest of an upload; `verify` reports it
-        return 0
 
 
 def _checkpoints(directory: LogDirectory, partitions: list[Partition]) -> Report:

@@ -5,25 +5,26 @@ from __future__ import annotations
 import errno
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs, read_topic_id
-from kafkacodec.log.continuity import Surroundings
+from kafkacodec.log.corrections import Placed, placed_segments
 from kafkacodec.log.directory import LogDirectory, discover
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.partition import Partition
+from kafkacodec.log.placement import Ints
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.publishing import new_directory, write_file
 from kafkacodec.log.report import Finding, Report
-from kafkacodec.log.segment import Segment
 from kafkacodec.log.segment_writer import SegmentWriter
 from kafkacodec.log.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.storage import StoredFile, is_uploaded
-from kafkacodec.log.verify import Advance, verify_segment
+from kafkacodec.log.verify import Advance, Keep, verify_segment
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch
 from kafkacodec.records.signatures import suggests_options
@@ -42,11 +43,15 @@ _PARTITION_FILES = ("quorum-state",)
 def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advance: Advance | None = None) -> Report:
     """Copy all intact batches of a log directory, a partition or a segment to a new log directory.
 
-    Every batch with a right checksum and valid records is copied byte for byte into a segment of the same name, unless
-    its offsets are out of order. Offset, time and transaction indexes, producer snapshots, the leader-epoch checkpoint
-    and the cleaner's checkpoint are written again; topic ids and ``meta.properties`` are copied. Other offset
-    checkpoints are not: a broker without them checks every segment. The source is only read. Symbolic links that lead
-    out of it are not followed, and the report names them; the source itself may be one.
+    Every batch with a right checksum and valid records is copied byte for byte into a segment of the same name. The
+    checksum leaves out the base offset: one that contradicts the batches around it, the segment's name or the next
+    one's is replaced by the right one if that is certain, because the batch fills the gap where it lies, an index names
+    it, or its producer's sequence numbers fix it; else this batch is left out. A segment whose own name is wrong gets
+    the right one. What is wrong in one file never ends the recovery of another. Offset, time and transaction indexes,
+    producer snapshots, the leader-epoch checkpoint and the cleaner's checkpoint are written again; topic ids and
+    ``meta.properties`` are copied. Other offset checkpoints are not: a broker without them checks every segment. The
+    source is only read. Symbolic links that lead out of it are not followed, and the report names them; the source
+    itself may be one.
 
     The destination appears complete or not at all: it is written under a temporary name in the same directory. Only an
     existing destination that is a mount point, or whose parent is not writable, is filled directory by directory, with
@@ -58,14 +63,16 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advanc
         advance: called with the number of bytes of the source that were read since the last call.
 
     Returns:
-        Report: the faults in the source; findings of kind ``damaged`` and ``left-out`` name what was not copied, those
-        of kind ``gap`` what was missing. It is also in the file ``recovery-report.json`` of the destination.
+        Report: the faults in the source, and the number of batches and records that were copied; errors of kind
+        ``damaged``, ``offset-order`` and ``left-out`` name what was not copied, those of kind ``gap`` what was
+        missing, and warnings of kind ``offset-order`` batches with restored offsets. It is also in the file
+        ``recovery-report.json`` of the destination.
 
     Raises:
         FileExistsError: the destination is not empty, at the start or when everything is copied.
         ValueError: the destination is in the source, or the source in the destination.
         FileNotFoundError: there is no segment in the source.
-        OSError: the source cannot be read, or the destination cannot be written.
+        OSError: the source cannot be listed, or the destination cannot be written.
     """
     src, dest = os.fspath(src), os.fspath(dest)
     partitions = discover(src)
@@ -89,8 +96,12 @@ def _recover_into(dest: str, src: str, partitions: list[Partition], advance: Adv
             _left_out(partition.path, text, report)
             continue
         target = os.path.join(dest, _directory_name(partition))
-        report.include(_recover_partition(partition, target, root, advance))
-        cleaned |= _cleaned(partition, target)
+        os.mkdir(target)
+        part = Report(partition.path)
+        with _leaving_out(partition.path, target, part):
+            _recover_partition(partition, target, root, advance, part)
+            cleaned |= _cleaned(partition, target)
+        report.include(part)
     if any(partition.path != root for partition in partitions):
         report.include(LogDirectory(src).verify_checkpoints())
     if cleaned:
@@ -113,15 +124,14 @@ def _directory_name(partition: Partition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def _recover_partition(partition: Partition, target: str, root: str, advance: Advance) -> Report:
-    os.mkdir(target)
-    report = Report(partition.path)
+def _recover_partition(partition: Partition, target: str, root: str, advance: Advance, report: Report) -> None:
     copier = _Copier(target, report)
-    for segment in partition.segments:
-        if os.path.isdir(root) and segment.path != root and leads_out(segment.path, root):
-            _left_out(segment.path, "a symbolic link out of the source", report)
+    for placed in placed_segments(partition):
+        path = placed.segment.path
+        if os.path.isdir(root) and path != root and leads_out(path, root):
+            _left_out(path, "a symbolic link out of the source", report)
             continue
-        report.include(copier.copy(segment, partition.surroundings(segment), advance))
+        report.include(copier.copy(placed, advance))
     epochs = encode_leader_epochs(_earliest(copier.epochs, partition))
     write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
     _write_producer_files(target)
@@ -131,7 +141,6 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
         report.add(Finding("warning", "link", path, "a symbolic link out of the source is not followed"))
     if not links:
         report.include(partition.verify_files())
-    return report
 
 
 def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:
@@ -145,6 +154,17 @@ def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:
 
 def _left_out(path: str, text: str, report: Report) -> None:
     report.add(Finding("error", "left-out", path, f"not copied: {text}"))
+
+
+@contextmanager
+def _leaving_out(path: str, target: str, report: Report) -> Iterator[None]:
+    """Turns an error in the source into a finding. An error of the destination, `target`, is raised."""
+    try:
+        yield
+    except (OSError, KafkaCodecError) as error:
+        if isinstance(error, OSError) and os.fspath(error.filename or target).startswith(target):
+            raise
+        _left_out(path, reason_of(error), report)
 
 
 def _earliest(found: list[LeaderEpoch], partition: Partition) -> list[LeaderEpoch]:
@@ -169,45 +189,77 @@ class _Copier:
         self.target = target
         self.report = report
         self.next_offset = 0
+        self.names: set[int] = set()  # base offsets of the segments so far
+        self.left_out_batches = self.left_out_records = 0
         self.epochs: list[LeaderEpoch] = []
 
-    def copy(self, segment: Segment, surroundings: Surroundings, advance: Advance) -> Report:
-        base_offset = segment.base_offset
+    def copy(self, placed: Placed, advance: Advance) -> Report:
+        """Copy a segment; the report counts what was copied."""
+        segment, base_offset = placed.segment, placed.base_offset
         if base_offset is None:
-            base_offset = segment.first_offset() or 0
+            base_offset = placed.corrections.first_offset or 0 if placed.corrections else 0
+        if base_offset in self.names:  # another copy of a segment, under a wrong name
+            base_offset = self.next_offset
+        self.names.add(base_offset)
         with SegmentWriter(self.target, base_offset) as writer:
             writer.next_offset = max(base_offset, self.next_offset)
             # Batches that the next leader uploaded again are copied from its segment.
-            stop = surroundings.following if is_uploaded(segment.path) else None
+            stop = placed.surroundings.following if is_uploaded(segment.path) else None
 
-            def keep(file: StoredFile, headers: BatchHeaders) -> None:
-                self._append(writer, file, headers, stop)
+            def keep(file: StoredFile, headers: BatchHeaders, base: Ints, last: Ints) -> None:
+                self._append(writer, file, headers, base, last, stop)
 
-            report = verify_segment(
-                segment.path, segment.base_offset, surroundings=surroundings, keep=keep, advance=advance
-            )
+            report = self._read(placed, keep, advance)
             self.next_offset = writer.next_offset
+        report.num_batches -= self.left_out_batches
+        report.num_records -= self.left_out_records
+        self.left_out_batches = self.left_out_records = 0
         return report
 
-    def _append(self, writer: SegmentWriter, file: StoredFile, headers: BatchHeaders, stop: int | None) -> None:
+    def _read(self, placed: Placed, keep: Keep, advance: Advance) -> Report:
+        segment = placed.segment
+        name = segment.base_offset if placed.base_offset is None else placed.base_offset
+        report = Report(segment.path, num_segments=1)
+        with _leaving_out(segment.path, self.target, report):
+            report = verify_segment(
+                segment.path,
+                name,
+                surroundings=placed.surroundings,
+                corrections=placed.corrections,
+                keep=keep,
+                advance=advance,
+            )
+        return report
+
+    def _append(
+        self, writer: SegmentWriter, file: StoredFile, headers: BatchHeaders, base: Ints, last: Ints, stop: int | None
+    ) -> None:
         magics = headers["magic"]
         # A compressed message set has only its last offset.
-        bases = np.where(magics >= 2, headers["base_offset"], headers["last_offset"]).tolist()
+        bases = np.where(magics >= 2, base, last).tolist()
         times = headers["max_timestamp"].astype(np.int64)
         times = np.where(times == _NO_TIMESTAMP, -1, times).tolist()
         starts, sizes = headers["position"].tolist(), headers["size_in_bytes"].tolist()
-        lasts, epochs = headers["last_offset"].tolist(), headers["partition_leader_epoch"].tolist()
+        lasts, epochs, counts = last.tolist(), headers["partition_leader_epoch"].tolist(), headers["count"].tolist()
         for i, start in enumerate(starts):
             if stop is not None and bases[i] >= stop:
+                self._count_out(counts[i])
                 continue
             if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
+                self._count_out(counts[i])
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             data = file.read(start, sizes[i])
             file.check_size()
+            if base[i] != headers["base_offset"][i]:
+                data = bases[i].to_bytes(8, "big") + data[8:]
             writer.append(EncodedBatch(data, bases[i], lasts[i], times[i], 0))
             if magics[i] >= 2 and epochs[i] > (self.epochs[-1].epoch if self.epochs else -1):
                 self.epochs.append(LeaderEpoch(epochs[i], bases[i]))
+
+    def _count_out(self, num_records: int) -> None:
+        self.left_out_batches += 1
+        self.left_out_records += max(0, num_records)
 
     def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
         text = "not copied: offsets out of order"

@@ -18,8 +18,10 @@ from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings
+from kafkacodec.log.corrections import Corrections, bounds_of, corrections_of
 from kafkacodec.log.listing import may_overlap
 from kafkacodec.log.pieces import ROWS_AT_ONCE, checked, intact_pieces
+from kafkacodec.log.placement import Bounds, Ints
 from kafkacodec.log.ranges import KEPT_BEFORE
 from kafkacodec.log.report import Finding, Report
 from kafkacodec.log.storage import StoredFile, identity_of, open_file
@@ -32,6 +34,8 @@ from kafkacodec.records.headers import scan_stretches
 
 Advance = Callable[[int], object]
 """Called with the number of bytes read since the last call."""
+
+Keep = Callable[[StoredFile, BatchHeaders, Ints, Ints], None]
 
 UNREADABLE = "unreadable"
 """The kind of the finding of `inspect_segment`."""
@@ -52,7 +56,8 @@ def verify_segment(
     surroundings: Surroundings = ALONE,
     leader_epochs: list[LeaderEpoch] | None = None,
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
-    keep: Callable[[StoredFile, BatchHeaders], None] | None = None,
+    corrections: Corrections | None = None,
+    keep: Keep | None = None,
     threads: int | None = 1,
     advance: Advance | None = None,
 ) -> Report:
@@ -64,7 +69,9 @@ def verify_segment(
         surroundings: what must follow the segment, by which missing offsets at its end are found.
         leader_epochs: the partition's leader epochs, to compare with those of the batches.
         max_decompressed_bytes: larger batches count as damaged.
-        keep: called with the headers of every piece of intact batches.
+        corrections: the wrong offsets of the segment; by default they are looked for if the order shows some.
+        keep: called with the headers of every piece of intact batches, and with their first and last offsets; then
+            restored offsets are warnings.
         threads: the number of threads that read the batches.
         advance: called with the numbers of bytes read.
 
@@ -72,18 +79,40 @@ def verify_segment(
         OSError: the file cannot be read.
         Truncated: it was shortened while it was read.
     """
+    limits = max_decompressed_bytes, num_threads(threads)
+    report, doubtful = _inspect(path, base_offset, surroundings, leader_epochs, limits, corrections, keep, advance)
+    if doubtful and corrections is None:
+        bounds = bounds_of(path, base_offset, surroundings)
+        with open_file(path) as file:
+            corrections = corrections_of(file, bounds)
+        if corrections or corrections.bounds != bounds:
+            report, _ = _inspect(path, base_offset, surroundings, leader_epochs, limits, corrections, None, None)
+    return report
+
+
+def _inspect(
+    path: str,
+    base_offset: int | None,
+    surroundings: Surroundings,
+    leader_epochs: list[LeaderEpoch] | None,
+    limits: tuple[int, int],
+    corrections: Corrections | None,
+    keep: Keep | None,
+    advance: Advance | None,
+) -> tuple[Report, bool]:
+    """The report, and whether several of its findings may follow from one wrong offset."""
     report = Report(path, num_segments=1)
+    if corrections is not None:
+        base_offset, surroundings = _agreeing(path, base_offset, surroundings, corrections.bounds, report, keep)
     indexes = Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
     with open_file(path) as file:
         report.size_in_bytes = file.size
         until = surroundings.following if may_overlap(path) else None
-        checker = SegmentChecker(file, base_offset, leader_epochs, until, indexes, report)
-        threads = num_threads(threads)
+        checker = SegmentChecker(file, base_offset, leader_epochs, until, indexes, report, corrections, keep is None)
         read = _Progress(advance)
-        position = _read_intact(checker, max_decompressed_bytes, threads, read) if keep is None else 0
+        position = _read_intact(checker, *limits, read) if keep is None and not corrections else 0
         waiting = _Stretches(checker, keep)
-        limits = max_decompressed_bytes, threads, ROWS_OF_REST
-        rest = checked(file.view(), position, "skip", *limits) if position < file.size else ()
+        rest = checked(file.view(), position, "skip", *limits, ROWS_OF_REST) if position < file.size else ()
         for chunk in rest:
             for problem in chunk.problems:
                 waiting.add(position, problem.position, problem)
@@ -99,7 +128,28 @@ def verify_segment(
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
         read.up_to(file.size)
-    return report
+    if corrections:
+        report.num_records -= int(np.maximum(corrections.records[corrections.unknown], 0).sum())
+    return report, checker.doubtful
+
+
+def _agreeing(
+    path: str,
+    base_offset: int | None,
+    surroundings: Surroundings,
+    bounds: Bounds,
+    report: Report,
+    keep: Keep | None,
+) -> tuple[int | None, Surroundings]:
+    """The base offset and the surroundings without what the batches contradict, which is reported."""
+    if base_offset is not None and bounds.first is None:
+        text = f"the file's name says that its offsets begin at {base_offset}, but its batches have others"
+        report.add(Finding(*(("error", "offset-order") if keep is None else ("warning", "segment-name")), path, text))
+        base_offset = None
+    following = surroundings.following
+    if following is not None and bounds.end is None and not may_overlap(path):
+        surroundings = surroundings._replace(following=None, flushed=None)
+    return base_offset, surroundings
 
 
 def inspect_segment(
@@ -196,14 +246,23 @@ class _Stretches:
     stretch would be most of the work.
     """
 
-    def __init__(self, checker: SegmentChecker, keep: Callable[[StoredFile, BatchHeaders], None] | None) -> None:
+    def __init__(self, checker: SegmentChecker, keep: Keep | None) -> None:
         self.checker = checker
         self.keep = keep
         self.bounds: list[tuple[int, int]] = []
         self.problems: list[Problem | None] = []
 
     def add(self, start: int, end: int, problem: Problem | None) -> None:
-        """Add file[start, end), which was read without a fault, and the problem after it."""
+        """Add file[start, end), which was read without a fault, and the problem after it.
+
+        A batch whose offsets are unknown is a problem too.
+        """
+        for unknown in self.checker.unknown_between(start, end):
+            self._add(start, unknown.position, unknown)
+            start = unknown.position + unknown.size_in_bytes
+        self._add(start, end, problem)
+
+    def _add(self, start: int, end: int, problem: Problem | None) -> None:
         if end - start > LONG_STRETCH:
             self.check()
             self._check_long(start, end)
@@ -234,6 +293,6 @@ class _Stretches:
             self._give(headers, np.array([start]), [None])
 
     def _give(self, headers: BatchHeaders, starts: npt.NDArray[np.int64], problems: Sequence[Problem | None]) -> None:
-        self.checker.check(headers, starts, problems)
+        base, last = self.checker.check(headers, starts, problems)
         if self.keep is not None and len(headers):
-            self.keep(self.checker.file, headers)
+            self.keep(self.checker.file, headers, base, last)

@@ -14,9 +14,11 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
+from kafkacodec.log.corrections import Corrections
 from kafkacodec.log.evidence import first_offset_in, gather, knows_base, unused
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
+from kafkacodec.log.placement import NONE
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.walk import NO_SEGMENT, begins_like_a_batch
@@ -48,7 +50,12 @@ class SegmentChecker:
         until: int | None,
         indexes: Indexes,
         report: Report,
+        corrections: Corrections | None = None,
+        as_written: bool = True,
     ) -> None:
+        self.corrections = corrections
+        self.restored_level: Level = "error" if as_written else "warning"
+        self.doubtful = False  # what was found may follow from one wrong offset
         self.file = file
         self.until = (1 << 63) - 1 if until is None else until
         self.report = report
@@ -70,7 +77,7 @@ class SegmentChecker:
         starts: npt.NDArray[np.int64],
         problems: Sequence[Problem | None],
         positions: Ints | None = None,
-    ) -> None:
+    ) -> tuple[Ints, Ints]:
         """Check the headers of stretches that were read without a fault, and record the problem after each.
 
         Args:
@@ -78,11 +85,16 @@ class SegmentChecker:
             starts: where each stretch starts in the file.
             problems: the problem after each, if any.
             positions: where each batch starts in the file; by default from the headers.
+
+        Returns:
+            tuple: the first and last offset of each batch, of those that have wrong ones the right ones.
         """
         positions = headers["position"] if positions is None else positions
         at = np.searchsorted(positions, np.append(starts, self.file.size))
         place = np.flatnonzero(at[1:] > at[:-1])
         first, base, last = at[place], headers["base_offset"], headers["last_offset"]
+        if self.corrections:
+            base, last, _ = self.corrections.right(positions, base, last)
         known = knows_base(headers)
         starts_at = [
             int(base[row]) if known[row] else (int(positions[row]), int(headers["size_in_bytes"][row]))
@@ -110,7 +122,32 @@ class SegmentChecker:
                 self._check_offset_index(part)
                 self._check_times(part)
                 self._check_epochs(part)
+            self._note_restored(positions, first, place)
         self._report_found()
+        return base, last
+
+    def unknown_between(self, start: int, end: int) -> list[Problem]:
+        """The batches in a stretch of the file that have wrong offsets without a right one, as damage."""
+        found = self.corrections
+        if not found:
+            return []
+        return [found.problem(row, self.file.path) for row in found.between(start, end) if found.base[row] == NONE]
+
+    def _note_restored(self, positions: Ints, first: Ints, place: Ints) -> None:
+        """Report the batches that have wrong offsets, and right ones in what surrounds them."""
+        found = self.corrections
+        if not found:
+            return
+        for row in found.between(int(positions[0]), int(positions[-1]) + 1):
+            if found.base[row] == NONE:
+                continue
+            at = int(np.searchsorted(positions, found.position[row]))
+            stretch = int(place[np.searchsorted(first, at, "right") - 1])
+            base = int(found.base[row])
+            size, end = int(found.size[row]), base + int(found.span[row])
+            position, text = int(found.position[row]), found.reason(row)
+            finding = Finding(self.restored_level, "offset-order", self.file.path, text, position, size, base, end)
+            self.found.append((stretch, finding))
 
     def _follow(
         self, place: Ints, bases: list[int | tuple[int, int]], lasts: Ints, problems: Sequence[Problem | None]
@@ -183,6 +220,7 @@ class SegmentChecker:
 
     def finish(self, position: int, surroundings: Surroundings) -> None:
         """Report offsets missing after the last batch, and index entries past it."""
+        self.doubtful |= surroundings.following is not None and self.last_offset >= surroundings.following
         due = surroundings.flushed if surroundings.following is None else surroundings.following
         if self.open_damage is None:
             self._check_end(position, surroundings)
@@ -227,9 +265,11 @@ class SegmentChecker:
         if len(self.report.findings) + len(self.found) >= MAX_FINDINGS:
             self.report.counts["error", "damaged"] += 1
             return
+        at = problem.position
+        misplaced = self.corrections is not None and len(self.corrections.between(at, at + 1)) > 0
         finding = Finding(
             "error",
-            "damaged",
+            "offset-order" if misplaced else "damaged",
             self.file.path,
             reason_of(problem.exception),
             problem.position,
@@ -254,6 +294,7 @@ class SegmentChecker:
         earlier = rows.before if len(rows.before) == 1 else rows.before[rows.stretch]
         before = np.maximum(rows.preceding(np.maximum.accumulate(last)), earlier)
         wrong = np.where(rows.magic >= 2, base, last) <= before
+        self.doubtful |= bool(wrong.any())
         for i in np.flatnonzero(wrong).tolist():
             text = f"offsets {base[i]} to {last[i]} follow offset {before[i]}"
             self._fault(rows, i, "error", "offset-order", text, int(rows.position[i]), int(rows.size[i]))
@@ -337,6 +378,7 @@ class SegmentChecker:
         self._fault(rows, row, "warning", "leader-epoch", text, int(rows.position[row]), None, int(rows.base[row]))
 
     def _index_fault(self, rows: Rows, row: int, index: IndexFile, kind: str, i: int, text: str) -> None:
+        self.doubtful = True
         self.found.append((self._place(rows, row), _entry_fault(index, kind, i, text)))
 
     def _place(self, rows: Rows, row: int) -> int:

@@ -86,12 +86,12 @@ def test_repeated_and_swapped_batches_are_left_out(tmp_path):
     cut = [int(p) for p in headers["position"]] + [len(data)]
     parts = [data[a:b] for a, b in pairwise(cut)]
     (tmp_path / "t-0").mkdir()
-    mixed = [*parts[:3], *parts[1:4], parts[6], parts[5], *parts[7:]]
+    mixed = [*parts[:3], *parts[1:7], parts[8], parts[7], *parts[9:]]
     (tmp_path / "t-0/00000000000000000000.log").write_bytes(b"".join(mixed))
     report = kc.log.recover(tmp_path / "t-0", tmp_path / "saved")
     saved = (tmp_path / "saved/t-0/00000000000000000000.log").read_bytes()
-    assert saved == b"".join([*parts[:4], parts[6], *parts[7:]])
-    assert report.counts["error", "left-out"] == 3
+    assert saved == b"".join([*parts[:7], parts[8], *parts[9:]])
+    assert report.counts["error", "offset-order"] == 3
     assert not report.ok
 
 

@@ -161,3 +161,17 @@ def test_a_manifest_of_very_many_chunks_takes_no_memory_for_them(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_recover_leaves_out_an_upload_with_a_damaged_manifest(tmp_path):
+    copy = shutil.copytree(LEADERS, tmp_path / "orders-dlPtJqO1Sb-W-Oym9Umc5w" / "0")
+    whole = kc.log.recover(copy, tmp_path / "whole")
+    path = next(copy.glob("*-E*.rsm-manifest"))
+    path.write_bytes(path.read_bytes()[:-20])
+    report = kc.log.recover(copy, tmp_path / "saved")
+    assert report.counts["error", "left-out"] == 1
+    saved = kc.log.LogDirectory(tmp_path / "saved").partition("orders", 0)
+    assert 0 < report.num_records == sum(map(len, saved.read(gaps="accept", include_control=True))) < whole.num_records
+    result = CliRunner().invoke(application, ["recover", str(copy), str(tmp_path / "again")])
+    assert result.exit_code == 1
+    assert f"{report.num_batches} batches saved" in result.output

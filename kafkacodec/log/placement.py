@@ -1,0 +1,421 @@
+"""Which batches of a segment have a wrong offset, and what the right one is: decisions, without reading files.
+
+A batch's checksum does not cover its base offset. But batches of a segment have increasing offsets, between the
+segment's name and the next one's, and each needs room for all of its offsets. What agrees with most of its surroundings
+is kept. A batch that does not agree has its offsets back if these are certain: it fills the gap where it lies, an index
+names it, or the sequence numbers of its producer fix it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.signedinteger[Any]]
+Flags = npt.NDArray[np.bool_]
+
+NONE = -1
+"""No offset is claimed; also the base offset of a batch whose offsets stay unknown."""
+
+_SPAN_OF_SEGMENT = 1 << 31  # the indexes of a segment have 31 bits for an offset after its base offset
+_LAST = (1 << 63) - 1
+_FIRST, _END = -1, -2  # the rows that stand for bounds
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The headers of a segment's intact batches, in the order of the file; an array each.
+
+    Attributes:
+        base, last: the first and last offset as written; of a compressed message set both are the last one.
+        exact: the number of offsets from `base` to `last` is known: not for compressed message sets.
+        position, size: in the file, in bytes.
+        producer, producer_epoch, sequence: of idempotent producers; -1: none.
+        indexed, timed: the last offset of the batch by the offset index and by the time index; `NONE`: no entry.
+    """
+
+    base: Ints
+    last: Ints
+    exact: Flags
+    position: Ints
+    size: Ints
+    producer: Ints
+    producer_epoch: Ints
+    sequence: Ints
+    indexed: Ints
+    timed: Ints
+
+    @cached_property
+    def span(self) -> Ints:
+        """How many offsets each batch has."""
+        span: Ints = np.maximum(self.last - self.base + 1, 1)
+        return span
+
+
+class Bounds(NamedTuple):
+    """What must agree with the offsets of a segment; None: unknown.
+
+    Attributes:
+        first: where they begin, by the segment's name.
+        end: where those of the next segment begin, by its name.
+        flushed: up to which offset a broker had the log on disk. If it fits exactly, the log ends there.
+    """
+
+    first: int | None = None
+    end: int | None = None
+    flushed: int | None = None
+
+
+class Placement(NamedTuple):
+    """The verdict on a segment.
+
+    Attributes:
+        wrong: which batches have a wrong offset.
+        base: the right base offset of each batch; `NONE` if it stays unknown.
+        bounds: those that agree with the batches.
+    """
+
+    wrong: Flags
+    base: Ints
+    bounds: Bounds
+
+
+def in_order(base: Ints, last: Ints, bounds: Bounds, before: int = -1) -> bool:
+    """Whether batches agree with each other and with the bounds; `before`: the last offset before them."""
+    if not len(base):
+        return True
+    ends = bounds.end is None or int(last[-1]) < bounds.end
+    begins = int(base[0]) > before and int(base[0]) >= (bounds.first or 0)
+    return begins and ends and bool((base[1:] > last[:-1]).all() and (last >= base).all())
+
+
+def judge(batches: Batches, bounds: Bounds, end_position: int | None = None) -> Placement:
+    """The verdict on all batches of a segment.
+
+    Args:
+        batches: the intact ones, in the order of the file.
+        bounds: what they must agree with.
+        end_position: where the file ends, in bytes; None: batches may be lost after the last one.
+    """
+    if not len(batches.base):
+        return Placement(np.zeros(0, np.bool_), batches.base, bounds)
+    right, bounds = _largest_agreement(batches, bounds)
+    evidence = _Evidence(batches, right)
+    base = batches.base.copy()
+    _question(batches, bounds, right, base, evidence)
+    following = np.append(batches.position[1:], -1 if end_position is None else end_position)
+    adjoins = following == batches.position + batches.size
+    for first, end in _runs(~right):
+        start, stop = room = _room(batches, bounds, base, first, end)
+        if stop is None and bounds.flushed == start + batches.span[first:end].sum():
+            room = start, bounds.flushed
+        free = _free(batches, right, first, end)
+        _restore(batches, evidence, base, (first, end), room, adjoins, free)
+    return Placement(base != batches.base, base, bounds)
+
+
+def _largest_agreement(batches: Batches, bounds: Bounds) -> tuple[Flags, Bounds]:
+    """The most batches whose offsets increase, and the bounds that agree with them.
+
+    Among several choices, the one with the most batches that an index names, or that fit exactly: between the batches
+    before and after those that are left out, there is the room that these need.
+    """
+    possible = _possible(batches, bounds)
+    right = possible.copy()
+    rows = np.flatnonzero(right)
+    # The same for batches between which there is exactly the room for those in between.
+    ends = np.cumsum(batches.span)
+    fit = batches.base - ends + batches.span
+    named = ((batches.indexed == batches.last) | (batches.timed == batches.last)).astype(np.int64)
+    table = np.array([np.arange(len(fit)), batches.base, batches.last, fit, named])[:, rows]
+    if bounds.first is not None:
+        table = np.insert(table, 0, (_FIRST, bounds.first - 1, bounds.first - 1, bounds.first, 1), axis=1)
+    if bounds.end is not None:
+        table = np.insert(table, table.shape[1], (_END, bounds.end, bounds.end, bounds.end - int(ends[-1]), 1), axis=1)
+    rows, base, last, fit, named = table
+    for first, end in _knots(base, last):
+        part = rows[first:end]
+        right[part[part >= 0]] = False
+        # From the end, which prefers the first of equal choices.
+        columns = (column[first:end][::-1] for column in (-last, -base, fit, named))
+        chosen = part[::-1][_longest_chain(*(column.tolist() for column in columns))]
+        right[chosen[chosen >= 0]] = True
+        if _FIRST in part and _FIRST not in chosen:
+            bounds = bounds._replace(first=None)
+        if _END in part and _END not in chosen:
+            bounds = bounds._replace(end=None)
+    _reconsider(batches, bounds, right, possible)
+    return right, bounds
+
+
+def _possible(batches: Batches, bounds: Bounds) -> Flags:
+    """Which batches have offsets near those of most others, as the indexes of a segment need it."""
+    known = [bound for bound in bounds[:2] if bound is not None]
+    middle = int(np.sort(np.append(batches.base, np.array(known, np.int64)))[(len(batches.base) + len(known) - 1) // 2])
+    near = np.abs(np.maximum(batches.base, 0) - middle) < _SPAN_OF_SEGMENT
+    possible: Flags = near & (batches.base >= 0) & (batches.last >= batches.base)
+    return possible
+
+
+def _knots(base: Ints, last: Ints) -> list[tuple[int, int]]:
+    """The stretches of rows that are not in order, each with the row before and after it, which are."""
+    if not len(base):
+        return []
+    highest = np.maximum.accumulate(last)
+    lowest = np.minimum.accumulate(base[::-1])[::-1]
+    cuts = np.concatenate([[0], np.flatnonzero(highest[:-1] < lowest[1:]) + 1, [len(base)]])
+    found = np.flatnonzero(np.diff(cuts) > 1)
+    return [(max(0, int(cuts[i]) - 1), min(int(cuts[i + 1]) + 1, len(base))) for i in found]
+
+
+def _longest_chain(base: list[int], last: list[int], fit: list[int], named: list[int]) -> list[int]:
+    """The rows of the longest chain of increasing offsets; of several, one with the most that are named or fit."""
+    weight = 4 * len(base)
+    worth, previous = [0] * len(base), [-1] * len(base)
+    frontier = _Frontier()
+    fitting: dict[int, int] = {}  # the row where the best chain ends, for each value of `fit`
+    for row, first in enumerate(base):
+        best, before = frontier.below(first)
+        same = fitting.get(fit[row])
+        if same is not None and last[same] < first and worth[same] + 2 >= best:
+            best, before = worth[same] + 2, same
+        worth[row], previous[row] = best + weight + named[row], before
+        if same is None or worth[row] >= worth[same]:
+            fitting[fit[row]] = row
+        frontier.add(last[row], worth[row], row)
+    chain = []
+    row = frontier.rows[-1]
+    while row >= 0:
+        chain.append(row)
+        row = previous[row]
+    return chain[::-1]
+
+
+class _Frontier:
+    """The chains that may be continued, by their last offsets: one that ends later is worth more."""
+
+    def __init__(self) -> None:
+        self.ends: list[int] = []
+        self.worths: list[int] = []
+        self.rows: list[int] = []
+
+    def below(self, offset: int) -> tuple[int, int]:
+        """The worth of the best chain that ends before an offset, and its last row; 0 and -1: none."""
+        at = bisect_left(self.ends, offset) - 1
+        return (self.worths[at], self.rows[at]) if at >= 0 else (0, -1)
+
+    def add(self, end: int, worth: int, row: int) -> None:
+        """Add a chain, and remove those that are not better and end later."""
+        at = bisect_left(self.ends, end)
+        if at and self.worths[at - 1] >= worth:
+            return
+        stop = at
+        while stop < len(self.ends) and self.worths[stop] <= worth:
+            stop += 1
+        if at == stop and at < len(self.ends) and self.ends[at] == end:
+            return
+        self.ends[at:stop], self.worths[at:stop], self.rows[at:stop] = [end], [worth], [row]
+
+
+def _reconsider(batches: Batches, bounds: Bounds, right: Flags, possible: Flags) -> None:
+    """Exchange a batch that was left out for the one before or after it, if a single bit explains only that one.
+
+    Order alone does not tell which of two is wrong, if there is room on both sides of them.
+    """
+    for row, end in _runs(~right):
+        if end != row + 1 or not possible[row] or _one_bit_off(batches, bounds, right, row):
+            continue
+        for other in (row - 1, end):
+            if not 0 <= other < len(right) or not right[other]:
+                continue
+            right[row], right[other] = True, False
+            if _fits(batches, bounds, right, row) and _one_bit_off(batches, bounds, right, other):
+                break
+            right[row], right[other] = False, True
+
+
+def _between(batches: Batches, bounds: Bounds, right: Flags, row: int) -> tuple[int, int]:
+    """The smallest and the largest offset between the next right batches before and after a row, near it."""
+    before, after = row - 1, row + 1
+    while before >= max(0, row - 2) and not right[before]:
+        before -= 1
+    while after < min(len(right), row + 3) and not right[after]:
+        after += 1
+    least = int(batches.last[before]) + 1 if before >= 0 and right[before] else (bounds.first or 0)
+    most = int(batches.base[after]) - 1 if after < len(right) and right[after] else _most(bounds)
+    return least, most
+
+
+def _most(bounds: Bounds) -> int:
+    """The largest offset that a batch may have."""
+    return (_LAST if bounds.end is None else bounds.end) - 1
+
+
+def _fits(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:
+    """Whether a batch, as written, is between its neighbours."""
+    least, most = _between(batches, bounds, right, row)
+    return least <= int(batches.base[row]) <= int(batches.last[row]) <= most
+
+
+def _one_bit_off(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:
+    """Whether a batch would be between its neighbours with one other bit in its base offset."""
+    if row == len(right) - 1 and bounds.end is None:
+        return False  # it could have any offset
+    least, most = _between(batches, bounds, right, row)
+    base, span = int(batches.base[row]), int(batches.span[row])
+    return any(least <= base ^ (1 << bit) <= most - span + 1 for bit in range(63))
+
+
+class _Evidence:
+    """What indexes and producers' sequences say about batches, seen from those that are right."""
+
+    def __init__(self, batches: Batches, right: Flags) -> None:
+        self.batches = batches
+        self._claims = [(claim, *_agreement(claim, batches.last, right)) for claim in (batches.indexed, batches.timed)]
+        self._before, self._after = _same_producer(batches, right)
+
+    def base_of(self, row: int, room: tuple[int, int | None]) -> int | None:
+        """The base offset of a batch, inside the room for it; None: unknown."""
+        if not self.batches.exact[row]:
+            return None
+        span = int(self.batches.span[row])
+        start, stop = room
+        for last in (*self._indexed(row), self._sequenced(row, start)):
+            if last is not None and last - span + 1 >= start and (stop is None or last < stop):
+                return last - span + 1
+        return None
+
+    def disputes(self, rows: Ints) -> Flags:
+        """Which batches have another offset by an index, or by the batches of its producer around it."""
+        found = np.zeros(len(rows), np.bool_)
+        for claim, *_ in self._claims:
+            found |= (claim[rows] != NONE) & (claim[rows] != self.batches.last[rows])
+        shift = self.batches.base - self.batches.sequence
+        before, after = self._before[rows], self._after[rows]
+        between = (before >= 0) & (after >= 0)
+        found |= between & (shift[before] == shift[after]) & (shift[rows] != shift[before])
+        return found
+
+    def _indexed(self, row: int) -> list[int]:
+        """The last offset of a batch by the indexes whose other entries are right.
+
+        Brokers have indexed several batches that they appended at once by the last one's offset, or by the first one's.
+        """
+        found = [
+            int(claim[row]) for claim, agree, differ in self._claims if claim[row] != NONE and agree and differ <= 1
+        ]
+        one, other = int(self.batches.indexed[row]), int(self.batches.timed[row])
+        return [*found, one] if one == other != NONE else found
+
+    def _sequenced(self, row: int, start: int) -> int | None:
+        """The last offset of a batch whose producer wrote all records around it, or that follows its last batch."""
+        before, after, batches = int(self._before[row]), int(self._after[row]), self.batches
+        if before < 0:
+            return None
+        shift = int(batches.base[before] - batches.sequence[before])
+        if after >= 0:
+            sure = int(batches.base[after] - batches.sequence[after]) == shift
+        else:
+            sure = before == row - 1 and row == len(batches.base) - 1 and shift + int(batches.sequence[row]) == start
+        return shift + int(batches.sequence[row]) + int(batches.span[row]) - 1 if sure else None
+
+
+def _agreement(claim: Ints, last: Ints, right: Flags) -> tuple[int, int]:
+    """How many entries of an index agree with batches that are right, and how many do not."""
+    rows = right & (claim != NONE)
+    agree = int(np.count_nonzero(claim[rows] == last[rows]))
+    return agree, int(np.count_nonzero(rows)) - agree
+
+
+def _same_producer(batches: Batches, right: Flags) -> tuple[Ints, Ints]:
+    """For each batch, the nearest one before and after it that is right and has the same producer and epoch; or -1."""
+    before, after = np.full(len(right), -1, np.int64), np.full(len(right), -1, np.int64)
+    rows = np.flatnonzero((batches.producer >= 0) & (batches.sequence >= 0))
+    order = rows[np.lexsort((rows, batches.producer_epoch[rows], batches.producer[rows]))]
+    if len(order):
+        producer, epoch = batches.producer[order], batches.producer_epoch[order]
+        group = np.cumsum(np.append(True, (producer[1:] != producer[:-1]) | (epoch[1:] != epoch[:-1])))
+        before[order] = _nearest(order, group, right)
+        after[order] = _nearest(order[::-1], group[::-1], right)[::-1]
+    return before, after
+
+
+def _nearest(order: Ints, group: Ints, right: Flags) -> Ints:
+    """For each row, the last one before it in this order that is right and of the same group; -1: none."""
+    places = np.where(right[order], np.arange(len(order)), -1)
+    latest = np.append(-1, np.maximum.accumulate(places)[:-1])
+    same = (latest >= 0) & (group[latest] == group)
+    return np.where(same, order[latest], -1)
+
+
+def _question(batches: Batches, bounds: Bounds, right: Flags, base: Ints, evidence: _Evidence) -> None:
+    """Move batches that agree with their neighbours, but lie in a gap where other evidence has them elsewhere."""
+    rows = np.flatnonzero(right)
+    disputed = evidence.disputes(rows)
+    if right[-1] and bounds.end is None and bounds.flushed is not None:
+        disputed[-1] |= bounds.flushed != batches.last[-1] + 1
+    for row in rows[disputed].tolist():
+        if not (row == 0 or right[row - 1]) or not (row + 1 == len(right) or right[row + 1]):
+            continue
+        start, stop = room = _room(batches, bounds, base, row, row + 1)
+        # An index may be wrong as well: the batch is right where it adjoins another.
+        adjoins = start == batches.base[row] or stop == batches.last[row] + 1
+        found = None if adjoins else evidence.base_of(row, room)
+        if found is None and not adjoins and stop is None and bounds.flushed == start + batches.span[row]:
+            found = start
+        if found is not None:
+            base[row] = found
+
+
+def _runs(flags: Flags) -> list[tuple[int, int]]:
+    """The first row of each run of set flags, and the one after its last."""
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
+    return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
+
+
+def _free(batches: Batches, right: Flags, first: int, end: int) -> bool:
+    """Whether there is room for batches with wrong offsets where these are, among the right ones."""
+    rows = np.flatnonzero(right)
+    after = np.searchsorted(batches.last[rows], batches.base[first:end])
+    inside = (after > 0) & (after < len(rows))
+    return bool((batches.base[rows][after[inside]] > batches.last[first:end][inside]).any())
+
+
+def _room(batches: Batches, bounds: Bounds, base: Ints, first: int, end: int) -> tuple[int, int | None]:
+    """The first offset that rows [first, end) may have, and the one after the last; None: without end."""
+    start = (bounds.first or 0) if first == 0 else int(base[first - 1] + batches.span[first - 1])
+    return start, bounds.end if end == len(base) else int(base[end])
+
+
+def _restore(
+    batches: Batches,
+    evidence: _Evidence,
+    base: Ints,
+    rows: tuple[int, int],
+    room: tuple[int, int | None],
+    adjoins: Flags,
+    free: bool,
+) -> None:
+    """Set the base offsets of batches that have wrong ones: to those that are certain, else to `NONE`.
+
+    `adjoins` tells of each batch that no bytes are between it and the next one, where batches are lost; `free`, that
+    the written offsets are those of no other batch: then the order of the batches may be wrong.
+    """
+    (first, end), (start, stop) = rows, room
+    span = batches.span[first:end]
+    base[first:end] = NONE
+    begins = adjoins[first - 1] if first else batches.position[0] == 0
+    whole = bool(begins and adjoins[first:end].all() and batches.exact[first:end].all())
+    if whole and not free and stop is not None and stop - start == int(span.sum()):
+        base[first:end] = start + np.cumsum(span) - span
+        return
+    for row in range(first, end):
+        found = evidence.base_of(row, (start, stop))
+        if found is not None:
+            base[row] = found
+            start = found + int(batches.span[row])

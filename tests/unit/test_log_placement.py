@@ -1,0 +1,118 @@
+"""Which batches have a wrong base offset, and what the right one is: every single-bit flip of some logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+
+import numpy as np
+import pytest
+
+from kafkacodec.log.placement import NONE, Batches, Bounds, judge
+
+
+def batches(base, span, **more):
+    """Adjoining batches of 100 bytes, without index entries and producers."""
+    base, span = np.array(base, np.int64), np.array(span, np.int64)
+    nothing = np.full(len(base), NONE, np.int64)
+    columns = dict.fromkeys(("producer", "producer_epoch", "sequence", "indexed", "timed"), nothing)
+    columns |= {name: np.array(values, np.int64) for name, values in more.items()}
+    position = np.arange(len(base)) * 100
+    known = np.ones(len(base), np.bool_)
+    return Batches(base, base + span - 1, known, position, np.full(len(base), 100), **columns)
+
+
+def flips(base):
+    for row in range(len(base)):
+        for bit in range(63):
+            wrong = list(base)
+            wrong[row] ^= 1 << bit
+            yield row, wrong
+
+
+def verdicts(base, span, bounds, **more):
+    """The results for every flipped bit, as sets of rows and of verdicts."""
+    end = 100 * len(base)
+    assert not judge(batches(base, span, **more), bounds, end).wrong.any()
+    found = set()
+    for row, wrong in flips(base):
+        result = judge(batches(wrong, span, **more), bounds, end).base.tolist()
+        if result == list(base):
+            found.add("restored")
+        elif result == [*base[:row], NONE, *base[row + 1 :]]:
+            found.add("left out")
+        else:
+            found.add(f"{wrong} -> {result}")
+    return found
+
+
+@pytest.mark.parametrize("span", [[6] * 6, [1] * 9, [1, 5, 2, 2, 9, 1], [3], [2, 7]], ids=str)
+@pytest.mark.parametrize("first", [0, 1000])
+def test_a_log_without_gaps_is_restored(span, first):
+    base = [first + before for before in accumulate([0, *span[:-1]])]
+    assert verdicts(base, span, Bounds(first, first + sum(span))) == {"restored"}
+    assert verdicts(base, span, Bounds(first, None, first + sum(span))) == {"restored"}
+
+
+def test_one_batch_of_a_log_with_gaps_is_left_out():
+    """With room on both sides, order does not always show which of two batches is wrong."""
+    base, span = [100, 140, 141, 190], [10, 1, 25, 10]
+    for row, wrong in flips(base):
+        result = judge(batches(wrong, span), Bounds(100, 200), 400).base.tolist()
+        off = [i for i in range(len(base)) if result[i] != base[i]]
+        assert set(off) <= {row - 1, row, row + 1}
+        assert result.count(NONE) <= 1
+        assert len(off) <= 1 or abs(wrong[row] - base[row]) < 64
+
+
+def kept_in_a_gap(base, span, end):
+    """Flips that no order shows: the batch stays between its neighbours."""
+    for row, wrong in flips(base):
+        least = base[row - 1] + span[row - 1] if row else base[0]
+        most = base[row + 1] if row + 1 < len(base) else end
+        if least <= wrong[row] <= most - span[row]:
+            yield f"{wrong} -> {wrong}"
+
+
+def test_an_index_names_batches_in_gaps():
+    base, span = [100, 120, 150, 190], [10, 10, 20, 5]
+    last = [b + s - 1 for b, s in zip(base, span, strict=True)]
+    found = verdicts(base, span, Bounds(100, 300), indexed=last)
+    assert found <= {"restored", *kept_in_a_gap(base, span, 300)}
+    assert "restored" in found
+
+
+def test_sequences_of_a_producer_name_batches_next_to_damage():
+    base, span = [100, 110, 120, 130], [10] * 4
+    sequence = [base[i] - 70 for i in range(4)]
+    one = batches([100, 110 ^ 1 << 20, 120, 130], span, producer=[7] * 4, producer_epoch=[0] * 4, sequence=sequence)
+    far = replace(one, position=np.array([0, 100, 300, 400]))
+    assert judge(far, Bounds(100)).base.tolist() == base
+    assert judge(replace(far, producer=np.array([7, 7, 8, 8])), Bounds(100)).base.tolist() == [100, NONE, 120, 130]
+
+
+@pytest.mark.parametrize("name", [101, 104, 356, 100 ^ 1 << 40])
+def test_a_wrong_name_of_the_segment_costs_no_batch(name):
+    result = judge(batches([100, 106, 112, 118], [6] * 4), Bounds(name, 124), 400)
+    assert not result.wrong.any()
+    assert result.bounds == Bounds(None, 124)
+
+
+@pytest.mark.parametrize("name", [123, 120, 60])
+def test_a_wrong_name_of_the_next_segment_costs_no_batch(name):
+    result = judge(batches([100, 106, 112, 118], [6] * 4), Bounds(100, name), 400)
+    assert not result.wrong.any()
+    assert result.bounds == Bounds(100, None)
+
+
+def test_batches_in_the_wrong_order_are_not_renumbered():
+    swapped = judge(batches([0, 1, 2, 4, 3, 5], [1] * 6), Bounds(0, 6), 600).base.tolist()
+    assert swapped in ([0, 1, 2, 4, NONE, 5], [0, 1, 2, NONE, 3, 5])
+    repeated = judge(batches([0, 1, 2, 1, 2, 3, 4], [1] * 7), Bounds(0, 5), 700).base.tolist()
+    assert repeated == [0, 1, 2, NONE, NONE, 3, 4]
+
+
+def test_many_wrong_offsets_take_linear_time():
+    base = np.arange(200_000)[::-1]
+    result = judge(batches(base, np.ones(len(base))), Bounds(0, 200_000), 0)
+    assert np.count_nonzero(result.base != NONE) == 1
