@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -228,13 +227,15 @@ class Placed(NamedTuple):
         segment: the file.
         base_offset: where its offsets begin: by its name, or by its batches if that is wrong; None: unknown.
         surroundings: what follows it.
-        corrections: its wrong offsets; None: the file cannot be read.
+        corrections: its wrong offsets; None: the file could not be read.
+        fault: why.
     """
 
     segment: Segment
     base_offset: int | None
     surroundings: Surroundings
     corrections: Corrections | None
+    fault: Exception | None = None
 
 
 def placed_segments(partition: Partition) -> list[Placed]:
@@ -252,10 +253,11 @@ def placed_segments(partition: Partition) -> list[Placed]:
 
 
 def _placed(segment: Segment, base_offset: int | None, around: Surroundings) -> Placed:
-    corrections = None
-    with suppress(OSError, KafkaCodecError):  # reported by what reads the segment
+    try:
         with open_file(segment.path) as file:
             corrections = corrections_of(file, bounds_of(segment.path, base_offset, around))
-        if base_offset is not None and corrections.bounds.first is None and corrections.first_offset is not None:
-            base_offset = corrections.first_offset
+    except (OSError, KafkaCodecError) as error:
+        return Placed(segment, base_offset, around, None, error)
+    if base_offset is not None and corrections.bounds.first is None and corrections.first_offset is not None:
+        base_offset = corrections.first_offset
     return Placed(segment, base_offset, around, corrections)

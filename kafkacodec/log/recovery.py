@@ -190,7 +190,8 @@ class _Copier:
         self.report = report
         self.next_offset = 0
         self.names: set[int] = set()  # base offsets of the segments so far
-        self.left_out_batches = self.left_out_records = 0
+        # Of the current segment; of a compressed message set, the number of records is unknown.
+        self.copied_batches = self.copied_records = self.left_out_records = 0
         self.epochs: list[LeaderEpoch] = []
 
     def copy(self, placed: Placed, advance: Advance) -> Report:
@@ -209,26 +210,37 @@ class _Copier:
             def keep(file: StoredFile, headers: BatchHeaders, base: Ints, last: Ints) -> None:
                 self._append(writer, file, headers, base, last, stop)
 
+            self.copied_batches = self.copied_records = self.left_out_records = 0
             report = self._read(placed, keep, advance)
+            report.num_batches = self.copied_batches
             self.next_offset = writer.next_offset
-        report.num_batches -= self.left_out_batches
-        report.num_records -= self.left_out_records
-        self.left_out_batches = self.left_out_records = 0
         return report
 
     def _read(self, placed: Placed, keep: Keep, advance: Advance) -> Report:
         segment = placed.segment
         name = segment.base_offset if placed.base_offset is None else placed.base_offset
-        report = Report(segment.path, num_segments=1)
-        with _leaving_out(segment.path, self.target, report):
-            report = verify_segment(
-                segment.path,
-                name,
-                surroundings=placed.surroundings,
-                corrections=placed.corrections,
-                keep=keep,
-                advance=advance,
+        left_out = Report(segment.path, num_segments=1)
+        reports = []
+        with _leaving_out(segment.path, self.target, left_out):
+            reports.append(
+                verify_segment(
+                    segment.path,
+                    name,
+                    surroundings=placed.surroundings,
+                    corrections=placed.corrections,
+                    keep=keep,
+                    advance=advance,
+                )
             )
+            if placed.fault is not None:
+                raise placed.fault
+        if not reports:
+            left_out.num_records = self.copied_records
+            return left_out
+        report = reports[0]
+        report.num_records -= self.left_out_records
+        report.findings += left_out.findings
+        report.counts += left_out.counts
         return report
 
     def _append(
@@ -243,10 +255,10 @@ class _Copier:
         lasts, epochs, counts = last.tolist(), headers["partition_leader_epoch"].tolist(), headers["count"].tolist()
         for i, start in enumerate(starts):
             if stop is not None and bases[i] >= stop:
-                self._count_out(counts[i])
+                self.left_out_records += max(0, counts[i])
                 continue
             if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
-                self._count_out(counts[i])
+                self.left_out_records += max(0, counts[i])
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             data = file.read(start, sizes[i])
@@ -254,12 +266,10 @@ class _Copier:
             if base[i] != headers["base_offset"][i]:
                 data = bases[i].to_bytes(8, "big") + data[8:]
             writer.append(EncodedBatch(data, bases[i], lasts[i], times[i], 0))
+            self.copied_batches += 1
+            self.copied_records += max(0, counts[i])
             if magics[i] >= 2 and epochs[i] > (self.epochs[-1].epoch if self.epochs else -1):
                 self.epochs.append(LeaderEpoch(epochs[i], bases[i]))
-
-    def _count_out(self, num_records: int) -> None:
-        self.left_out_batches += 1
-        self.left_out_records += max(0, num_records)
 
     def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
         text = "not copied: offsets out of order"
