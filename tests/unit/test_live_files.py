@@ -103,7 +103,7 @@ def recovered(path: Path) -> None:
     report = kc.log.recover(path, path.parent.parent.parent / "recovered")
     for finding in report.findings:
         if finding.kind == "left-out":
-            raise kc.Truncated(finding.text)
+            raise kc.Truncated(finding.text, path=finding.path)
 
 
 # Everything that opens a segment.
