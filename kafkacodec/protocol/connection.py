@@ -27,7 +27,14 @@ from kafkacodec import messages
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.messages import APIS
 from kafkacodec.protocol.framed import Frame, FramedConnection
-from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, decode_response, encode_request, encode_response
+from kafkacodec.protocol.frames import (
+    MAX_FRAME_SIZE,
+    SIZE_BYTES,
+    decode_response,
+    decode_response_prefix,
+    encode_request,
+    encode_response,
+)
 from kafkacodec.protocol.headers import API_VERSIONS, PRODUCE, decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
 from kafkacodec.records.signatures import suggests_options
@@ -45,7 +52,10 @@ _SOFTWARE_VERSION = kafkacodec.__version__.replace("+", "-")
 
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
-    """A response and its request."""
+    """A response and its request.
+
+    `trailing` are bytes after the message, which only a connection with ``allow_trailing_bytes`` accepts.
+    """
 
     correlation_id: int
     api_key: int
@@ -53,6 +63,7 @@ class ResponseReceived:
     header: ResponseHeader
     message: Message
     request: Message
+    trailing: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +117,9 @@ class Connection(FramedConnection[_Pending, Any]):
         versions: the versions to use by API key. Default: all that the library supports.
         max_frame_size: the largest frame accepted, in bytes. No more than this and one read is kept.
         max_pending: the most requests that may wait for their responses. A client sends no more, a broker pauses.
-        allow_trailing_bytes: on a broker, accept bytes after the message of a request, as Kafka's brokers do: some
-            clients send them. They are in `RequestReceived.trailing`. Default: such a request raises
-            RemoteProtocolError.
+        allow_trailing_bytes: accept bytes after a message, as Kafka's brokers and clients do: some clients and
+            stand-ins for brokers send them. They are in `trailing` of the event. A client then also takes an
+            ApiVersions response with error 35 by its code alone. Default: such a message raises RemoteProtocolError.
     """
 
     @suggests_options
@@ -123,8 +134,6 @@ class Connection(FramedConnection[_Pending, Any]):
         allow_trailing_bytes: bool = False,
     ) -> None:
         super().__init__(role, max_frame_size=max_frame_size, max_pending=max_pending)
-        if allow_trailing_bytes and role != "broker":
-            raise ValueError("allow_trailing_bytes is an option of brokers: it is about requests")
         self.allow_trailing_bytes = allow_trailing_bytes
         self.client_id = client_id
         self.versions: Mapping[int, range] = versions if versions is not None else supported_ranges()
@@ -234,7 +243,8 @@ class Connection(FramedConnection[_Pending, Any]):
         found = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 4], "big", signed=True)
         if len(frame) >= SIZE_BYTES + 4 and found != waiting.correlation_id:
             self._fail(f"unexpected correlation id {found} (the next response has {waiting.correlation_id})")
-        header, message = decode_response(frame, waiting.api_key, waiting.version)
+        header, message, end = self._response_in(frame, waiting)
+        trailing = bytes(frame[end:])
         self._pending.popleft()
         version = waiting.version
         events: list[Any] = []
@@ -242,8 +252,14 @@ class Connection(FramedConnection[_Pending, Any]):
             events = self._learn_versions(message, version)
             if events and isinstance(events[0], VersionsRefused):
                 version = 0
-        received = ResponseReceived(waiting.correlation_id, waiting.api_key, version, header, message, waiting.request)
-        return [received, *events]
+        answered = (waiting.correlation_id, waiting.api_key, version, header, message, waiting.request)
+        return [ResponseReceived(*answered, trailing), *events]
+
+    def _response_in(self, frame: Frame, waiting: _Pending) -> tuple[ResponseHeader, Message, int]:
+        """The header and the message of a response, and where it ends."""
+        if self.allow_trailing_bytes:
+            return decode_response_prefix(frame, waiting.api_key, waiting.version)
+        return *decode_response(frame, waiting.api_key, waiting.version), len(frame)
 
     def _learn_versions(self, response: Any, version: int) -> list[Any]:
         if response.error_code == _UNSUPPORTED_VERSION and version > 0:

@@ -22,6 +22,7 @@ __all__ = [
     "MAX_FRAME_SIZE",
     "decode_request",
     "decode_response",
+    "decode_response_prefix",
     "encode_request",
     "encode_response",
     "frame_size",
@@ -119,6 +120,26 @@ def decode_response(frame: Any, api_key: int, version: int) -> tuple[ResponseHea
     A broker that lacks the version of an ApiVersions request answers in version 0 with error 35; this is handled.
     Raises DecodeError, whose position counts from the start of the frame, and UnsupportedVersion.
     """
+    header, response, version, at = _response_begun(frame, api_key, version)
+    return header, response.decode(frame, version, at)
+
+
+def decode_response_prefix(frame: Any, api_key: int, version: int) -> tuple[ResponseHeader, Message, int]:
+    """As `decode_response`, but bytes may follow the message: also returns where it ends.
+
+    Of an ApiVersions response with error 35 the code is enough, whatever the layout of the rest.
+    """
+    header, response, version, at = _response_begun(frame, api_key, version)
+    try:
+        return header, *response.decode_prefix(frame, version, at)
+    except DecodeError:
+        if api_key != API_VERSIONS or _error_code_at(frame, at) != _UNSUPPORTED_VERSION:
+            raise
+        return header, response(error_code=_UNSUPPORTED_VERSION), memoryview(frame).nbytes
+
+
+def _response_begun(frame: Any, api_key: int, version: int) -> tuple[ResponseHeader, type[Message], int, int]:
+    """The header of a response, and the class, version and position of its message."""
     _check_whole(frame)
     try:
         _, response = by_key(api_key)
@@ -127,7 +148,7 @@ def decode_response(frame: Any, api_key: int, version: int) -> tuple[ResponseHea
     header, at = decode_response_header(frame, api_key, version, SIZE_BYTES)
     if api_key == API_VERSIONS and _error_code_at(frame, at) == _UNSUPPORTED_VERSION:
         version = 0
-    return header, response.decode(frame, version, at)
+    return header, response, version, at
 
 
 def _check_whole(frame: Any) -> None:

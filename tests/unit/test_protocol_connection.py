@@ -277,9 +277,51 @@ def test_what_kafka_reads_with_bytes_to_spare():
     assert found > 80
 
 
-def test_only_brokers_read_requests():
-    with pytest.raises(ValueError, match="allow_trailing_bytes is an option of brokers"):
-        Connection("client", allow_trailing_bytes=True)
+MOCK_REFUSAL = bytes.fromhex("000000110000000000230100120000000200000000")
+"""What the mock cluster of librdkafka 2.16.0 answers to ApiVersions of version 4, with correlation id 0."""
+
+
+def test_a_refusal_of_api_versions_in_another_layout():
+    with pytest.raises(kc.RemoteProtocolError, match="ApiVersionsResponse v0"):
+        negotiating(Connection("client")).receive(MOCK_REFUSAL)
+    client = negotiating(Connection("client", allow_trailing_bytes=True))
+    answer, refused = client.receive(MOCK_REFUSAL)
+    assert (answer.message.error_code, answer.version) == (35, 0)
+    assert isinstance(refused, VersionsRefused)
+    _, again = client.negotiate()
+    assert again[6:8] == b"\0\0"
+
+
+def negotiating(client):
+    client.negotiate()
+    return client
+
+
+@pytest.mark.parametrize("extra", [b"\0", b"more"])
+def test_bytes_after_a_response_are_reported_where_they_are_allowed(extra):
+    _, frame = answered(messages.MetadataResponse(controller_id=3), extra)
+    with pytest.raises(kc.RemoteProtocolError, match="unexpected bytes after the message"):
+        asking(Connection("client")).receive(frame)
+    (event,) = asking(Connection("client", allow_trailing_bytes=True)).receive(frame)
+    assert (event.message.controller_id, event.trailing) == (3, extra)
+
+
+def asking(client):
+    client.send_request(messages.MetadataRequest(), 12)
+    return client
+
+
+def answered(message, extra):
+    frame = protocol.encode_response(message, 12, 0)
+    return message, (len(frame) - 4 + len(extra)).to_bytes(4, "big") + frame[4:] + extra
+
+
+def test_damage_inside_a_response_is_refused_anyway():
+    _, frame = answered(messages.MetadataResponse(controller_id=3), b"")
+    with pytest.raises(kc.RemoteProtocolError):
+        asking(Connection("client", allow_trailing_bytes=True)).receive(
+            (len(frame) - 5).to_bytes(4, "big") + frame[4:-1]
+        )
 
 
 def test_a_frame_in_memory_of_the_caller():

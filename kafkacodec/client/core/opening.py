@@ -300,6 +300,7 @@ def _connection(settings: ClientSettings) -> Connection:
         client_id=settings.client_id,
         max_frame_size=settings.receive_message_max_bytes,
         max_pending=settings.max_in_flight_requests_per_connection + 10,
+        allow_trailing_bytes=True,
     )
 
 
