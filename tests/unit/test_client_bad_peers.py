@@ -384,15 +384,15 @@ async def test_an_answer_that_is_none(make, reason):
 
 async def test_bytes_after_the_last_field_of_an_answer_are_ignored():
     async def script(reader, writer):
-        connection, event = await opened(reader, writer)
-        events = [event]
-        while events:
-            kind = messages.MetadataResponse
-            brokers = [kind.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=9)]
-            for event in events:
-                frame = connection.send_response(event.correlation_id, kind(brokers=brokers))
+        connection, kind = Connection("broker"), messages.MetadataResponse
+        while data := await reader.read(65536):
+            for event in connection.receive(data):
+                response: Any = connection.api_versions(event)
+                if event.api_key != 18:
+                    broker = kind.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=9)
+                    response = kind(brokers=[broker])
+                frame = connection.send_response(event.correlation_id, response)
                 writer.write((len(frame) - 4 + 3).to_bytes(4, "big") + frame[4:] + b"abc")
-            events = connection.receive(await reader.read(65536))
 
     async with Peer(script) as peer:
         network = Network(ClientSettings(bootstrap_servers=peer.address))
