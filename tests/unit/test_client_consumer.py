@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 
 import pytest
 
@@ -263,6 +264,11 @@ def test_partitions_of_a_topic(nobody):
         topics = consumer._face._parts.network.cluster.topics
         topics["orders"] = Topic("orders", partitions={1: Partition(1, None), 0: Partition(0, None)})
         assert consumer.partitions_for("orders") == [0, 1]
+        topics["orders"].topic_id = uuid.UUID(int=7)
+        assert consumer.topic_id("orders") == uuid.UUID(int=7)
+        consumer.assign([("orders", 0)])
+        consumer.assign([])
+        assert "orders" not in topics  # it may be another one when it is read again
         topics["secret"] = Topic("secret", error=error(29))
         with pytest.raises(error(29), match="topic 'secret': TOPIC_AUTHORIZATION_FAILED"):
             consumer.partitions_for("secret")

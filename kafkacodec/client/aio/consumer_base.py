@@ -137,9 +137,10 @@ class ConsumerBase:
         keys = partition_keys(partitions)
         if self._topics is not None:
             raise LocalProtocolError("topics are subscribed to: call unsubscribe() before assign()")
+        before = {topic for topic, _ in parts.positions.partitions}
         parts.network.cluster.want({topic for topic, _ in keys})
         parts.positions.assign(keys, committed=self._group is not None)
-        self._forget_missing(parts)
+        self._forget_unused(parts, before)
         if self._group is not None:
             self._group.assigned_by_hand()
         parts.network.wake()
@@ -162,14 +163,18 @@ class ConsumerBase:
             parts.positions.state(key).end = end
         parts.network.wake()
 
-    def _forget_missing(self, parts: ConsumerParts) -> None:
-        """Ask no more for topics that do not exist and that nothing needs. A membership needs others than its own."""
+    def _forget_unused(self, parts: ConsumerParts, dropped: Iterable[str] = ()) -> None:
+        """Ask no more for topics that nothing needs: those that do not exist, and those that are read no more.
+
+        They are asked for anew if they are needed again: they may be others by then. A membership needs others than its
+        own.
+        """
         if self._group is not None and self._group.membership is not None:
             return
         needed = {topic for topic, _ in parts.positions.partitions} | parts.lookup.topics
         needed.update(() if self._topics is None else self._topics.topics)
-        known = parts.network.cluster.topics.values()
-        parts.network.cluster.unwant([topic.name for topic in known if topic.error and topic.name not in needed])
+        unused = {topic.name for topic in parts.network.cluster.topics.values() if topic.error}
+        parts.network.cluster.unwant(unused.union(dropped) - needed)
 
     def assignment(self) -> list[Key]:
         """The partitions that are read now, as (topic, number)."""

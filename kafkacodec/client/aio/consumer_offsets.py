@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -118,6 +119,14 @@ class ConsumerOffsets(ConsumerBase):
         await parts.until(known, self._settings.default_api_timeout_ms, problem)
         return sorted(cluster.topics[topic].partitions)
 
+    async def topic_id(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic, which another topic that is made with its name later does not have.
+
+        None before Kafka 2.8. Raises as `partitions_for`.
+        """
+        await self.partitions_for(topic)
+        return self._started().network.cluster.topic_id(topic)
+
     async def beginning_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
         """The first offset of each partition."""
         return await self._ends(partitions, EARLIEST)
@@ -156,7 +165,7 @@ class ConsumerOffsets(ConsumerBase):
             await parts.until(lambda: query.done, self._settings.default_api_timeout_ms, problem)
         finally:
             parts.lookup.cancel(query)
-            self._forget_missing(parts)
+            self._forget_unused(parts)
         if query.error is not None:
             raise query.error
         return {key: query.found[key] for key in wanted}

@@ -113,6 +113,7 @@ class Consumer(BlockingFace):
     resume = blocking(aio.Consumer.resume)
 
     partitions_for = blocking(aio.Consumer.partitions_for)
+    topic_id = blocking(aio.Consumer.topic_id)
     beginning_offsets = blocking(aio.Consumer.beginning_offsets)
     end_offsets = blocking(aio.Consumer.end_offsets)
     offsets_for_times = blocking(aio.Consumer.offsets_for_times)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
@@ -16,9 +17,10 @@ from kafkacodec.spark.broker.reaching import BrokerUnavailable, check_reachable
 from kafkacodec.spark.broker.read_options import BrokerReadOptions
 from kafkacodec.spark.errors import OptionError
 
-__all__ = ["Offsets", "TopicOffsets"]
+__all__ = ["Ids", "Offsets", "TopicOffsets"]
 
 Offsets = dict[TopicPartition, int]
+Ids = dict[TopicPartition, uuid.UUID | None]
 OffsetSpec = Literal["earliest", "latest"] | int
 
 T = TypeVar("T")
@@ -38,8 +40,10 @@ class TopicOffsets:
         self._client = {**shared_options(options.client), "allow_auto_create_topics": False}
         self._reached = False
 
-    def partitions(self) -> list[TopicPartition]:
-        """The selected partitions as they are now, sorted.
+    def partitions(self) -> Ids:
+        """The selected partitions as they are now, sorted, with the ids of their topics (None before Kafka 2.8).
+
+        A topic that is deleted and made again has another id.
 
         Raises:
             OptionError: a topic of `subscribe`, or a partition of `assign`, does not exist.
@@ -47,21 +51,21 @@ class TopicOffsets:
         selection = self._options.selection
         if selection.pattern is not None:
             listed, wanted = self._ask(lambda admin: admin.list_topics()), _finder(selection.pattern)
-            return sorted(
-                (topic.name, number)
-                for topic in listed.values()
+            return {
+                (topic.name, number): topic.topic_id
+                for topic in sorted(listed.values())
                 if wanted(topic.name)
                 for number in range(topic.num_partitions)
-            )
+            }
         names = selection.topics or {topic for topic, _ in selection.partitions or ()}
         found = self._ask(lambda admin: admin.describe_topics(sorted(names)))
-        there = {(name, p.partition) for name, topic in found.items() for p in topic.partitions}
+        there = {(name, p.partition): topic.topic_id for name, topic in found.items() for p in topic.partitions}
         if selection.partitions is None:
-            return sorted(there)
-        missing = sorted(selection.partitions - there)
+            return dict(sorted(there.items()))
+        missing = sorted(selection.partitions - there.keys())
         if missing:
             raise OptionError(f"assign: the cluster has no partition {_shown(missing)}")
-        return sorted(selection.partitions)
+        return {key: there[key] for key in sorted(selection.partitions)}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """The first offset of each partition."""

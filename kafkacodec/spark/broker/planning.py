@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
 from kafkacodec.spark.bounds import TopicPartition
-from kafkacodec.spark.broker.offsets import Offsets, TopicOffsets
+from kafkacodec.spark.broker.offsets import Ids, Offsets, TopicOffsets
 from kafkacodec.spark.broker.read_options import BrokerReadOptions
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.planning import Pruning
 
-__all__ = ["Json", "OffsetRange", "as_json", "from_json", "lost", "plan_batch", "split"]
+__all__ = ["Json", "OffsetRange", "Reached", "as_json", "from_json", "lost", "plan_batch", "split"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
-# topic -> partition (as text) -> an offset, or an object with the offset and where the query started.
+# topic -> partition (as text) -> an offset, or an object with the fields of `Reached`.
 Json = dict[str, dict[str, "int | dict[str, int]"]]
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of a partition: from `start` until before `end`."""
+    """Offsets of a partition: from `start` until before `end`, in the topic that has this id; None before Kafka 2.8."""
 
     topic: str
     partition: int
     start: int
     end: int
+    topic_id: uuid.UUID | None = None
+
+
+class Reached(NamedTuple):
+    """Where a stream is, by partition.
+
+    Attributes:
+        offsets: the next offset.
+        starts: where reading started, of partitions that are new to the query, or in a topic that was made again.
+        earlier: the offset that was reached in the topic that had the name before.
+    """
+
+    offsets: Offsets
+    starts: Offsets
+    earlier: Offsets
+
+    def at(self, key: TopicPartition) -> tuple[int | None, int | None, int | None]:
+        """All of a partition."""
+        return self.offsets.get(key), self.starts.get(key), self.earlier.get(key)
 
 
 def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[OffsetRange]:
@@ -51,7 +71,7 @@ def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[OffsetRange
     first = offsets.earliest(keys) if options.start.values and not options.start.by_timestamp else starts
     last = offsets.latest(keys) if options.end.values and not options.end.by_timestamp else ends
     spans = {key: _inside(key, (starts[key], ends[key]), (first[key], last[key]), options) for key in keys}
-    return split(_pruned(spans, pruning, offsets), options)
+    return split(_pruned(spans, pruning, offsets), options, keys)
 
 
 def _inside(
@@ -66,12 +86,12 @@ def _inside(
     return max(start, first), min(end, last)
 
 
-def lost(options: BrokerReadOptions, key: TopicPartition, what: str) -> None:
-    """Raise or log that offsets cannot be read."""
+def lost(options: BrokerReadOptions, key: TopicPartition, what: str, otherwise: str = "on without them") -> None:
+    """Raise or log that offsets cannot be read. `otherwise` is what is read if that is accepted."""
     text = f"{key[0]}-{key[1]}: {what}"
     if options.fail_on_data_loss:
-        raise OptionError(f"failOnDataLoss: {text}; false reads on without them")
-    logger.warning("%s", text)
+        raise OptionError(f"failOnDataLoss: {text}; false reads {otherwise}")
+    logger.warning("%s; reading %s", text, otherwise)
 
 
 def _pruned(
@@ -93,11 +113,11 @@ def _pruned(
     return {key: (max(start, firsts[key]), end) for key, (start, end) in kept.items()}
 
 
-def split(spans: Mapping[TopicPartition, tuple[int, int]], options: BrokerReadOptions) -> list[OffsetRange]:
+def split(spans: Mapping[TopicPartition, tuple[int, int]], options: BrokerReadOptions, ids: Ids) -> list[OffsetRange]:
     """A task for each partition that has offsets to read, or several as `maxRecordsPerPartition` and `minPartitions`
     ask for.
     """
-    ranges = [OffsetRange(*key, start, end) for key, (start, end) in sorted(spans.items()) if start < end]
+    ranges = [OffsetRange(*key, start, end, ids.get(key)) for key, (start, end) in sorted(spans.items()) if start < end]
     if options.max_records is not None:
         most = options.max_records
         ranges = [part for r in ranges for part in _cut(r, -(-(r.end - r.start) // most))]
@@ -115,27 +135,26 @@ def _cut(whole: OffsetRange, parts: int) -> Iterable[OffsetRange]:
     return [whole._replace(start=a, end=b) for a, b in pairwise(edges) if a < b]
 
 
-def as_json(offsets: Offsets, starts: Offsets | None = None) -> Json:
+def as_json(offsets: Offsets, starts: Offsets | None = None, earlier: Offsets | None = None) -> Json:
     """Offsets as Spark's own source writes them to checkpoints, where `starts` has none.
 
-    `starts` has where the query started, of partitions that were not read before.
+    The others are as in `Reached`.
     """
     found: Json = {}
     for key, offset in sorted(offsets.items()):
-        start = (starts or {}).get(key)
-        found.setdefault(key[0], {})[str(key[1])] = offset if start is None else {"offset": offset, "from": start}
+        more = {"from": (starts or {}).get(key), "earlier": (earlier or {}).get(key)}
+        given = {name: value for name, value in more.items() if value is not None}
+        found.setdefault(key[0], {})[str(key[1])] = {"offset": offset, **given} if given else offset
     return found
 
 
-def from_json(offsets: Json) -> tuple[Offsets, Offsets]:
-    """The inverse of `as_json`: the offsets, and the starts."""
-    found: Offsets = {}
-    starts: Offsets = {}
+def from_json(offsets: Json) -> Reached:
+    """The inverse of `as_json`."""
+    found = Reached({}, {}, {})
     for topic, by in offsets.items():
         for number, value in by.items():
-            key = topic, int(number)
-            if isinstance(value, int):
-                found[key] = value
-            else:
-                found[key], starts[key] = value["offset"], value["from"]
-    return found, starts
+            given = {"offset": value} if isinstance(value, int) else value
+            for name, part in zip(("offset", "from", "earlier"), found, strict=True):
+                if name in given:
+                    part[topic, int(number)] = given[name]
+    return found
