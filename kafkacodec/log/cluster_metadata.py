@@ -210,11 +210,14 @@ def read_cluster_metadata(
 
 
 def _records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[tuple[int, Any]]:
-    """The last snapshot's records, then those of the log from where it ends."""
+    """The last snapshot's records, then those of the log from where it ends.
+
+    What was written before the cluster's first start (since 4.4) has the form of a snapshot that ends at offset 0. It is
+    none: the first controller copies its records into the log.
+    """
     start = 0
     snapshots = sorted(e.name for e in entries(partition.path) if layout.METADATA_SNAPSHOT.fullmatch(e.name))
-    if snapshots:
-        start = int(snapshots[-1].partition("-")[0])
+    if snapshots and (start := int(snapshots[-1].partition("-")[0])):
         for _, record in _decoded(Segment(os.path.join(partition.path, snapshots[-1])), problems):
             yield start - 1, record
     first = partition.start_offset()

@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 
+import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.cli import metadata
 from kafkacodec.cli.__main__ import DONE, run
@@ -17,19 +18,17 @@ from tests.integration.kafka_jars import RELEASES
 from tests.integration.test_protocol_broker import Client
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
+AUTHORIZER = {
+    "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super_users": "User:ANONYMOUS",
+}
 
 
 @pytest.fixture(scope="module", params=RELEASES)
 def rounds(request, tmp_path_factory):
     """After each of two rounds of changes, with a restart between them: what the broker reported, a copy of its log."""
     home = tmp_path_factory.mktemp("cluster")
-    broker = kafka_jvm.Broker(
-        home,
-        request.param,
-        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        super_users="User:ANONYMOUS",
-        metadata_log_max_record_bytes_between_snapshots="2500",
-    )
+    broker = kafka_jvm.Broker(home, request.param, **AUTHORIZER, metadata_log_max_record_bytes_between_snapshots="2500")
     found = []
     for number in (1, 2):
         broker.start()
@@ -116,6 +115,47 @@ def test_the_rounds_differ_as_they_should(rounds):
     assert (before["orders", 0], after["orders", 0]) == (0, 2)
     snapshots = sorted(int(path.name.partition("-")[0]) for path in directory.glob("*/*.checkpoint"))
     assert 0 < snapshots[-1] <= read_cluster_metadata(directory).offset  # equal: no record since the last one
+
+
+def add_to_bootstrap(checkpoint, *records):
+    """Add records to those that a formatted directory begins with: between its batches of data and its last one."""
+    data = checkpoint.read_bytes()
+    *_, last = kc.scan(data)["position"].tolist()
+    first = int(kc.scan(data)["base_offset"][-1])
+    rows = [(None, bytes([1, record.api_key, version]) + record.encode(version)) for record, version in records]
+    more = kc.encode(rows, base_offset=first)
+    checkpoint.write_bytes(data[:last] + more + (first + len(rows)).to_bytes(8, "big") + data[last + 8 :])
+
+
+def test_records_of_a_directory_before_its_first_start_count_once(tmp_path):
+    """The controller of 4.4 copies them into the log, and the file with them stays."""
+    broker = kafka_jvm.Broker(tmp_path, "newest", **AUTHORIZER)
+    topic_id, directory = uuid.UUID(int=77), kc.log.read_properties(broker.logs / "meta.properties")["directory.id"]
+    checkpoint = broker.logs / f"__cluster_metadata-0/{0:020}-{0:010}.checkpoint"
+    partition = messages.PartitionRecord(
+        partition_id=0,
+        topic_id=topic_id,
+        replicas=[1],
+        isr=[1],
+        leader=1,
+        leader_epoch=4,
+        directories=[uuid.UUID(bytes=base64.urlsafe_b64decode(f"{directory}=="))],
+    )
+    retention = messages.ConfigRecord(resource_type=2, resource_name="moved", name="retention.ms", value="-1")
+    add_to_bootstrap(
+        checkpoint, (messages.TopicRecord(name="moved", topic_id=topic_id), 0), (partition, 2), (retention, 0)
+    )
+    broker.start()
+    try:
+        described = json.loads(*kafka_jvm.tool("describe", broker.server, program="AdminTool"))
+        copied = shutil.copytree(broker.logs / "__cluster_metadata-0", tmp_path / "copy" / "__cluster_metadata-0")
+    finally:
+        broker.stop()
+    assert (copied / checkpoint.name).exists()
+    assert list(described["topics"]) == ["moved"]
+    state = as_reported(vars(read_cluster_metadata(copied.parent)))
+    assert state == expected(described)
+    assert described["configs"]["topic:moved"] == {"retention.ms": "-1"}
 
 
 def test_command(rounds, capsys):

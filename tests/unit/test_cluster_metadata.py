@@ -296,3 +296,12 @@ def test_files_that_are_no_snapshots(tmp_path, name):
     snapshot(tmp_path, 3, topic())
     (tmp_path / "__cluster_metadata-0" / name).write_bytes(b"no batches")
     assert state_of(tmp_path, topic("returns", RETURNS), start=3).topics.keys() == {"orders", "returns"}
+
+
+def test_what_a_directory_has_before_its_first_start_is_no_snapshot(tmp_path):
+    """The controller copies those records into the log."""
+    snapshot(tmp_path, 0, topic(), partition(0), config("retention.ms", "1"), epoch=0)
+    state = state_of(tmp_path, topic(), partition(0), config("retention.ms", "1"), partition(1))
+    assert list(state.topics) == ["orders"]
+    assert list(state.topics["orders"]["partitions"]) == [0, 1]
+    assert state.offset == 4
