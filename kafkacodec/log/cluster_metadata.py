@@ -212,8 +212,8 @@ def read_cluster_metadata(
 def _records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[tuple[int, Any]]:
     """The last snapshot's records, then those of the log from where it ends.
 
-    What was written before the cluster's first start (since 4.4) has the form of a snapshot that ends at offset 0. It is
-    none: the first controller copies its records into the log.
+    What a directory is formatted with (since 4.4) has the form of a snapshot that ends at offset 0. It is none: the
+    first controller copies its records into the log.
     """
     start = 0
     snapshots = sorted(e.name for e in entries(partition.path) if layout.METADATA_SNAPSHOT.fullmatch(e.name))

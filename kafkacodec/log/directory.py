@@ -15,7 +15,7 @@ from kafkacodec.log.listings import Listings
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.readable import ReadOptions
 from kafkacodec.log.report import Report
-from kafkacodec.log.storage import entries, full_path, identity_of, is_directory
+from kafkacodec.log.storage import Entry, entries, full_path, identity_of, is_directory
 from kafkacodec.log.topic import Topic
 from kafkacodec.log.verify_files import check_offset_checkpoints
 from kafkacodec.records.arguments import num_threads, suggestion
@@ -239,14 +239,23 @@ def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offs
     directories = [entry for entry in entries(path) if entry.is_dir() and not layout.is_staging(entry.name)]
     for entry in directories:
         name = directory_name(entry.path)
-        if name is not None:
-            log_start, recovery_point = (
-                offsets.get((name.topic, name.partition), 0) if name.state == "current" else 0
-                for offsets in (log_starts, recovery_points)
-            )
-            yield Partition(entry.path, log_start_offset=log_start, recovery_point=recovery_point)
+        if name is None:
+            yield from _uploaded_partitions(entry)
             continue
-        if layout.is_remote_topic(entry.name):
-            for number in entries(entry.path):
-                if number.is_dir() and layout.parse_remote_directory(number.path) is not None:
-                    yield Partition(number.path)
+        log_start, recovery_point = (
+            offsets.get((name.topic, name.partition), 0) if name.state == "current" else 0
+            for offsets in (log_starts, recovery_points)
+        )
+        partition = Partition(entry.path, log_start_offset=log_start, recovery_point=recovery_point)
+        if name.state != "remote" or partition.segments:
+            yield partition
+
+
+def _uploaded_partitions(directory: Entry) -> Iterator[Partition]:
+    """The partitions of a topic in tiered storage. Others than brokers name directories in this way: see what is in."""
+    if layout.is_remote_topic(directory.name):
+        for number in entries(directory.path):
+            if number.is_dir() and layout.parse_remote_directory(number.path) is not None:
+                partition = Partition(number.path)
+                if partition.segments:
+                    yield partition

@@ -86,14 +86,18 @@ NOT_UPLOADED = "truncated-not-uploaded"
 _CURRENT = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 # A replica set aside: to be deleted, being moved to another directory, or not in the cluster's metadata.
 _SET_ASIDE = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})\.[^\s.]+-(?P<state>delete|future|stray)")
+# An id: 16 bytes in 22 base64 digits, of which the last one has only two bits.
+_ID = "[A-Za-z0-9_-]{21}[AQgw]"
 # A topic's directory in file-system tiered storage (KIP-405): topic id, partition, topic.
-_TIERED = re.compile(r"(?P<topic_id>[A-Za-z0-9_-]{22})-(?P<partition>[0-9]{1,10})-(?P<topic>.+)")
+_TIERED = re.compile(rf"(?P<topic_id>{_ID})-(?P<partition>[0-9]{{1,10}})-(?P<topic>.+)")
 # A topic's directory in tiered storage of objects: topic, topic id; in it a directory per partition, its number.
-_TIERED_TOPIC = re.compile(r"(?P<topic>.+)-(?P<topic_id>[A-Za-z0-9_-]{22})")
+_TIERED_TOPIC = re.compile(rf"(?P<topic>.+)-(?P<topic_id>{_ID})")
 # Unpublished output of a job. A broker does not start if a directory's name is not a partition's; one named like a
 # partition to be deleted it removes.
 _STAGING = re.compile(r"kafkalog\.staging-0\.[0-9a-f]{32}-delete")
 _LARGEST_OFFSET, _LARGEST_PARTITION = 2**63 - 1, 2**31 - 1
+_LARGEST_POSITION = 2**62
+"""The largest name of a segment of Kafka 0.6 and 0.7, whose offsets are positions: those of its bytes follow."""
 
 
 class FileName(NamedTuple):
@@ -128,9 +132,17 @@ class DirectoryName(NamedTuple):
 def parse_file_name(name: str) -> FileName | None:
     """The parts of a name such as ``00000000000000000042.log``, or None for another file."""
     match = _FILE_NAME.fullmatch(name)
-    if match is None or int(match["offset"]) > _LARGEST_OFFSET:
+    if match is None:
+        return None
+    if int(match["offset"]) > (_LARGEST_POSITION if match["suffix"] == KAFKA07_SUFFIX else _LARGEST_OFFSET):
         return None
     return FileName(int(match["offset"]), match["id"], match["suffix"])
+
+
+def is_named_beyond_offsets(name: str) -> bool:
+    """Whether a file is named like a segment, but by a number that no offset can be: it is not read."""
+    match = _FILE_NAME.fullmatch(name)
+    return match is not None and match["suffix"] in SEGMENT_SUFFIXES and parse_file_name(name) is None
 
 
 def parse_directory_name(name: str, *, tiered: bool | None = None) -> DirectoryName | None:

@@ -21,7 +21,7 @@ from kafkacodec.log.placement import Ints
 from kafkacodec.log.producers import ProducerState
 from kafkacodec.log.publishing import new_directory, write_file
 from kafkacodec.log.report import Finding, Report
-from kafkacodec.log.segment_writer import SegmentWriter
+from kafkacodec.log.segment_writer import MAX_BASE_OFFSET, SegmentWriter
 from kafkacodec.log.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.storage import StoredFile, is_uploaded
 from kafkacodec.log.verify import Advance, Keep, verify_segment
@@ -130,6 +130,9 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
         path = placed.segment.path
         if os.path.isdir(root) and path != root and leads_out(path, root):
             _left_out(path, "a symbolic link out of the source", report)
+            continue
+        if placed.base_offset is not None and placed.base_offset > MAX_BASE_OFFSET:
+            _left_out(path, "no record can have the offset in its name", report)
             continue
         report.include(copier.copy(placed, advance))
     epochs = encode_leader_epochs(_earliest(copier.epochs, partition))

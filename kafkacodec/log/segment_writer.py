@@ -27,6 +27,9 @@ DEFAULT_INDEX_INTERVAL = 4096
 MAX_INDEX_ENTRIES = 10 * 1024 * 1024 // layout.TIME_INDEX_ENTRY.itemsize
 """The number of entries in the smaller index of a broker with the default `log.index.size.max.bytes`."""
 
+MAX_BASE_OFFSET = 2**63 - 2
+"""The largest offset that a record can have: the one after it must have 64 bits, too."""
+
 # Runs of batches are larger and bypass the buffer.
 _BUFFER_BYTES = 1 << 17
 _MAX_INT32 = 2**31 - 1
@@ -167,7 +170,7 @@ class SegmentWriter(publishing.Committing):
         index_interval_bytes: int = DEFAULT_INDEX_INTERVAL,
         sync: bool = True,
     ) -> None:
-        require_int("base_offset", base_offset, 0, 2**63 - 2)
+        require_int("base_offset", base_offset, 0, MAX_BASE_OFFSET)
         require_int("index_interval_bytes", index_interval_bytes, 0, 2**31 - 1)
         self.directory = os.fspath(directory)
         self.base_offset = self.next_offset = base_offset

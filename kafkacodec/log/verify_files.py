@@ -52,6 +52,9 @@ def check_partition_files(
     """
     snapshots: list[ProducerSnapshot] = []
     for name in sorted(entry.name for entry in entries(directory)):
+        if layout.is_named_beyond_offsets(name):
+            text = "the file is not read: the number in its name is too large for an offset"
+            report.add(Finding("error", "unread", os.path.join(directory, name), text))
         if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
             path = os.path.join(directory, name)
             with reporting(report, "producer-snapshot", path):

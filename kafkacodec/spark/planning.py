@@ -19,6 +19,7 @@ from kafkacodec.spark.checkpoint import deleted_before
 from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import EARLIEST, LATEST, Bound, ReadOptions
+from kafkacodec.spark.schema import METADATA
 
 __all__ = ["Pruning", "divide", "plan", "readable_end", "refuse_without_batches", "span"]
 
@@ -85,11 +86,11 @@ def _report_deleted(partition: Partition, options: ReadOptions) -> None:
     logger.warning("%s", loss.warning(key))
 
 
-def refuse_without_batches(ranges: Iterable[SegmentRange]) -> None:
-    """Raises OptionError: a range is of Kafka 0.6 or 0.7, whose records have no batches."""
-    for piece in ranges:
+def refuse_without_batches(tasks: Iterable[Iterable[SegmentRange]], names: Iterable[str]) -> None:
+    """Raises OptionError: a column is about batches, and a range is of Kafka 0.6 or 0.7, whose records have none."""
+    for piece in chain.from_iterable(tasks) if METADATA in names else ():
         if not piece.kind.has_batches:
-            raise OptionError(f"columns: _metadata: {piece.path} is of Kafka 0.6 or 0.7, which has no batches")
+            raise OptionError(f"columns: {METADATA}: {piece.path} is of Kafka 0.6 or 0.7, which has no batches")
 
 
 def divide(spans: Sequence[Span], options: ReadOptions, pruning: Pruning) -> list[tuple[SegmentRange, ...]]:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.options import ReadOptions, parse_columns, parse_read_options
 from kafkacodec.spark.planning import Pruning, plan, refuse_without_batches
 from kafkacodec.spark.reading import read_ranges
-from kafkacodec.spark.schema import METADATA, check_schema, column_names, spark_schema
+from kafkacodec.spark.schema import check_schema, column_names, spark_schema
 from kafkacodec.spark.versions import new_enough, require_spark
 
 # What only some calls need is imported by them: Spark starts several processes per query, each of which imports this.
@@ -127,8 +126,7 @@ class SegmentReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """An input partition per task, with the ranges to read; one without ranges if there is nothing to read."""
         tasks = plan(self.options, self.pruning)
-        if METADATA in self.names:
-            refuse_without_batches(chain.from_iterable(tasks))
+        refuse_without_batches(tasks, self.names)
         return [InputPartition(ranges) for ranges in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

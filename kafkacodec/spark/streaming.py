@@ -36,7 +36,7 @@ from kafkacodec.spark.discovery import partitions_of, selected, steadily
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.observing import MAX_TRIES, batch_before, covered, key_of, observe, topic_id
 from kafkacodec.spark.options import ReadOptions, TopicPartition
-from kafkacodec.spark.planning import Pruning, divide, span
+from kafkacodec.spark.planning import Pruning, divide, refuse_without_batches, span
 from kafkacodec.spark.reading import read_ranges
 
 __all__ = ["SegmentStreamReader"]
@@ -156,6 +156,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break  # the tasks are of the logs that were compared with the positions
         for key, loss in losses.items():
             self._report(key, loss)
+        refuse_without_batches(tasks, self.names)
         return [InputPartition(ranges) for ranges in tasks or [()]]
 
     def _spans(

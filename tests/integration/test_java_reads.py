@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.client import Consumer
 from kafkacodec.log import LogWriter, Partition
 from tests.corpus import ROOT
 from tests.integration import kafka_jvm
@@ -141,6 +142,53 @@ def test_a_broker_after_a_good_shutdown_knows_aborted_and_open_transactions(brok
     assert [r.offset for r in read] == [0, 1, 10, 11, *range(20, 29), 30, 31]
     read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "decided", 1, "read_uncommitted"))
     assert [r.value for r in read] == [b"%d" % n for n in range(42) if n % 10 != 9]
+
+
+def test_aborted_transactions_that_are_listed_wrongly_are_read_as_by_java(broker: kafka_jvm.Broker) -> None:
+    """The transaction index, from which a broker answers fetches, has each offset in turn as the first one."""
+    count = 18
+    kafka_jvm.tool("create", broker.server, "listed", count)
+    broker.stop()
+    for listed in range(count):
+        end = _write_transactions(broker.logs, "listed", listed)
+        (path,) = (broker.logs / f"listed-{listed}").glob("*.txnindex")
+        entries = kc.log.read_transaction_index(path).entries
+        entries["first_offset"] = listed
+        path.write_bytes(kc.log.indexes.encode_transaction_index(entries))
+    broker.start()
+    read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "listed", count, "read_committed"))
+    found = []
+    with Consumer(bootstrap_servers=broker.server, isolation_level="read_committed") as consumer:
+        consumer.assign([("listed", number) for number in range(count)])
+        consumer.seek_to_beginning()
+        while any(consumer.position("listed", number) < end for number in range(count)):
+            found += [r for records in consumer.getmany(timeout=5).values() for r in records]
+    assert sorted((r.partition, r.offset) for r in found) == sorted((r.source, r.offset) for r in read)
+    assert (
+        len({tuple(r.offset for r in read if r.source == number) for number in range(count)}) == 3
+    )  # none, one, all dropped
+
+
+def _write_transactions(logs: Path, topic: str, number: int) -> int:
+    """Two of a producer that were committed, and in between one that was aborted, at offsets 14 to 18; the end."""
+    producer, other = ({"producer_id": n, "producer_epoch": 0, "is_transactional": True} for n in (4000, 4001))
+    with LogWriter(logs, topic, number) as writer:
+        writer.write(pa.table({"value": [b"plain"] * 9}))
+        for sequence, (rows, owner, kind) in enumerate(
+            [
+                (2, producer, "commit"),
+                (1, other, "commit"),
+                (2, producer, None),
+                (2, producer, "abort"),
+                (2, producer, "commit"),
+            ]
+        ):
+            values = pa.table({"value": [b"%d" % (writer.next_offset + n) for n in range(rows)]})
+            writer.write_batches(kc.encode(values, base_offset=writer.next_offset, base_sequence=2 * sequence, **owner))
+            if kind is not None:
+                identity = {name: owner[name] for name in ("producer_id", "producer_epoch")}
+                writer.write_batches(kc.control_batch(kind, offset=writer.next_offset, **identity))
+    return writer.next_offset
 
 
 def test_deleted_records_are_passed_over_as_a_consumer_does(broker: kafka_jvm.Broker) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
@@ -142,7 +143,7 @@ def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
     known = {part.upload.path for part in read}
     superseded = [manifest for manifest in manifests if manifest.path not in known]
     result = Directory(others, [part.upload for part in read], superseded)
-    for part, after in zip(read, [*read[1:], None], strict=True):
+    for part, after in zip_longest(read, read[1:]):
         _add(result, directory, part, None if after is None else after.upload)
     for path in damaged:
         result.entries.append(_entry(directory, os.path.basename(path).removesuffix(MANIFEST_SUFFIX) + ".log"))
@@ -195,7 +196,7 @@ def _add_stand_ins(result: Directory, directory: str, read: Sequence[Reading]) -
     """Add a segment where one was cut before the next one begins: what was written there is missing."""
     names = (layout.parse_file_name(entry.name) for entry in result.entries)
     begins = {name.base_offset for name in names if name is not None and name.suffix == layout.LOG_SUFFIX}
-    for part, after in zip(read, [*read[1:], None], strict=True):
+    for part, after in zip_longest(read, read[1:]):
         reached = after is not None and after.upload.start_offset <= part.end
         if part.is_cut and not reached and part.end not in begins:
             name = layout.file_name(part.end, f"-{layout.NOT_UPLOADED}{layout.LOG_SUFFIX}")
