@@ -178,7 +178,7 @@ def test_segments_named_beyond_all_offsets_are_left_out_and_told(place: Path) ->
     )
     report = kc.log.recover(root, place / "recovered")
     left_out = [os.path.basename(finding.path) for finding in report.findings if finding.kind == "left-out"]
-    assert left_out == [name]
+    assert set(left_out) == {name}
     unread = [os.path.basename(finding.path) for finding in report.findings if finding.kind == "unread"]
     assert sorted(unread) == [f"{2**63 - 1:020}.kafka", "9" * 20 + ".log"]
     assert Partition(place / "recovered" / "t-0").count() == Segment(root / "t-0" / f"{0:020}.log").count()
