@@ -357,3 +357,31 @@ def test_every_release_is_of_a_version_that_exists():
 
 def test_controller_is_the_default_place():
     assert names().place("a") is CONTROLLER
+
+
+def test_a_broker_that_the_cluster_does_not_have_is_told_soon():
+    of = cluster()
+    made = job(names(place=lambda key: key), [9, 3], of, deadline=60_000)
+    now = 0.0
+    while not made.done and now < 60_000:
+        for send in made.poll(now):  # as the driver, which knows of brokers 1 to 3
+            known = send.to != 9
+            reason = "reset" if known else "broker 9 is not in the cluster's metadata"
+            made.failed(send, ConnectionFailed(reason), now)
+        if now > 20_000:
+            break
+        now = made.next_deadline()
+        if 9 in made.errors and now < 7000:
+            assert str(made.errors[9]) == "broker 9 is not in the cluster's metadata"
+    assert list(made.errors) == [9]
+    assert now > 20_000  # the other one is asked again, as it is down
+
+
+def test_a_broker_that_comes_up_in_time_is_asked():
+    of = cluster()
+    made = job(names(place=lambda key: key), [9], of, deadline=60_000)
+    (send,) = made.poll(0)
+    made.failed(send, ConnectionFailed("broker 9 is not in the cluster's metadata"), 0)
+    (send,) = made.poll(3000)
+    made.answered(send, Answer({9: 0}, 7, 9), 3000)
+    assert made.results == {9: "made 9"}

@@ -417,3 +417,21 @@ def test_a_topic_that_comes_up_is_asked_for_sooner_than_one_that_is_missing():
         waits.append(cluster.next_deadline() - now)
         now = cluster.next_deadline()
     assert waits == [10, 20, 40, 80, 160, 320, 640, 1000, 1000]
+
+
+def test_a_coordinator_that_nothing_is_sent_to_any_more_is_forgotten():
+    cluster = made(max_age_ms=10**9, max_idle_ms=5000)
+    answer(cluster, metadata((1, 0)))
+    used, unused = Coordinator("group", "used"), Coordinator("group", "unused")
+    looked_up = []
+    for now in range(0, 20_000, 1000):
+        cluster.node_of(used)
+        if not now:
+            cluster.node_of(unused)
+        for send in cluster.poll(now):
+            looked_up.append((now, send.context.key))
+            entry = messages.FindCoordinatorResponse.Coordinator(key=send.context.key, node_id=1, host="h1", port=1)
+            cluster.answered(send, Answer(messages.FindCoordinatorResponse(coordinators=[entry]), 6, 1), now)
+        if now in (3000, 12_000):
+            cluster.coordinators.lost_node(1)
+    assert looked_up == [(0, "used"), (0, "unused"), (4000, "used"), (4000, "unused"), (13_000, "used")]

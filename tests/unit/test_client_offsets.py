@@ -12,7 +12,13 @@ from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.offsets import CommittedOffset, OffsetCommit, OffsetFetch
-from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UnsupportedVersion
+from kafkacodec.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    RemoteProtocolError,
+    UnsupportedVersion,
+)
 
 ID = uuid.UUID(int=7)
 MEMBER = GroupMetadata("g", 5, "m", "static")
@@ -254,3 +260,15 @@ def test_without_a_generation_nothing_is_committed():
     machine = commit(lambda: None)
     assert machine.poll(0) == []
     assert machine.error.code == 27
+
+
+@pytest.mark.parametrize("make", [commit, fetch], ids=["commit", "fetch"])
+def test_answers_that_are_nonsense_end_the_call(make):
+    machine, now = make(), 0.0
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    for wanted in (None, None, nonsense):
+        (send,) = machine.poll(now)
+        machine.failed(send, nonsense, now)
+        assert machine.error is wanted
+        now += 1000
+    assert machine.done

@@ -12,7 +12,7 @@ from kafkacodec.client.core.calls import Answer
 from kafkacodec.client.producing import queue
 from kafkacodec.client.producing._batch import BatchBuilder
 from kafkacodec.client.producing.settings import ProducerSettings
-from kafkacodec.errors import DeadlineExceeded, EncodeError, UnsupportedVersion
+from kafkacodec.errors import DeadlineExceeded, EncodeError, RemoteProtocolError, UnsupportedVersion
 from tests.model_producer import ALL_VERSIONS, ModelCluster
 
 
@@ -340,3 +340,20 @@ def test_a_topic_that_is_not_sent_to_any_more_is_forgotten_and_met_again():
     again = model.produce(b"b")
     model.finish()
     assert (first.result(0).offset, again.result(0).offset) == (0, 1)  # its sequences went on
+
+
+def test_nonsense_instead_of_a_producer_id_fails_what_waits_and_not_what_comes_later():
+    model = ModelCluster(1)
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    first = model.produce(b"a")
+    for _ in range(3):
+        (send,) = model.sender.poll(model.now)
+        assert type(send.request).__name__ == "InitProducerIdRequest"
+        assert not first.done()
+        model.sender.failed(send, nonsense, model.now)
+        model.now += 1000
+    model.poll()
+    assert first.error is nonsense
+    later = model.produce(b"b")
+    model.finish()
+    assert later.result(0).offset == 0

@@ -9,9 +9,10 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
+from kafkacodec.client.core.calls import Coordinator, Send
 from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.client.producing.transactions import State
-from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, RemoteProtocolError
 
 NOBODY = "127.0.0.1:1"
 
@@ -135,3 +136,19 @@ async def test_who_waits_for_memory_is_not_overtaken():
         assert queues.full
         await asyncio.wait_for(waiting, 1)
         producer._sender.discard(ClientClosed("dropped"))
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+async def test_an_end_that_is_answered_with_nonsense(commit, caplog):
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    async with kc.client.aio.Producer(NOBODY, transactional_id="x") as producer:
+        own = begin(producer, started=True)
+        ending = asyncio.create_task(producer.commit_transaction() if commit else producer.abort_transaction())
+        while producer._sender.identity._asking is None:
+            await asyncio.sleep(0)
+        for _ in range(3):
+            own.failed(Send(Coordinator("transaction", "x"), messages.EndTxnRequest()), nonsense, 0.0)
+        with pytest.raises(RemoteProtocolError, match="unexpected correlation id 7"):
+            await asyncio.wait_for(ending, 5)
+        own._ended(messages.EndTxnResponse())
+        await (producer.commit_transaction() if commit else producer.abort_transaction())

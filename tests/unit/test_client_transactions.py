@@ -11,7 +11,14 @@ from kafkacodec.client.core.coordinators import Coordinators
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.client.producing.transaction_requests import Offsets
 from kafkacodec.client.producing.transactions import State, Transactions
-from kafkacodec.errors import BrokerError, ConnectionFailed, LocalProtocolError, UnsupportedVersion, error
+from kafkacodec.errors import (
+    BrokerError,
+    ConnectionFailed,
+    LocalProtocolError,
+    RemoteProtocolError,
+    UnsupportedVersion,
+    error,
+)
 
 ALL_VERSIONS = {key: api.valid_versions for key, api in messages.APIS.items()}
 OWN, GROUP = Coordinator("transaction", "tx"), Coordinator("group", "g")
@@ -332,3 +339,21 @@ def test_batches_of_a_prepared_transaction_still_belong_to_it():
     machine.given_up(error(87)("refused"), sent=True)
     with pytest.raises(LocalProtocolError, match="the transaction has failed, abort it"):
         machine.prepared()
+
+
+def test_answers_that_are_nonsense_are_told_and_the_request_is_repeated():
+    driven = Driven()
+    nonsense = RemoteProtocolError("broker h:1: unexpected correlation id 7")
+    driven.initialize()
+    driven.machine.begin()
+    driven.add()
+    driven.machine.end(commit=True)
+    for wanted in (None, None, nonsense):
+        assert driven.asked()[0] == "EndTxnRequest"
+        driven.machine.failed(driven.send, nonsense, driven.now)
+        assert driven.machine.broken is wanted
+        driven.now += 100
+    assert driven.asked()[0] == "EndTxnRequest"
+    driven.answer(messages.EndTxnResponse())
+    assert driven.machine.transaction.committed
+    assert (driven.machine.state, driven.machine.broken) == (State.READY, None)

@@ -38,7 +38,7 @@ _LOST_COORDINATOR: Final = frozenset({15, 16})
 _NOT_CONTROLLER: Final = 41
 _LOOK_AGAIN_MS = 100  # for a leader or coordinator that does not come
 _NO_CONTROLLER_MS = 1000  # Metadata of version 0 never tells it
-_UNKNOWN_MS = 5000  # a new topic is known to all brokers after this time; else it does not exist
+_UNKNOWN_MS = 5000  # a new topic or broker is known to all brokers after this time; else it does not exist
 
 
 class Leader(NamedTuple):
@@ -202,6 +202,8 @@ class Job(Generic[K, V]):
                 self.cluster.coordinators.lost(where)
             self.cluster.refresh()
             self._again(key, attempt, error, now)
+            if isinstance(where, int) and self.cluster.brokers:
+                self._absent(key, attempt, where, error, now)
 
     @property
     def topics(self) -> set[str]:
@@ -290,6 +292,16 @@ class Job(Generic[K, V]):
     def _unknown(self, key: K, attempt: _Attempt, found: BrokerError, now: float) -> None:
         """A topic that is not found: it may be new, so the error is not final at once."""
         attempt.error = found
+        if attempt.unknown_since is None:
+            attempt.unknown_since = now
+        if now - attempt.unknown_since >= _UNKNOWN_MS:
+            self._fail(key, found)
+
+    def _absent(self, key: K, attempt: _Attempt, node: int, found: Exception, now: float) -> None:
+        """A broker that did not answer; one that metadata does not have may be about to start."""
+        if self.cluster.address(node) is not None:
+            attempt.unknown_since = None
+            return
         if attempt.unknown_since is None:
             attempt.unknown_since = now
         if now - attempt.unknown_since >= _UNKNOWN_MS:

@@ -21,7 +21,7 @@ from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.producing.transactions import State, Transactions
 from kafkacodec.client.security.java_config import config_options
-from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull
+from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
 from kafkacodec.records.signatures import shows_options
 
 __all__ = ["Producer"]
@@ -357,7 +357,7 @@ class Producer(TransactionalProducer):
             await asyncio.wait_for(self.left(), timeout)
         except TimeoutError as error:
             raise DeadlineExceeded(f"it is {own.state.value}") from error
-        except BrokerError as error:
+        except (BrokerError, RemoteProtocolError) as error:
             _log.warning("the open transaction could not be ended: %s", error)
 
     async def _discovered(self, topic: str, limit: float) -> TopicQueues:

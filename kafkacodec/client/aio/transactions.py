@@ -81,6 +81,7 @@ class TransactionalProducer:
 
         Raises:
             DeadlineExceeded: not done within ``max_block_ms``.
+            RemoteProtocolError: brokers answer nonsense, several times in a row. The call may be repeated.
             BrokerError: it is refused, for instance as not authorized.
             UnsupportedVersion: the brokers have no transactions (before Kafka 0.11).
             LocalProtocolError: the producer has no ``transactional_id``.
@@ -127,6 +128,7 @@ class TransactionalProducer:
         Raises:
             LocalProtocolError: no transaction is open, or it has failed: then its cause is why, and it must be aborted.
             DeadlineExceeded: not done within ``max_block_ms`` after everything was sent.
+            RemoteProtocolError: as `init_transactions`; it is not known whether the transaction is committed.
             BrokerError: the producer was fenced by a newer one.
         """
         await self.start()
@@ -149,6 +151,7 @@ class TransactionalProducer:
         Raises:
             LocalProtocolError: no transaction is open, or it is being committed.
             DeadlineExceeded: not done within ``max_block_ms``.
+            RemoteProtocolError: as `init_transactions`.
             BrokerError: the producer was fenced by a newer one.
         """
         await self.start()
@@ -210,9 +213,13 @@ class TransactionalProducer:
             raise own.failure.with_traceback(None)
 
     async def _wait(self, condition: Callable[[], bool]) -> None:
-        limit = self._settings.max_block_ms / 1000
-        if not await self._until(condition, limit):
-            name, own = self._settings.transactional_id, self._started()
+        limit, own = self._settings.max_block_ms / 1000, self._started()
+        own.broken = None
+        reached = await self._until(lambda: condition() or own.broken is not None, limit)
+        if own.broken is not None and not condition():
+            raise own.broken.with_traceback(None)
+        if not reached:
+            name = self._settings.transactional_id
             cause = f": {own.passing}" if own.passing is not None else ""
             raise DeadlineExceeded(
                 f"no success for transactional id {name!r} within {limit:g} s; it is {own.state.value}{cause}"

@@ -92,7 +92,7 @@ class Cluster:
         self.generation = 0
         self.last_error: Exception | None = None
         self.auto_create = auto_create
-        self.coordinators = Coordinators(backoff or Backoff())
+        self.coordinators = Coordinators(backoff or Backoff(), max_idle_ms)
         self._backoff = backoff or Backoff()
         self._max_age_ms, self._max_idle_ms = max_age_ms, max_idle_ms
         self._wanted = Wanted(self._backoff)

@@ -32,18 +32,26 @@ class _Wanted:
     failures: int = 0
     next_at: float = 0.0
     refusal: Exception | None = None
+    used_at: float | None = None  # None: since the last poll
 
 
 class Coordinators:
-    """Coordinators by group or transactional id."""
+    """Coordinators by group or transactional id.
 
-    def __init__(self, backoff: Backoff) -> None:
-        self._backoff = backoff
+    Args:
+        backoff: the waits between look-ups.
+        max_idle_ms: those that nothing was sent to for so long are forgotten.
+    """
+
+    def __init__(self, backoff: Backoff, max_idle_ms: float = 300_000) -> None:
+        self._backoff, self._max_idle_ms = backoff, max_idle_ms
         self._wanted: dict[Coordinator, _Wanted] = {}
 
     def node_of(self, place: Coordinator) -> int | None:
         """The coordinator's id; None while it is unknown, and from then on it is looked up."""
-        return self._wanted.setdefault(place, _Wanted()).node
+        wanted = self._wanted.setdefault(place, _Wanted())
+        wanted.used_at = None
+        return wanted.node
 
     def address(self, node: int) -> tuple[str, int] | None:
         """Host and port of a coordinator that metadata may not have."""
@@ -76,8 +84,12 @@ class Coordinators:
     def poll(self, now: float) -> list[Send]:
         """The look-ups that are due."""
         sends = []
-        for place, wanted in self._wanted.items():
-            if wanted.node is None and wanted.asking is None and wanted.refusal is None and now >= wanted.next_at:
+        for place, wanted in list(self._wanted.items()):
+            if wanted.used_at is None:
+                wanted.used_at = now
+            if wanted.asking is None and now - wanted.used_at >= self._max_idle_ms:
+                self.forget(place)
+            elif wanted.node is None and wanted.asking is None and wanted.refusal is None and now >= wanted.next_at:
                 wanted.asking = Send(ANY, _Lookup(place), context=place)
                 sends.append(wanted.asking)
         return sends

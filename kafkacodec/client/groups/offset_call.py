@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, worth_repeating
-from kafkacodec.errors import BrokerError, DeadlineExceeded, error
+from kafkacodec.errors import BrokerError, DeadlineExceeded, RemoteProtocolError, error
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["TOPIC_IDS_VERSION", "UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC", "Member", "OffsetCall"]
@@ -118,7 +119,8 @@ class OffsetCall:
         if send is not self._asking:
             return
         self._asking = None
-        if not worth_repeating(error):
+        broken = isinstance(error, RemoteProtocolError) and self._failures + 1 >= MOST_BROKEN
+        if broken or not worth_repeating(error):
             self._end(error)
             return
         self._sent = self._sent or getattr(error, "sent", True)

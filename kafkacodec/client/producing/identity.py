@@ -8,8 +8,9 @@ from typing import Any, Final, Protocol
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Send
+from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.producing.settings import ProducerSettings
-from kafkacodec.errors import UnsupportedVersion, error
+from kafkacodec.errors import RemoteProtocolError, UnsupportedVersion, error
 
 __all__ = ["NOBODY", "Idempotence", "Identity", "ProducerId"]
 
@@ -84,6 +85,7 @@ class Idempotence:
         self._backoff = backoff
         self._asking: Send | None = None
         self._failures = 0
+        self._passes = False  # whether the failure is about what waits now, and not for good
         self._next_at = 0.0
 
     def allows(self, topic: str, partition: int) -> bool:
@@ -102,6 +104,8 @@ class Idempotence:
 
     def poll(self, now: float, needed: bool) -> list[Send]:
         """Ask for an id."""
+        if self._passes:
+            self.failure, self._passes = None, False
         if self.current is not None or self._asking is not None or now < self._next_at or not needed:
             return []
         request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=self._timeout_ms)
@@ -131,6 +135,8 @@ class Idempotence:
         self._asking = None
         if not isinstance(error, UnsupportedVersion):
             self._again(now)
+            if isinstance(error, RemoteProtocolError) and self._failures >= MOST_BROKEN:
+                self.failure, self._passes = error, True
         elif self._required:
             self.failure = UnsupportedVersion(f"enable_idempotence needs Kafka 0.11 or later: {error}")
         else:

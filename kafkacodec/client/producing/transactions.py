@@ -14,7 +14,7 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Place, Prepare, Send
-from kafkacodec.client.core.coordinators import Coordinators
+from kafkacodec.client.core.coordinators import MOST_BROKEN, Coordinators
 from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.client.producing import transaction_requests as requests
 from kafkacodec.client.producing.identity import ProducerId
@@ -85,6 +85,7 @@ class Transactions:
         transaction: the last one that was begun.
         reason: why the transaction has failed.
         passing: why the last request is repeated; None if it is not.
+        broken: the same, if brokers have answered nonsense several times in a row, for whoever waits.
     """
 
     renumbers = False
@@ -105,6 +106,7 @@ class Transactions:
         self.transaction: Transaction | None = None
         self.reason: Exception | None = None
         self.passing: Exception | None = None
+        self.broken: Exception | None = None
         self.highest_version = _V1_PRODUCE
         self._timeout_ms = settings.transaction_timeout_ms
         self._coordinators, self._backoff, self._progress = coordinators, backoff, progress
@@ -240,7 +242,7 @@ class Transactions:
         (_, done), self._asking = self._asking, None
         found = requests.codes(answer.message)
         if not found:
-            self._failures, self._next_at, self.passing = 0, 0.0, None
+            self._failures, self._next_at, self.passing, self.broken = 0, 0.0, None, None
             done(answer.message)
             self._progress()
             return
@@ -264,6 +266,8 @@ class Transactions:
                 self._coordinators.lost(send.to)
             self.passing = error
             self._again(now)
+            if isinstance(error, RemoteProtocolError) and self._failures >= MOST_BROKEN:
+                self.broken = error
         elif isinstance(error, BrokerError) and error.code in _ABORTABLE and self.state in _ALIVE:
             self._abort_only(error)
         else:
