@@ -144,7 +144,7 @@ async def test_an_end_that_is_answered_with_nonsense(commit, caplog):
     async with kc.client.aio.Producer(NOBODY, transactional_id="x") as producer:
         own = begin(producer, started=True)
         ending = asyncio.create_task(producer.commit_transaction() if commit else producer.abort_transaction())
-        while producer._sender.identity._asking is None:
+        while own._asking is None:
             await asyncio.sleep(0)
         for _ in range(3):
             own.failed(Send(Coordinator("transaction", "x"), messages.EndTxnRequest()), nonsense, 0.0)

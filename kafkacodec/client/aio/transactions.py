@@ -214,10 +214,10 @@ class TransactionalProducer:
 
     async def _wait(self, condition: Callable[[], bool]) -> None:
         limit, own = self._settings.max_block_ms / 1000, self._started()
-        own.broken = None
+        own.take_broken()
         reached = await self._until(lambda: condition() or own.broken is not None, limit)
-        if own.broken is not None and not condition():
-            raise own.broken.with_traceback(None)
+        if not condition() and (broken := own.take_broken()) is not None:
+            raise broken.with_traceback(None)
         if not reached:
             name = self._settings.transactional_id
             cause = f": {own.passing}" if own.passing is not None else ""

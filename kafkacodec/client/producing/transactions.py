@@ -146,6 +146,11 @@ class Transactions:
             f"the producer must be {' or '.join(s.value for s in states)}; it is {self.state.value}"
         )
 
+    def take_broken(self) -> Exception | None:
+        """`broken`, which is None from then on."""
+        broken, self.broken = self.broken, None
+        return broken
+
     def add_offsets(self, offsets: requests.Offsets) -> Callable[[], bool]:
         """Commit offsets in the transaction; returns a function that tells whether that is done."""
         self.require(State.OPEN)
