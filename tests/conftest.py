@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import re
 import shutil
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +34,15 @@ if importlib.util.find_spec("uvloop") is not None:  # as for the clients' own th
         from kafkacodec.client.driver.thread import new_loop
 
         return {"uvloop": new_loop}
+
+
+@pytest.fixture
+def left_open() -> Iterator[None]:
+    """For tests that leave clients open, since their event loops have ended: no other test hears their warnings."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* was not closed", ResourceWarning)
+        yield
+        gc.collect()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -1,26 +1,135 @@
-"""What the clients that users see have in common."""
+"""What the clients that users see have in common, above all that they end where they are dropped without `close`."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
+import logging
+import sys
+import warnings
+import weakref
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from kafkacodec.errors import ClientClosed
+
 if TYPE_CHECKING:
+    from types import FrameType
+
+    from kafkacodec.client.driver.network import Network
     from kafkacodec.client.driver.thread import LoopThread
     from kafkacodec.client.options import ClientSettings
 
-__all__ = ["BlockingFace", "blocking", "shown"]
+__all__ = ["AsyncFace", "BlockingFace", "Hold", "blocking", "owned", "shown"]
+
+_log = logging.getLogger("kafkacodec.client")
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Hold:
+    """What a network knows of its client: weakly, so that one that is dropped ends; except where somebody waits in it.
+
+    A context manager around such waits: nothing else may refer to the task that waits.
+    """
+
+    def __init__(self, client: object) -> None:
+        self._weak = weakref.ref(client)
+        self._waiting: list[object] = []
+
+    def calling(self, method: Callable[Concatenate[Any, P], R]) -> Callable[P, R | None]:
+        """A function that calls a method of the client; it does nothing when that is gone."""
+
+        @wraps(method)
+        def call(*arguments: P.args, **options: P.kwargs) -> R | None:
+            client = self._waiting[0] if self._waiting else self._weak()
+            return None if client is None else method(client, *arguments, **options)
+
+        return call
+
+    def keep(self, client: object) -> None:
+        """Keep the client until this is collected together with it."""
+        self._waiting.append(client)
+
+    def __enter__(self) -> None:
+        self._waiting.append(self._weak() or self._waiting[0])
+
+    def __exit__(self, *exception: object) -> None:
+        self._waiting.pop()
+
+
+class AsyncFace:
+    """A client for asyncio. One that is dropped without `close` warns, and closes while its event loop runs.
+
+    A subclass sets `_network`, and has `close`.
+    """
+
+    _network: Network | None
+    _made: tuple[str, int] | None = None  # where; None if a blocking client has it
+    _made_in: tuple[str, int] | None = None  # where that was
+
+    def _begin(self) -> None:
+        self._network = None
+        self._made = made_at()
+        self._hold = Hold(self)
+
+    def __del__(self) -> None:
+        network = getattr(self, "_network", None)
+        if network is None or network.closed or not network.is_own_process:
+            return
+        try:
+            self._lose(network)
+        finally:
+            # From now on something refers to this object again, until it is closed.
+            if self._made is not None and not sys.is_finalizing():
+                with contextlib.suppress(RuntimeError):  # the loop is closed
+                    network.loop.call_soon_threadsafe(_close_dropped, self)
+
+    def _lose(self, network: Network) -> None:
+        """Say what the drop means."""
+        if self._made is not None:
+            warn_of(self, self._made)
+
+    async def close(self) -> None:
+        """Close it."""
+        raise NotImplementedError
+
+    def _abort(self, network: Network) -> None:
+        """Close it at once: the event loop ends."""
+        network.abort()
+
+    async def _close_dropped(self) -> None:
+        """Close it although the application is not there any more."""
+        self._hold.keep(self)
+        await self.close()
+
+
+_closing: set[asyncio.Task[None]] = set()
+
+
+def _close_dropped(face: AsyncFace) -> None:
+    task = asyncio.get_running_loop().create_task(face._close_dropped())
+    _closing.add(task)
+    task.add_done_callback(lambda task: _closed(face, task))
+
+
+def _closed(face: AsyncFace, task: asyncio.Task[None]) -> None:
+    _closing.discard(task)
+    network = face._network
+    if network is not None and not network.closed:  # the task was cancelled before it began
+        face._abort(network)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("a client that was dropped could not be closed in good order", exc_info=error)
 
 
 class BlockingFace:
     """A client that runs one for asyncio in a private loop thread.
 
     A subclass sets both attributes. Methods made by `blocking` may be called by any thread, and from several at once.
+    One that is dropped without `close` warns, and closes in its thread.
     """
 
     _thread: LoopThread
@@ -29,12 +138,47 @@ class BlockingFace:
     def __repr__(self) -> str:
         return repr(self._face).replace(".aio", "", 1)
 
+    def __del__(self) -> None:
+        thread = getattr(self, "_thread", None)
+        if thread is None or thread.ends:
+            return
+        try:
+            warn_of(self, self._face._made_in)
+        finally:
+            if not sys.is_finalizing():
+                with contextlib.suppress(ClientClosed):
+                    thread.soon(thread.end, self._face._close_dropped)
+
     def close(self) -> None:
         """Close all connections and end the client's thread. Does nothing the second time.
 
         In a callback in the client's own thread it returns at once, and the client closes then.
         """
         self._thread.end(self._face.close)
+
+
+F = TypeVar("F", bound=AsyncFace)
+
+
+def owned(face: F) -> F:
+    """A client for asyncio that a blocking one runs, and closes."""
+    face._made_in, face._made = face._made, None
+    return face
+
+
+def made_at() -> tuple[str, int]:
+    """The file and line of the application that calls this package now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("kafkacodec."):
+        frame = frame.f_back
+    return ("<unknown>", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def warn_of(client: object, made: tuple[str, int] | None) -> None:
+    """Warn of a client that is dropped, at the place where it was made."""
+    file, line = made or ("<unknown>", 0)
+    text = f"{client!r} was not closed: it was made at {file}:{line}"
+    warnings.warn_explicit(text, ResourceWarning, file, line, source=client)
 
 
 def shown(client: object, settings: ClientSettings, *, closed: bool) -> str:

@@ -159,6 +159,8 @@ def test_a_closed_client_says_so():
     asyncio.run(run())
 
 
+@pytest.mark.filterwarnings("ignore:.* was not closed:ResourceWarning")
+@pytest.mark.usefixtures("left_open")
 def test_another_loop_is_refused():
     found = client.aio.Admin(NOBODY)
 

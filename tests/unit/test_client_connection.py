@@ -88,6 +88,8 @@ def test_coordinators_are_of_known_kinds():
         Coordinator("group", 5)
 
 
+@pytest.mark.filterwarnings("ignore:.* was not closed:ResourceWarning")
+@pytest.mark.usefixtures("left_open")
 @pytest.mark.parametrize("make", [aio.Producer, aio.Admin, aio.KafkaConnection, consumer, share_consumer])
 def test_closing_in_another_loop_is_refused(make):
     async def start():

@@ -24,7 +24,7 @@ from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import shown
+from kafkacodec.client.faces import AsyncFace, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
@@ -57,6 +57,7 @@ class Admin(
     ReplicaOperations,
     ClusterOperations,
     QuorumOperations,
+    AsyncFace,
 ):
     """Administers a Kafka cluster; an asynchronous context manager.
 
@@ -76,7 +77,7 @@ class Admin(
     @shows_options(ClientOptions, AdminSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
         self._settings = AdminSettings(bootstrap_servers=bootstrap_servers, **options)
-        self._network: Network | None = None
+        self._begin()
         self._closed = False
         self._running = 0
         self._topics: set[str] = set()  # whose metadata calls needed
@@ -140,7 +141,9 @@ class Admin(
             if self._idle is not None:
                 self._idle.cancel()
             if self._topics and not self._closed:
-                self._idle = network.loop.call_later(_TOPICS_KEPT_S, self._forget_topics, network.cluster)
+                self._idle = network.loop.call_later(
+                    _TOPICS_KEPT_S, self._hold.calling(Admin._forget_topics), network.cluster
+                )
 
     def _forget_topics(self, cluster: Cluster) -> None:
         """Keep no metadata for calls that are over: a topic that is deleted later would be asked for again and again.

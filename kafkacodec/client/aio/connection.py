@@ -11,7 +11,7 @@ from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import shown
+from kafkacodec.client.faces import AsyncFace, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["KafkaConnection"]
 
 
-class KafkaConnection:
+class KafkaConnection(AsyncFace):
     """Sends any messages of `kafkacodec.messages` to brokers, and gives out the answers as they come.
 
     It connects, negotiates versions, authenticates, knows where brokers, the controller and coordinators are, and has
@@ -41,7 +41,7 @@ class KafkaConnection:
     @shows_options(ClientOptions, ClientSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
         self._settings = ClientSettings(bootstrap_servers=bootstrap_servers, **options)
-        self._network: Network | None = None
+        self._begin()
         self._relay = Relay()
         self._arrived = asyncio.Event()
         self._error: Exception | None = None
@@ -116,7 +116,7 @@ class KafkaConnection:
         if timeout == 0:
             await asyncio.sleep(0)
             return
-        with suppress(TimeoutError):
+        with suppress(TimeoutError), self._hold:
             async with asyncio.timeout(timeout):
                 while self._relay.pending and not self._relay.has_replies and self._error is None:
                     self._arrived.clear()
@@ -127,7 +127,9 @@ class KafkaConnection:
             raise self._error
         if self._network is None:
             self._network = Network(self._settings)
-            self._network.add(self._relay, self._changed, self._broke)
+            self._network.add(
+                self._relay, self._hold.calling(KafkaConnection._changed), self._hold.calling(KafkaConnection._broke)
+            )
         self._network.check()
         return self._network
 

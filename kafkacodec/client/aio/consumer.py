@@ -190,6 +190,12 @@ class Consumer(ConsumerOffsets):
             self._closed = True
             await self._end(parts)
 
+    async def _close_dropped(self) -> None:
+        self._interrupted = True
+        if self._group is not None:
+            self._group.stop_calling()
+        await super()._close_dropped()
+
     async def _end(self, parts: ConsumerParts) -> None:
         try:
             if self._group is not None:

@@ -13,17 +13,29 @@ from kafkacodec.client.checks import by_partition, offset_number, partition_keys
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.subscription import AllPartitions, name_test
+from kafkacodec.client.faces import AsyncFace
 from kafkacodec.client.groups.membership import Subscription
 from kafkacodec.errors import ClientClosed, LocalProtocolError
 
 __all__ = ["ConsumerBase"]
 
 
+def _listening(at: int, named: OnPartitions) -> Callable[[ConsumerBase, list[Key]], Any]:
+    """What calls the function of the listener in this place."""
+
+    def call(consumer: ConsumerBase, partitions: list[Key]) -> Any:
+        function = consumer._listener[at]
+        return None if function is None else function(partitions)
+
+    call.__name__ = getattr(named, "__name__", "a callback")
+    return call
+
+
 def _at_once(function: Callable[..., object], /, *arguments: Any) -> None:
     function(*arguments)
 
 
-class ConsumerBase:
+class ConsumerBase(AsyncFace):
     """A consumer's settings, its parts once it is started, and what it reads.
 
     Its blocking face sets `_soon`, `_ready` and `_call` before the start, since it reads in another thread.
@@ -35,6 +47,8 @@ class ConsumerBase:
 
     def __init__(self, settings: ConsumerSettings, topics: Iterable[str]) -> None:
         self._settings = settings
+        self._begin()
+        self._listener = Listener()
         self._first_topics = topic_names(topics)
         assignors_of(settings.partition_assignment_strategy)
         self._event = asyncio.Event()
@@ -52,6 +66,7 @@ class ConsumerBase:
             raise ClientClosed("the consumer is closed")
         if self._parts is None:
             self._parts = ConsumerParts(self._settings, self._soon, self._ready or self._event.set)
+            self._network = self._parts.network
             if self._settings.group_id is not None:
                 self._group = ConsumerGroup(self._parts, self._call)
             if self._first_topics:
@@ -97,7 +112,10 @@ class ConsumerBase:
             raise LocalProtocolError("partitions are assigned by assign(): call unsubscribe() before subscribe()")
         self._topics = topics
         if self._group is not None:
-            self._group.subscribe(topics, listener)
+            # The loop keeps the group. These functions may refer to the consumer, and would keep one that is dropped.
+            self._listener = listener
+            held = [function and self._hold.calling(_listening(at, function)) for at, function in enumerate(listener)]
+            self._group.subscribe(topics, Listener(*held))
             return
         self._stop_following()
         parts.positions.assign([key for key in parts.positions.partitions if self._wants(key[0])], committed=False)

@@ -75,6 +75,7 @@ class ConsumerGroup:
         self._group_id: str = parts.settings.group_id
         self.membership: Membership | None = None
         self._listener = Listener()
+        self._called: Called | None = None
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._left = asyncio.Event()
         self._handling: asyncio.Task[None] | None = None
@@ -126,6 +127,12 @@ class ConsumerGroup:
         if processed:
             self._all_processed()
         await self._leave()
+
+    def stop_calling(self) -> None:
+        """The application is gone: call none of its functions, and wait for none."""
+        self._listener = Listener()
+        if self._called is not None:
+            self._called.leave()
 
     async def end(self) -> None:
         """End the tasks."""
@@ -293,7 +300,8 @@ class ConsumerGroup:
 
     async def _tell(self, function: OnPartitions | None, partitions: Sequence[TopicPartition]) -> None:
         if function is not None and partitions:
-            await Called(function, self).over(self._call, [_key(p) for p in partitions])
+            self._called = Called(function, self)
+            await self._called.over(self._call, [_key(p) for p in partitions])
 
     async def _until_processed(self, states: list[PartitionState]) -> None:
         """Wait for the application to ask for more than it has of these partitions, or to be late for the group."""

@@ -12,7 +12,7 @@ from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, offset_number, seconds
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import shown
+from kafkacodec.client.faces import AsyncFace, shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
@@ -35,7 +35,7 @@ DEFAULTS: Final[dict[str, Any]] = {
 """A value of each option that has its type, for `config_options`."""
 
 
-class Producer(TransactionalProducer):
+class Producer(TransactionalProducer, AsyncFace):
     """Writes records to topics; an asynchronous context manager.
 
     Records are put into batches, and sent when a batch is full or ``linger_ms`` old. `send` returns when the record is
@@ -56,7 +56,7 @@ class Producer(TransactionalProducer):
     @shows_options(ProducerOptions, ProducerSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ProducerOptions]) -> None:
         self._settings = ProducerSettings(bootstrap_servers=bootstrap_servers, **options)
-        self._network: Network | None = None
+        self._begin()
         self._closed = False
         self._broken: Exception | None = None
         self._transactions: Transactions | None = None
@@ -81,12 +81,14 @@ class Producer(TransactionalProducer):
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    def __del__(self) -> None:
-        network = getattr(self, "_network", None)
-        if network is None or self._closed or not network.is_own_process:
-            return
-        if lost := sum(batch.count for batch in self.queues.pending):
+    def _lose(self, network: Network) -> None:
+        if network.loop.is_closed() and (lost := sum(batch.count for batch in self.queues.pending)):
             _log.warning("a producer was not closed: %d records are not acknowledged", lost)
+        super()._lose(network)
+
+    def _abort(self, network: Network) -> None:
+        self._log_left(None)
+        super()._abort(network)
 
     async def start(self) -> None:
         """Use the running event loop from now on, as every other method does. No broker is waited for."""
@@ -94,6 +96,7 @@ class Producer(TransactionalProducer):
         if self._network is not None:
             return
         network = Network(self._settings)
+        progress, broke = self._hold.calling(Producer._progress), self._hold.calling(Producer._broke)
         self.queues = Queues(network.cluster, self._settings, lambda: network.loop.time() * 1000)
         self.queues.loop = network.loop
         identity: Identity
@@ -101,10 +104,10 @@ class Producer(TransactionalProducer):
             identity = Idempotence(self._settings, network.retry_backoff())
         else:
             coordinators, backoff = network.cluster.coordinators, network.retry_backoff()
-            identity = self._transactions = Transactions(self._settings, coordinators, backoff, self._progress)
-        self._sender = Sender(self.queues, network.cluster, self._settings, identity, network.metrics, self._progress)
+            identity = self._transactions = Transactions(self._settings, coordinators, backoff, progress)
+        self._sender = Sender(self.queues, network.cluster, self._settings, identity, network.metrics, progress)
         self._network = network
-        network.add(self._sender, broke=self._broke)
+        network.add(self._sender, broke=broke)
 
     async def send(
         self,
@@ -238,17 +241,14 @@ class Producer(TransactionalProducer):
             self._closed = True
             return
         network.check()
+        late: DeadlineExceeded | None = None
         try:
             if self._broken is None:
                 await self._leave(timeout)
         except DeadlineExceeded as error:
-            with self.queues.lock:
-                left = sum(batch.count for batch in self.queues.pending)
-            if left:
-                _log.warning("the producer was closed before brokers acknowledged all records: %d are not", left)
-            else:
-                _log.warning("the producer was closed although the transaction has not ended: %s", error)
+            late = error
         finally:
+            self._log_left(late)
             self._closed = True
             self._sender.abandon(ClientClosed("the client was closed before the record was acknowledged"))
             await network.close()
@@ -341,11 +341,21 @@ class Producer(TransactionalProducer):
             waiter: asyncio.Future[None] = loop.create_future()
             self._waiters.append(waiter)
             try:
-                async with asyncio.timeout_at(deadline):
-                    await waiter
+                with self._hold:
+                    async with asyncio.timeout_at(deadline):
+                        await waiter
             except TimeoutError:
                 return condition()
         return True
+
+    def _log_left(self, late: DeadlineExceeded | None) -> None:
+        """Log what is lost where the producer closes in time, or is not waited for."""
+        with self.queues.lock:
+            left = 0 if self._closed else sum(batch.count for batch in self.queues.pending)
+        if left:
+            _log.warning("the producer was closed before brokers acknowledged all records: %d are not", left)
+        elif late is not None:
+            _log.warning("the producer was closed although the transaction has not ended: %s", late)
 
     async def _leave(self, timeout: float | None) -> None:
         """Send what is queued, or end the transaction."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, Unpack
 from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import shown
+from kafkacodec.client.faces import AsyncFace, shown
 from kafkacodec.client.groups.membership import (
     Assigned,
     Broken,
@@ -44,7 +44,7 @@ _UNSUPPORTED_VERSION: Final = 35
 _FLUSH_MS = 5000.0  # how long acknowledgements wait for the next fetch
 
 
-class ShareConsumer:
+class ShareConsumer(AsyncFace):
     """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
 
     Needs Kafka 4.2, or 4.1 with share groups enabled. A record is this consumer's for some time (30 s by default at
@@ -73,7 +73,7 @@ class ShareConsumer:
     ) -> None:
         self._settings = ShareConsumerSettings(bootstrap_servers=bootstrap_servers, group_id=group_id, **options)
         self._first_topics = topic_names(topics)
-        self._network: Network | None = None
+        self._begin()
         self._event = asyncio.Event()
         self._closed = self._left = False
         self._refusal: Exception | None = None  # of the group
@@ -275,8 +275,8 @@ class ShareConsumer:
         self._deliveries = Deliveries(self._reader, s)
         self._subscribed = bool(self._first_topics)
         self._flushed_at = network.now()
-        network.add(membership, self._changed, self._end)
-        network.add(self._reader, self._changed, self._end)
+        for machine in (membership, self._reader):
+            network.add(machine, self._hold.calling(ShareConsumer._changed), self._hold.calling(ShareConsumer._end))
         if self._first_topics:
             membership.subscribe(Subscription(self._first_topics), network.now())
         return network
@@ -371,7 +371,7 @@ class ShareConsumer:
             left = None if deadline is None else deadline - loop.time()
             if left is not None and left <= 0:
                 return False
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError), self._hold:
                 async with asyncio.timeout(left):
                     await self._event.wait()
         return True

@@ -7,7 +7,7 @@ from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import admin as aio
 from kafkacodec.client.driver.thread import LoopThread
-from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import ClientOptions, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.records.signatures import shows_options
@@ -33,7 +33,7 @@ class Admin(BlockingFace):
 
     @shows_options(ClientOptions, aio.AdminSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
-        self._face = aio.Admin(bootstrap_servers, **options)
+        self._face = owned(aio.Admin(bootstrap_servers, **options))
         self._thread = LoopThread("kafkacodec admin client")
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import connection as aio
 from kafkacodec.client.driver.thread import LoopThread
-from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.records.signatures import shows_options
@@ -32,7 +32,7 @@ class KafkaConnection(BlockingFace):
 
     @shows_options(ClientOptions, ClientSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
-        self._face = aio.KafkaConnection(bootstrap_servers, **options)
+        self._face = owned(aio.KafkaConnection(bootstrap_servers, **options))
         self._thread = LoopThread("kafkacodec connection")
 
     @classmethod

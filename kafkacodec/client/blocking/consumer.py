@@ -14,7 +14,7 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
-from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.security.java_config import config_options
@@ -64,7 +64,7 @@ class Consumer(BlockingFace):
     def __init__(
         self, *topics: str, bootstrap_servers: str | Iterable[str], **options: Unpack[ConsumerOptions]
     ) -> None:
-        self._face = face = aio.Consumer(*topics, bootstrap_servers=bootstrap_servers, **options)
+        self._face = face = owned(aio.Consumer(*topics, bootstrap_servers=bootstrap_servers, **options))
         self._settings = face._settings
         self._thread = CallbackThread("kafkacodec consumer")
         self._thread.wanted = self._settings.group_id is not None

@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.checks import offset_number, seconds
 from kafkacodec.client.driver.thread import LoopThread
-from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.security.java_config import config_options
-from kafkacodec.errors import ClientClosed, LocalProtocolError
+from kafkacodec.errors import ClientClosed
 from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:
     from kafkacodec.client.producing.queue import TopicQueues
 
 __all__ = ["Producer"]
+
+_log = logging.getLogger("kafkacodec.client.producer")
 
 
 class Producer(BlockingFace):
@@ -48,7 +50,7 @@ class Producer(BlockingFace):
 
     @shows_options(ProducerOptions, ProducerSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ProducerOptions]) -> None:
-        self._face: aio.Producer = aio.Producer(bootstrap_servers, **options)
+        self._face: aio.Producer = owned(aio.Producer(bootstrap_servers, **options))
         self._closed = self._waking = False
         self._forked = False
         self._plain = self._face.is_plain
@@ -59,7 +61,7 @@ class Producer(BlockingFace):
             self._thread.close()
             raise
         self._queues = self._face.queues
-        self._thread.before_waiting = self._refuse_handler
+        self._refuse_handler = self._thread.before_waiting = self._queues.refuse_handler
         _open.add(self)
 
     @classmethod
@@ -70,6 +72,12 @@ class Producer(BlockingFace):
         serializers, for instance.
         """
         return cls(**{**config_options(config, aio.DEFAULTS), **options})
+
+    def __del__(self) -> None:
+        thread = getattr(self, "_thread", None)
+        if thread is not None and not thread.ends:
+            _dropped[thread] = self._face
+        super().__del__()
 
     def __enter__(self) -> Self:
         return self
@@ -186,11 +194,6 @@ class Producer(BlockingFace):
             raise ClientClosed("the client is closed")
         self._thread.check()
 
-    def _refuse_handler(self) -> None:
-        """What this thread was about to queue when the signal came is half queued, and the client waits for it."""
-        if self._queues.lock._is_owned():  # type: ignore[attr-defined]
-            raise LocalProtocolError("a signal handler interrupted send(): set a flag in it, and go on after send()")
-
     def _room(self, topic: str) -> TopicQueues:
         return self._thread.run(self._face.room(topic))
 
@@ -205,6 +208,7 @@ class Producer(BlockingFace):
 
 
 _open: weakref.WeakSet[Producer] = weakref.WeakSet()
+_dropped: weakref.WeakKeyDictionary[LoopThread, aio.Producer] = weakref.WeakKeyDictionary()  # threads that still end
 
 
 def _mark_forked() -> None:
@@ -225,4 +229,11 @@ def _close_all() -> None:
         try:
             producer.close(0)
         except Exception:
-            logging.getLogger("kafkacodec.client.producer").exception("a producer could not be closed")
+            _log.exception("a producer could not be closed")
+    for thread, face in list(_dropped.items()):
+        try:
+            thread.run(face.close(0))
+        except ClientClosed:
+            continue
+        except Exception:
+            _log.exception("a producer could not be closed")

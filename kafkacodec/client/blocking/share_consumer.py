@@ -8,7 +8,7 @@ from typing import Any, Self, Unpack
 from kafkacodec.client.aio import share_consumer as aio
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.driver.thread import LoopThread
-from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import ShareRecord
@@ -47,8 +47,8 @@ class ShareConsumer(BlockingFace):
         group_id: str,
         **options: Unpack[ShareConsumerOptions],
     ) -> None:
-        self._face = face = aio.ShareConsumer(
-            *topics, bootstrap_servers=bootstrap_servers, group_id=group_id, **options
+        self._face = face = owned(
+            aio.ShareConsumer(*topics, bootstrap_servers=bootstrap_servers, group_id=group_id, **options)
         )
         self._thread = LoopThread("kafkacodec share consumer")
 

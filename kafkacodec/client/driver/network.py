@@ -195,18 +195,31 @@ class Network:
         """Close all connections. What still waits for an answer fails with ClientClosed."""
         if self.closed:
             return
-        self.closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        reason = ClientClosed("the client was closed")
+        reason = self._end()
         try:
             await self._traffic.close(reason)
         finally:
-            owners = list(self._machines.values())
-            self._machines.clear()
-            for owner in owners:
-                if owner.broke is not None:
-                    owner.broke(reason)
+            self._tell_owners(reason)
+
+    def abort(self) -> None:
+        """As `close`, without waiting for the sockets."""
+        if not self.closed:
+            reason = self._end()
+            self._traffic.abort(reason)
+            self._tell_owners(reason)
+
+    def _end(self) -> ClientClosed:
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        return ClientClosed("the client was closed")
+
+    def _tell_owners(self, reason: Exception) -> None:
+        owners = list(self._machines.values())
+        self._machines.clear()
+        for owner in owners:
+            if owner.broke is not None:
+                owner.broke(reason)
 
     def _run(self) -> None:
         self._woken = False

@@ -96,6 +96,11 @@ class LoopThread:
         if self._closed:
             raise ClientClosed(f"{self._name} is closed")
 
+    @property
+    def ends(self) -> bool:
+        """Whether it was closed or `end` was called, or this is another process."""
+        return self._closed or self._ending is not None or os.getpid() != self._process
+
     def end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a last coroutine, then end the loop and its thread. Where others end it already, wait for that.
 

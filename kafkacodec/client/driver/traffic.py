@@ -104,6 +104,13 @@ class Traffic:
 
     async def close(self, reason: Exception) -> None:
         """End all flights with `reason`, and all connections."""
+        tasks = self.abort(reason)
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # the loop closes sockets after this step
+
+    def abort(self, reason: Exception) -> list[asyncio.Task[None]]:
+        """As `close`, without waiting for the tasks that end."""
         self._closed = True
         self._connector.close()
         left, self._unrouted = self._unrouted, []
@@ -117,9 +124,7 @@ class Traffic:
                 node.link.close(reason)
         for flight in left:
             self._land(flight, reason)
-        if tasks:
-            await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # the loop closes sockets after this step
+        return tasks
 
     # To a broker
 

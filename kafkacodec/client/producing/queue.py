@@ -18,7 +18,7 @@ from kafkacodec.client.core.metadata import Topic
 from kafkacodec.client.producing._batch import BatchBuilder, partition_of
 from kafkacodec.client.producing.delivery import Delivery, Outcome, Part
 from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
-from kafkacodec.errors import EncodeError
+from kafkacodec.errors import EncodeError, LocalProtocolError
 
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 
@@ -212,6 +212,12 @@ class Queues:
         most = max(settings.max_request_size - REQUEST_BYTES, 1)
         self._table_limit = min(max(settings.batch_size, TABLE_BATCH_BYTES), most)
         self._most = max(most - BATCH_BYTES, 1)
+
+    def refuse_handler(self) -> None:
+        """Refuse what a signal handler wants: what its thread was about to queue when the signal came is half queued,
+        and the client waits for it. Needs no lock."""
+        if self.lock._is_owned():  # type: ignore[attr-defined]
+            raise LocalProtocolError("a signal handler interrupted send(): set a flag in it, and go on after send()")
 
     def topic(self, name: str) -> TopicQueues | None:
         """The queues of a topic by the newest metadata; None if it is not known, or cannot be used. Takes the lock
