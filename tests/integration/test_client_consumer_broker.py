@@ -17,6 +17,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import errors
 from kafkacodec.client import Admin, Consumer, NewTopic, Producer
+from kafkacodec.client.groups.offsets import CommittedOffset
 from tests.integration.kafka_jvm import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -686,3 +687,21 @@ def test_seeks_wait_for_no_fetch(broker: Broker, admin: Admin, left: str) -> Non
             while left != "unread" and consumer.getmany(timeout=0.01 if left == "awaited" else 0):
                 pass
         assert time.monotonic() - begin < 60, "one of them waited for a fetch"
+
+
+def test_offsets_that_were_committed_for_another_log(broker: Broker, admin: Admin, caplog: Any) -> None:
+    topic, group = new_topic(admin), f"g-{uuid.uuid4().hex[:8]}"
+    write(broker.server, topic, 300)
+    options: Any = {"bootstrap_servers": broker.server, "group_id": group, "auto_offset_reset": "earliest"}
+    options["enable_auto_commit"] = False
+    with Consumer(**options) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        consumer.commit({(topic, 0): CommittedOffset(95, 20), (topic, 1): CommittedOffset(1000, 20)})
+    with Consumer(**options) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        found: dict[int, list[int]] = {0: [], 1: []}
+        while sum(map(len, found.values())) < 105:
+            for (_, number), records in consumer.getmany(timeout=30).items():
+                found[number] += [record.offset for record in records]
+        assert found == {0: list(range(95, 100)), 1: list(range(100))}
+    assert sum("no leader epoch 20" in text for text in caplog.messages) == 2

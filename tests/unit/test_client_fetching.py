@@ -264,6 +264,35 @@ def test_truncation_is_found(policy):
     assert read.read_all(3000) == [(0, 3), (0, 4)]
 
 
+@pytest.mark.parametrize(("offset", "expected"), [(3, [3, 4, 5]), (6, []), (7, [0, 1, 2, 3, 4, 5])])
+def test_a_committed_epoch_that_the_partition_never_had(offset, expected, caplog):
+    """As after a cluster was restored, a group was copied, or a topic was made again."""
+    model = ModelCluster(2, {"t": 1})
+    for _ in range(6):
+        put(model, b"x")
+    read = ModelConsumer(model, auto_offset_reset="earliest")
+    read.network.cluster.want({"t"})
+    read.positions.assign([("t", 0)], committed=True)
+    read.positions.set_committed(("t", 0), Position(offset, 50))
+    assert read.read_all(3000) == [(0, o) for o in expected]
+    assert ["no leader epoch 50" in text for text in caplog.messages] == [True, False][: 1 + (offset == 7)]
+
+
+def test_old_metadata_makes_no_committed_epoch_unknown(caplog):
+    model = ModelCluster(2, {"t": 1})
+    put(model, b"a", b"b")
+    read = ModelConsumer(model, auto_offset_reset="earliest")
+    read.network.cluster.want({"t"})
+    read.network.run(100)
+    old = model.leaders["t", 0].leader
+    model.move_leader("t", 0, 3 - old)
+    put(model, b"c", b"d")
+    read.positions.assign([("t", 0)], committed=True)
+    read.positions.set_committed(("t", 0), Position(3, 1))
+    assert read.read_all(3000) == [(0, 3)]
+    assert not [text for text in caplog.messages if "no leader epoch" in text]
+
+
 def test_a_broker_that_cannot_validate():
     model = ModelCluster(2, {"t": 1}, versions={EPOCHS: range(2)})
     read = consumer(model)

@@ -247,6 +247,14 @@ class Positions:
         self._start(state, position)
         state.first_bytes = FIRST_BYTES
 
+    def forget_epoch(self, state: PartitionState) -> None:
+        """Go on without the leader epoch of a position that nothing was fetched from yet."""
+        if state.fetching is not None and state.fetching == state.position:
+            offset = Position(state.fetching.offset)
+            state.processed = offset if state.processed == state.position else state.processed
+            state.position = state.fetching = offset
+            state.next_at, state.failures = 0.0, 0
+
     def _start(self, state: PartitionState, position: Position) -> None:
         state.sought = state.in_vain = state.end_before = None
         state.position = state.processed = state.fetching = position

@@ -136,12 +136,34 @@ class Validation:
             else:
                 self._positions.fail(state, refusal(f"{place}: {refusal.name}"))
             return
+        known = entry.end_offset >= 0 and entry.leader_epoch >= 0
+        if not known and state.validated_epoch < 0:
+            self._unknown_epoch(check, place, now)
+            return
         state.failures = 0
         if entry.end_offset >= check.position.offset and entry.leader_epoch >= 0:
             state.validated_epoch = check.leader_epoch
             return
-        known = entry.end_offset >= 0 and entry.leader_epoch >= 0
         self._truncated(check, entry.end_offset if known else None, entry.leader_epoch, place)
+
+    def _unknown_epoch(self, check: _Check, place: str, now: float) -> None:
+        """A committed offset has a leader epoch that the partition never had: it is from before a restore, or a copy.
+
+        That says nothing of its offset, which the next fetch finds to be in the log or not. Metadata may be old, too.
+        """
+        state, position = check.state, check.position
+        if not state.failures:
+            self._cluster.refresh()
+            self._again(state, now)
+            return
+        _log.warning(
+            "%s: the partition has no leader epoch %d, which offset %d has that reading starts at: it was committed for "
+            "another log; reading starts there all the same",
+            place,
+            position.leader_epoch,
+            position.offset,
+        )
+        self._positions.forget_epoch(state)
 
     def _truncated(self, check: _Check, end: int | None, epoch: int, place: str) -> None:
         state = check.state
