@@ -704,4 +704,4 @@ def test_offsets_that_were_committed_for_another_log(broker: Broker, admin: Admi
             for (_, number), records in consumer.getmany(timeout=30).items():
                 found[number] += [record.offset for record in records]
         assert found == {0: list(range(95, 100)), 1: list(range(100))}
-    assert sum("no leader epoch 20" in text for text in caplog.messages) == 2
+    assert sum("never had leader epoch 20" in text for text in caplog.messages) == 2

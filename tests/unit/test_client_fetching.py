@@ -275,7 +275,7 @@ def test_a_committed_epoch_that_the_partition_never_had(offset, expected, caplog
     read.positions.assign([("t", 0)], committed=True)
     read.positions.set_committed(("t", 0), Position(offset, 50))
     assert read.read_all(3000) == [(0, o) for o in expected]
-    assert ["no leader epoch 50" in text for text in caplog.messages] == [True, False][: 1 + (offset == 7)]
+    assert ["never had leader epoch 50" in text for text in caplog.messages] == [True, False][: 1 + (offset == 7)]
 
 
 def test_old_metadata_makes_no_committed_epoch_unknown(caplog):
@@ -290,7 +290,7 @@ def test_old_metadata_makes_no_committed_epoch_unknown(caplog):
     read.positions.assign([("t", 0)], committed=True)
     read.positions.set_committed(("t", 0), Position(3, 1))
     assert read.read_all(3000) == [(0, 3)]
-    assert not [text for text in caplog.messages if "no leader epoch" in text]
+    assert not [text for text in caplog.messages if "never had leader epoch" in text]
 
 
 def test_a_broker_that_cannot_validate():
@@ -492,6 +492,23 @@ def test_a_batch_that_no_response_can_hold():
             read.read_all()
         read = consumer(model, max_partition_fetch_bytes=1000)
         assert read.read_all(500) == [(0, 0)]
+
+
+@pytest.mark.parametrize("mode", ["columns", "getmany", "iterate"])
+def test_a_batch_larger_than_the_limit_when_it_is_decompressed(mode):
+    model = ModelCluster(1, {"t": 1})
+    put(model, b"a")
+    put(model, bytes(129 << 20), codec="zstd")
+    put(model, b"b")
+    read = consumer(model)
+    found, caught = until_error(read, mode)
+    assert found == [0]
+    assert isinstance(caught, LimitExceeded)
+    assert "raise max_decompressed_bytes (max.decompressed.bytes) to read it" in str(caught)
+    assert "seek('t', 0, 2) leaves the batch out" in str(caught)
+    assert str(caught).startswith("t-0: ")
+    read = consumer(model, max_decompressed_bytes=130 << 20)
+    assert read.read_all() == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_paused_partitions_give_nothing():

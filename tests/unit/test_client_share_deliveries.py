@@ -58,6 +58,17 @@ def test_what_cannot_be_read_is_released_and_reported():
     assert not found.ready
 
 
+def test_a_batch_larger_than_the_limit():
+    parts = [*batches()[:1], kc.encode([(None, bytes(5000))], base_offset=1, codec="zstd")]
+    found, said = deliveries(b"".join(parts), (0, 1, 1), max_decompressed_bytes=5000)
+    assert said == {PLACE: [Run(1, 1, RELEASE)]}
+    assert [r.offset for r in found.next(9)] == [0]
+    with pytest.raises(kc.LimitExceeded, match=r"t-0: .* limit of 5000 bytes: raise max_decompressed_bytes"):
+        found.raise_error()
+    found, said = deliveries(b"".join(parts), (0, 1, 1), max_decompressed_bytes=6000)
+    assert [r.offset for r in found.next(9)] == [0, 1]
+
+
 def test_a_broker_that_gives_more_offsets_than_there_can_be():
     found, said = deliveries(b"", (0, 2**62, 1))
     assert not found.ready

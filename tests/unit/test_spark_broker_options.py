@@ -28,6 +28,12 @@ def test_dotted_names_and_types():
     assert found == {"bootstrap_servers": "one:9092", "fetch_min_bytes": 5, "check_crcs": False}
 
 
+def test_the_limit_of_decompressed_bytes():
+    assert parse(kafka_max_decompressed_bytes="300000000")["max_decompressed_bytes"] == 300_000_000
+    with pytest.raises(OptionError, match=r"kafka\.max\.decompressed\.bytes"):
+        parse(kafka_max_decompressed_bytes="0")
+
+
 def test_other_options_are_not_the_clients():
     assert client_options({"subscribe": "a", "kafka.bootstrap.servers": "b"}, ConsumerSettings) == {
         "bootstrap_servers": "b"

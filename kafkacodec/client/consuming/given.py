@@ -12,7 +12,7 @@ import numpy as np
 from kafkacodec.client.consuming.positions import PartitionState, Position
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, LimitExceeded
 from kafkacodec.records.headers import scan
 
 __all__ = ["Given", "explain", "first_rows"]
@@ -89,8 +89,14 @@ def explain(fault: DecodeError, state: PartitionState, rest: memoryview, offset:
     if len(headers) and int(headers.view("last_offset")[0]) >= offset:
         after = int(headers.view("last_offset")[0]) + 1
         hint += f", seek({state.topic!r}, {state.number}, {after}) leaves the batch out"
-    fault.reason += hint
+    fault.reason += option_of(fault) + hint
     fault.within(f"{state.topic}-{state.number}")
+
+
+def option_of(fault: DecodeError) -> str:
+    """The option that would let a batch be read which exceeds a limit, for its error; empty for other errors."""
+    exceeds = isinstance(fault, LimitExceeded) and fault.reason.startswith("decompressed")
+    return ": raise max_decompressed_bytes (max.decompressed.bytes) to read it" if exceeds else ""
 
 
 def first_rows(table: ConsumedColumns, rows: int) -> ConsumedColumns:

@@ -36,7 +36,7 @@ class OpenPart:
 
     def __init__(self, ready: deque[Part], settings: ConsumerSettings, give_back: Callable[[list[Part]], None]) -> None:
         self._ready = ready
-        self._verify_crc = settings.check_crcs
+        self._settings = settings
         self._give_back = give_back
         self._decoders: dict[tuple[str, ...], Decoder] = {}  # by their columns
         self._finished: list[Part] = []
@@ -126,6 +126,11 @@ class OpenPart:
     def _decoder(self, names: tuple[str, ...]) -> Decoder:
         found = self._decoders.get(names)
         if found is None:
-            plan = plan_of(columns=names, verify_crc=self._verify_crc, place_columns=True)
+            plan = plan_of(
+                columns=names,
+                verify_crc=self._settings.check_crcs,
+                max_decompressed_bytes=self._settings.max_decompressed_bytes,
+                place_columns=True,
+            )
             found = self._decoders[names] = plan.decoder(b"")
         return found

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.options import ClientOptions, ClientSettings
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, require_int
+from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["ConsumerOptions", "ConsumerSettings", "GroupProtocol"]
 
@@ -33,6 +34,7 @@ class ConsumerOptions(ClientOptions, total=False):
     auto_offset_reset: str
     isolation_level: IsolationLevel
     check_crcs: bool
+    max_decompressed_bytes: int
     fetch_min_bytes: int
     fetch_max_bytes: int
     fetch_max_wait_ms: int
@@ -64,6 +66,7 @@ class ConsumerSettings(ClientSettings):
             ``"by_duration:PT1H"`` (the first record that is not older than that), or ``"none"`` for an error.
         isolation_level: ``"read_committed"`` gives only records of committed transactions.
         check_crcs: verify checksums.
+        max_decompressed_bytes: the most bytes of one batch's records, decompressed; a larger one raises LimitExceeded.
         fetch_min_bytes: a broker answers when it has so much, or after `fetch_max_wait_ms`.
         fetch_max_bytes: the most in one response.
         fetch_max_wait_ms: the longest wait of a broker for `fetch_min_bytes`.
@@ -91,6 +94,7 @@ class ConsumerSettings(ClientSettings):
     auto_offset_reset: str = "latest"
     isolation_level: IsolationLevel = "read_uncommitted"
     check_crcs: bool = True
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 << 20
     fetch_max_wait_ms: int = 500

@@ -157,8 +157,8 @@ class Validation:
             self._again(state, now)
             return
         _log.warning(
-            "%s: the partition has no leader epoch %d, which offset %d has that reading starts at: it was committed for "
-            "another log; reading starts there all the same",
+            "%s: the partition never had leader epoch %d, which the committed offset %d has: that is of another log; "
+            "reading starts there all the same",
             place,
             position.leader_epoch,
             position.offset,

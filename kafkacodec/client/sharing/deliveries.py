@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple
 
+from kafkacodec.client.consuming.given import option_of
 from kafkacodec.client.consuming.record import ConsumerRecord
 from kafkacodec.client.groups.membership import TopicPartition
 from kafkacodec.client.groups.share_reader import ShareReader
@@ -188,6 +189,7 @@ class Deliveries:
         if problem is not None and damaged_from is not None:
             fault = problem.exception
             if isinstance(fault, DecodeError):
+                fault.reason += option_of(fault)
                 fault.within(f"{place.topic}-{place.partition}")
             fault.add_note(f"the acquired records from offset {damaged_from} on that cannot be read were released")
             self._errors.append(fault)
@@ -199,7 +201,11 @@ class Deliveries:
         records: list[ConsumerRecord] = []
         problem: Problem | None = None
         for chunk in iter_columns(
-            fetched.records or b"", columns=_COLUMNS, verify_crc=self._settings.check_crcs, on_error=on_error
+            fetched.records or b"",
+            columns=_COLUMNS,
+            verify_crc=self._settings.check_crcs,
+            max_decompressed_bytes=self._settings.max_decompressed_bytes,
+            on_error=on_error,
         ):
             consumer_records(records, chunk, ConsumerRecord, *fetched.partition)
             problem = problem or (chunk.problems[0] if chunk.problems else None)

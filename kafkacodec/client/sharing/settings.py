@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from kafkacodec.client.options import ClientOptions, ClientSettings
 from kafkacodec.records.arguments import one_of, require_int
+from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["AcknowledgementMode", "ShareConsumerOptions", "ShareConsumerSettings"]
 
@@ -22,6 +23,7 @@ class ShareConsumerOptions(ClientOptions, total=False):
     share_acknowledgement_mode: AcknowledgementMode
     max_poll_interval_ms: int
     check_crcs: bool
+    max_decompressed_bytes: int
     fetch_min_bytes: int
     fetch_max_bytes: int
     fetch_max_wait_ms: int
@@ -40,6 +42,7 @@ class ShareConsumerSettings(ClientSettings):
             released or rejected. ``"explicit"``: each must be acknowledged before more are asked for.
         max_poll_interval_ms: a member that does not ask for records for so long leaves its group.
         check_crcs: verify checksums.
+        max_decompressed_bytes: the most bytes of one batch's records, decompressed; a larger one raises LimitExceeded.
         fetch_min_bytes: a broker answers when it has so much, or after `fetch_max_wait_ms`.
         fetch_max_bytes: the most in one response.
         fetch_max_wait_ms: the longest wait of a broker for `fetch_min_bytes`.
@@ -54,6 +57,7 @@ class ShareConsumerSettings(ClientSettings):
     share_acknowledgement_mode: AcknowledgementMode = "implicit"
     max_poll_interval_ms: int = 300_000
     check_crcs: bool = True
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 << 20
     fetch_max_wait_ms: int = 500
