@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from kafkacodec.cli.gathering import Command, gathered
 
@@ -19,6 +20,7 @@ __all__ = ["Servers", "legal_topic", "server_options"]
 
 BOOTSTRAP = "bootstrap_servers"
 _CONFIG_VARIABLE = "KAFKACODEC_CONFIG"
+_OF_FILES = frozenset({"problems", "tiered_key"})  # the parameters of --on-error and --tiered-key
 _ADMIN_MS = 15_000  # someone waits for the answer
 
 
@@ -66,7 +68,7 @@ class Servers:
         """Whether to ask brokers, and not to read files.
 
         Raises:
-            click.UsageError: both are given, or neither is.
+            click.UsageError: both are given, or neither is, or brokers with an option that is about files.
         """
         if not self and (self.config or self.properties):
             raise click.UsageError("--config and -X need --bootstrap")
@@ -74,6 +76,8 @@ class Servers:
             raise click.UsageError(f"{metavar} and --bootstrap exclude each other")
         if not self and not paths:
             raise click.UsageError(f"Missing argument '{metavar}', or option '--bootstrap'.")
+        if self:
+            _refuse_options_of_files(click.get_current_context())
         return bool(self)
 
     def admin(self) -> Admin:
@@ -103,6 +107,13 @@ class Servers:
         except (OSError, ValueError) as error:
             raise click.UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         return {name: value for name, value in found.items() if not _is_of_others(name, known)}
+
+
+def _refuse_options_of_files(context: click.Context) -> None:
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in _OF_FILES and source is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{option.opts[0]} is for files: --bootstrap asks brokers")
 
 
 def legal_topic(topic: str) -> None:

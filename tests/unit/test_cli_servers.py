@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+
 import click
 import pytest
+from click.testing import CliRunner
 
+from kafkacodec.cli.app import COMMANDS, application
 from kafkacodec.cli.consume_range import Start, parse_start
 from kafkacodec.cli.properties import read_properties
 from kafkacodec.cli.servers import Servers
@@ -117,3 +121,47 @@ def test_starts(text, start):
 def test_what_is_no_start(text):
     with pytest.raises(ValueError, match="none of beginning"):
         parse_start(text)
+
+
+COMMON = {"bootstrap", "config", "properties", "as_json", "full", "help"}
+OUTPUT = {"path", "kind", "compression", "csv_safe", "force"}
+OF_BROKERS = {
+    "groups": set(),
+    "offsets": {"groups"},
+    "lag": {"groups", "topics", "isolation_level"},
+    "topics": {"topics", "numbers", "by_partition"},
+}
+REFUSED: dict[str, dict[str, str | None]] = {
+    "groups": {"--on-error": "skip"},
+    "offsets": {"--on-error": "skip"},
+    "lag": {"--on-error": "raise"},
+    "topics": {"--tiered-key": "key.pem", "--records": None, "--sort": "latest"},
+}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_options_of_files_are_refused_with_brokers(name):
+    for option, value in REFUSED[name].items():
+        given = [name, "-b", "127.0.0.1:1", option, *([] if value is None else [value])]
+        found = CliRunner().invoke(application, given)
+        assert found.exit_code == 2, found.output
+        assert option in found.output
+        assert "files" in found.output
+
+
+@pytest.mark.parametrize("name", sorted(OF_BROKERS))
+def test_every_option_of_a_command_that_may_ask_brokers_is_used_or_refused(name):
+    """A new option is put into one of the tables above, after a look at what it does with brokers."""
+    known = COMMON | OUTPUT | OF_BROKERS[name]
+    for parameter in command(name).params:
+        used = parameter.name in known or set(parameter.opts) & set(REFUSED[name])
+        assert used or isinstance(parameter, click.Argument), f"{name} {parameter.opts}"
+
+
+def test_commands_that_may_ask_brokers():
+    names = {name for name in COMMANDS if any(p.name == "bootstrap" for p in command(name).params)}
+    assert names == {*OF_BROKERS, "consume", "produce"}
+
+
+def command(name):
+    return importlib.import_module(f"kafkacodec.cli.{name}").__dict__[name]
