@@ -305,6 +305,31 @@ def test_what_exceeds_max_request_size_is_refused_at_the_call():
         producer.close(0)
 
 
+MOST = 128 << 20
+
+
+def test_a_compressed_record_that_no_consumer_would_read_by_default_is_refused_at_the_call():
+    options = {"max_request_size": 2**30, "batch_size": 2**30, "buffer_memory": 2**40, "linger_ms": 600_000}
+    large = bytes(MOST)
+    rows = pa.table({"value": [b"a", large, b"c"]})
+    with knowing(kc.client.Producer(NOBODY, compression_type="lz4", **options)) as producer:
+        with pytest.raises(EncodeError, match="134217728 are allowed by the default of consumers' max_decompressed_b"):
+            producer.send("t", large)
+        reason = r"^records\[1\]: the row takes more than the 134217728 bytes that are allowed by the default of cons"
+        with pytest.raises(EncodeError, match=reason):
+            producer.send_columns(rows, topic="t")
+        for _ in range(5):
+            producer.send("t", large[: MOST // 4])
+        batches = list(producer._queues.pending)
+        assert all(batch.size <= MOST for batch in batches)
+        assert sum(batch.count for batch in batches) == 6
+        producer.close(0)
+    with knowing(kc.client.Producer(NOBODY, **options)) as producer:  # uncompressed batches have other limits
+        producer.send("t", large)
+        producer.send_columns(rows, topic="t")
+        producer.close(0)
+
+
 @pytest.mark.parametrize(("timeout", "kind"), [("1", TypeError), (True, TypeError), (-1, ValueError)])
 def test_wrong_times_are_refused_and_close_nothing(timeout, kind):
     with knowing(kc.client.Producer(NOBODY)) as producer:

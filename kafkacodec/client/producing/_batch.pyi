@@ -2,9 +2,13 @@ from collections.abc import Callable
 from typing import Any
 
 class BatchBuilder:
-    """A batch of magic 2 that grows record by record; offsets count from 0. Zero or more records are bytes at once."""
+    """A batch of magic 2 that grows record by record; offsets count from 0. Zero or more records are bytes at once.
 
-    def __init__(self) -> None: ...
+    Args:
+        allowed_by: what limits the bytes of a record, for errors.
+    """
+
+    def __init__(self, allowed_by: str = "max_request_size") -> None: ...
     @property
     def count(self) -> int:
         """The number of records."""

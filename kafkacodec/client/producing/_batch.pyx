@@ -58,6 +58,10 @@ cdef list header_cells(headers):
 
 cdef class BatchBuilder:
     cdef k.kc_appender appender
+    cdef str allowed_by
+
+    def __init__(self, str allowed_by="max_request_size"):
+        self.allowed_by = allowed_by
 
     def __dealloc__(self):
         k.kc_appender_free(&self.appender)
@@ -99,7 +103,7 @@ cdef class BatchBuilder:
         if k.kc_appender_add(&self.appender, record, limit, most, &added, &error):
             if error.code == k.KC_CANNOT_ENCODE:
                 raise EncodeError(
-                    f"{error.what.decode()}: it takes {error.got} bytes, {error.want} are allowed by max_request_size"
+                    f"{error.what.decode()}: it takes {error.got} bytes, {error.want} are allowed by {self.allowed_by}"
                 )
             raise exception_from(&error)
         return added

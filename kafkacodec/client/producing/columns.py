@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kafkacodec.client.checks import check_topic
-from kafkacodec.client.producing.queue import REQUEST_BYTES, PartitionQueue, TopicQueues
+from kafkacodec.client.producing.queue import (
+    READABLE_BY,
+    READABLE_BYTES,
+    REQUEST_BYTES,
+    PartitionQueue,
+    TopicQueues,
+)
 from kafkacodec.client.producing.settings import ProducerSettings
-from kafkacodec.errors import EncodeError
+from kafkacodec.errors import EncodeError, LimitExceeded
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
 from kafkacodec.records.arguments import require_int
 from kafkacodec.records.columns import import_extra
+from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import EncodePlan, iter_writable
 from kafkacodec.records.partition import partition
 
@@ -118,6 +125,8 @@ class TablePlan:
                 for data, count in iter_writable(part, self._encoding(queues)):
                     if count == 1 and len(data) > self._most:  # several rows can be divided later
                         raise EncodeError(self._too_large(len(data)), path=f"records[{at}]")
+                    if count == 1 and self._settings.codec and part.nbytes > READABLE_BYTES:
+                        self._check_readable(data, at)
                     yield TableBatch(queue, data, count)
                     at += count
             except EncodeError as error:
@@ -126,6 +135,15 @@ class TablePlan:
     def _too_large(self, size: int) -> str:
         compressed = "" if self._settings.codec == 0 else ", compressed"
         return f"the row takes {size} bytes{compressed}, {self._most} are allowed by max_request_size"
+
+    @staticmethod
+    def _check_readable(data: bytearray, at: int) -> None:
+        """Refuse a compressed row that consumers would refuse, however small it is."""
+        try:
+            decode(data, columns=["offset"], max_decompressed_bytes=READABLE_BYTES)
+        except LimitExceeded:
+            reason = f"the row takes more than the {READABLE_BYTES} bytes that are allowed by {READABLE_BY}"
+            raise EncodeError(reason, path=f"records[{at}]") from None
 
     def _encoding(self, queues: TopicQueues) -> EncodePlan:
         settings, limit = self._settings, queues.table_limit

@@ -19,12 +19,15 @@ from kafkacodec.client.producing._batch import BatchBuilder, partition_of
 from kafkacodec.client.producing.delivery import Delivery, Outcome, Part
 from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
 from kafkacodec.errors import EncodeError, LocalProtocolError
+from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 
 BATCH_BYTES: Final = 61  # the header of a batch
 TABLE_BATCH_BYTES: Final = 960 << 10  # few requests; brokers before 2.4 take batches up to 1,000,012 bytes
 _COMPARED: Final = 8  # partitions
+READABLE_BYTES: Final = DEFAULT_MAX_DECOMPRESSED_BYTES  # of a compressed batch's records: consumers refuse more
+READABLE_BY: Final = "the default of consumers' max_decompressed_bytes"
 REQUEST_BYTES: Final = 100  # of a request, in addition to its batches' header, the topic's name and the client's id
 
 
@@ -210,8 +213,15 @@ class Queues:
         self._hash = settings.partitioner is None
         self._memory = settings.buffer_memory
         most = max(settings.max_request_size - REQUEST_BYTES, 1)
+        self._allowed_by = "max_request_size"
+        self._batch_limit = settings.batch_size
         self._table_limit = min(max(settings.batch_size, TABLE_BATCH_BYTES), most)
         self._most = max(most - BATCH_BYTES, 1)
+        if settings.codec and self._most > READABLE_BYTES:
+            self._allowed_by, self._most = READABLE_BY, READABLE_BYTES
+        if settings.codec:
+            self._batch_limit = min(self._batch_limit, READABLE_BYTES)
+            self._table_limit = min(self._table_limit, READABLE_BYTES)
 
     def refuse_handler(self) -> None:
         """Refuse what a signal handler wants: what its thread was about to queue when the signal came is half queued,
@@ -233,7 +243,7 @@ class Queues:
             found = self.topics.get(name)
             if found is None:
                 now = self._clock()
-                found = self.topics[name] = TopicQueues(name, self._settings.batch_size, self._table_limit, now)
+                found = self.topics[name] = TopicQueues(name, self._batch_limit, self._table_limit, now)
             if found.generation != generation:
                 found.update(known, generation)
             return found
@@ -345,7 +355,7 @@ class Queues:
 
     def _open(self, queue: PartitionQueue) -> Batch:
         queue.open = batch = self.new_batch(queue)
-        batch.builder = BatchBuilder()
+        batch.builder = BatchBuilder(self._allowed_by)
         batch.size = BATCH_BYTES
         self._pend(batch)
         return batch

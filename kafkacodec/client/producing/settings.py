@@ -57,10 +57,10 @@ class ProducerSettings(ClientSettings):
         compression_level: as in Kafka's ``compression.<codec>.level``.
         linger_ms: how long a batch waits for more records before it is sent.
         batch_size: the most bytes of a batch before compression; a larger record has a batch to itself. Batches of
-            tables have up to 960 KiB.
+            tables have up to 960 KiB. Compressed ones have at most 128 MiB, which consumers read by default.
         buffer_memory: when so many bytes wait to be sent or acknowledged, `send` waits until half of them do.
         max_block_ms: how long `send` waits for that, or for the metadata of a topic.
-        max_request_size: the most bytes of a request, and of a record.
+        max_request_size: the most bytes of a request, and of a record. A compressed record has at most 128 MiB.
         delivery_timeout_ms: when a record that is not acknowledged fails, counted from `send`.
         retries: how often a batch is sent again. None, the default: as often as the time allows.
         enable_idempotence: whether brokers drop what they have already, so that nothing is there twice and the order
