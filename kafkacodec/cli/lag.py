@@ -10,7 +10,7 @@ import click
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import matches, on_error_option, topics_option, warn
-from kafkacodec.cli.output import Column, counted, duration, full_option, print_table, timestamp
+from kafkacodec.cli.output import SECONDS, Column, counted, duration, full_option, print_table, timestamp
 from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.group_lag import PartitionLag, lag as read_lag
@@ -115,7 +115,7 @@ def _row(line: PartitionLag) -> list[str]:
         "-" if line.lag is None else f"{line.lag:,}",
         duration(line.lag_ms),
         line.client_id or "-",
-        timestamp(line.commit_timestamp)[:19],
+        timestamp(line.commit_timestamp, SECONDS),
         line.client_host or "-",
         line.member_id or "-",
         ", ".join(line.notes),

@@ -7,7 +7,7 @@ import click
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.destination import Destination, destination_options
 from kafkacodec.cli.inputs import on_error_option, warn
-from kafkacodec.cli.output import Column, counted, full_option, print_table, timestamp
+from kafkacodec.cli.output import SECONDS, Column, counted, full_option, print_table, timestamp
 from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.groups import read_committed_offsets
@@ -82,4 +82,4 @@ def offsets(
 
 def _time(milliseconds: int) -> str:
     """The time; "-" if it is unset."""
-    return timestamp(milliseconds)[:19] if milliseconds >= 0 else "-"
+    return timestamp(milliseconds, SECONDS) if milliseconds >= 0 else "-"

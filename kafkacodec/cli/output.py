@@ -19,7 +19,13 @@ import click
 from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli.console import is_terminal, say, visible
-from kafkacodec.records.shown import text as text, timestamp as timestamp
+from kafkacodec.records.shown import (
+    DAYS as DAYS,
+    MINUTES as MINUTES,
+    SECONDS as SECONDS,
+    text as text,
+    timestamp as timestamp,
+)
 
 # Column widths come from the first rows, so that output starts early; later rows may be wider.
 _SAMPLE_ROWS = 200

@@ -12,7 +12,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.inputs import TREE_LEVELS, Span, place, span_options, threads_option
-from kafkacodec.cli.output import Column, counted, full_option, offsets, print_table, progress, size, timestamp
+from kafkacodec.cli.output import MINUTES, Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.cli.scan_batches import print_batches
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log import Partition, Segment
@@ -179,8 +179,8 @@ def _row(line: Listed) -> list[str]:
         size(found.size_in_bytes),
         "-" if found.num_records is None else f"{found.num_records:,}",
         offsets(found.first_offset, found.last_offset),
-        timestamp(found.first_timestamp)[:16],
-        timestamp(found.last_timestamp)[:16],
+        timestamp(found.first_timestamp, MINUTES),
+        timestamp(found.last_timestamp, MINUTES),
         f"{found.num_batches:,}",
         " ".join([*(f"v{magic}" for magic in found.magics), ",".join(found.codecs)]),
         ", ".join(_notes(line)),

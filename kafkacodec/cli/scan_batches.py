@@ -11,7 +11,7 @@ import numpy as np
 
 from kafkacodec.cli.console import say_json
 from kafkacodec.cli.inputs import Span, place
-from kafkacodec.cli.output import Column, offsets, print_table, timestamp
+from kafkacodec.cli.output import SECONDS, Column, offsets, print_table, timestamp
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.kinds import kind_of
@@ -166,7 +166,7 @@ def _row(batch: Batch) -> list[str]:
         "-" if batch["count"] is None else str(batch["count"]),
         f"v{batch['magic']} {batch['codec']}",
         {None: "-", True: "ok", False: "WRONG"}[batch["crc_ok"]],
-        timestamp(batch["max_timestamp"])[:19],
+        timestamp(batch["max_timestamp"], SECONDS),
         "-" if producer in (None, -1) else f"{producer}/{batch['producer_epoch']}:{batch['base_sequence']}",
         ", ".join(notes),
     ]

@@ -12,6 +12,9 @@ import click
 from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.inputs import TREE_LEVELS, Reading, reading_options
 from kafkacodec.cli.output import (
+    DAYS,
+    MINUTES,
+    SECONDS,
     Advance,
     Column,
     counted,
@@ -257,8 +260,10 @@ def _print_times(times: TimeHistogram) -> None:
 
 def _time(milliseconds: int, width: int) -> str:
     """As precise as the buckets are wide."""
-    shown = timestamp(milliseconds)
-    return shown if width < 1000 else shown[:19] if width < 60_000 else shown[:16] if width < 86_400_000 else shown[:10]
+    for least, digits in ((86_400_000, DAYS), (60_000, MINUTES), (1000, SECONDS)):
+        if width >= least:
+            return timestamp(milliseconds, digits)
+    return timestamp(milliseconds)
 
 
 def _print_bars(columns: list[Column], rows: list[list[Any]]) -> None:

@@ -10,7 +10,7 @@ import click
 
 from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.inputs import TREE_LEVELS, Choice, matches, optional_choice_options, place
-from kafkacodec.cli.output import Column, counted, full_option, offsets, print_table, progress, size, timestamp
+from kafkacodec.cli.output import MINUTES, Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.log import LogDirectory, Partition
 from kafkacodec.log.analysis.copies import copies_of, copies_sentence
@@ -150,7 +150,7 @@ def _cells(by_partition: bool, records: bool, copies: dict[str | None, dict[str,
     sums = {
         Column("records", right=True): lambda s: _number(s.num_records),
         Column("size", right=True): lambda s: size(s.size_in_bytes),
-        Column("latest (UTC)", optional=records): lambda s: timestamp(s.last_timestamp)[:16],
+        Column("latest (UTC)", optional=records): lambda s: timestamp(s.last_timestamp, MINUTES),
         Column("codec", stretch=True): lambda s: ",".join(s.codecs) or "-",
     }
     of_records: dict[Column, Cell] = {
@@ -159,7 +159,7 @@ def _cells(by_partition: bool, records: bool, copies: dict[str | None, dict[str,
     }
     of_batches: dict[Column, Cell] = {
         Column("B/record", right=True, optional=True): lambda s: _mean(s.batch_bytes, s.num_records, "{:,.0f}".format),
-        Column("start (UTC)", optional=True): lambda s: timestamp(s.first_timestamp)[:16],
+        Column("start (UTC)", optional=True): lambda s: timestamp(s.first_timestamp, MINUTES),
         Column("batches", right=True, optional=True): lambda s: f"{s.num_batches:,}",
         Column("batch size", right=True, optional=True): lambda s: _mean(s.batch_bytes, s.num_batches, size),
         Column("producers", right=True, optional=True): _producers,

@@ -113,13 +113,20 @@ class CsvWriter(Writer):
     def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         from pyarrow import csv
 
-        flat = [field.with_type(_text_type(field.type)) for field in schema]
-        self._writer: Any = csv.CSVWriter(file, pa.schema(flat))
+        self._flat = pa.schema([field.with_type(_text_type(field.type)) for field in schema])
+        self._file = file
+        self._writer: Any = csv.CSVWriter(file, self._flat)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write bytes as text and headers as JSON."""
+        from pyarrow import csv
+
         columns = [self._cells(column) for column in batch.columns]
-        self._writer.write_batch(pa.record_batch(columns, names=batch.schema.names))
+        rows = pa.record_batch(columns, names=batch.schema.names)
+        if rows.schema.types == self._flat.types:
+            self._writer.write_batch(rows)
+        else:  # times as text
+            csv.write_csv(rows, self._file, csv.WriteOptions(include_header=False))
 
     def _cells(self, column: pa.Array) -> pa.Array:
         return _as_text(column)
@@ -202,6 +209,10 @@ def _as_text(column: pa.Array) -> pa.Array:
     if pa.types.is_nested(column.type):
         values = json_values(column)
         return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in values], pa.string())
+    if pa.types.is_temporal(column.type):
+        from kafkacodec.values.times import has_far_times, time_texts
+
+        return time_texts(column) if has_far_times(column) else column
     return column
 
 

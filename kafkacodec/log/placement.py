@@ -112,7 +112,7 @@ def judge(batches: Batches, bounds: Bounds, end_position: int | None = None) -> 
     adjoins = following == batches.position + batches.size
     for first, end in _runs(~right):
         start, stop = room = _room(batches, bounds, base, first, end)
-        if stop is None and bounds.flushed == start + batches.span[first:end].sum():
+        if stop is None and bounds.flushed == int(start) + int(batches.span[first:end].sum()):
             room = start, bounds.flushed
         free = _free(batches, right, first, end)
         _restore(batches, evidence, base, (first, end), room, adjoins, free)

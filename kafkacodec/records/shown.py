@@ -29,15 +29,19 @@ def text(value: bytes | None) -> str:
     return decoded if decoded.isprintable() else "0x" + value.hex()
 
 
-def timestamp(milliseconds: int | None) -> str:
-    """A time in UTC with milliseconds; ``-`` for none; before 1970 or after 9999, the number."""
+MILLISECONDS, SECONDS, MINUTES, DAYS = 23, 19, 16, 10
+"""How many characters a time has that ends with these."""
+
+
+def timestamp(milliseconds: int | None, digits: int = MILLISECONDS) -> str:
+    """A time in UTC, down to milliseconds or as `digits` says; ``-`` for none; the number before 1970 or after 9999."""
     if milliseconds is None or milliseconds < 0:
         return "-" if milliseconds is None or milliseconds == -1 else str(milliseconds)
     try:
         time = datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC)
     except (OverflowError, ValueError, OSError):
         return str(milliseconds)
-    return f"{time:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+    return f"{time:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"[:digits]
 
 
 def cell_text(value: Any, kind: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,8 +17,11 @@ import kafkacodec as kc
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.records.decode import OnError
 from kafkacodec.spark.reading import ROWS, Shaper, log_problems
+from kafkacodec.spark.times import FarTimes, beyond_spark
 
 __all__ = ["PROBLEMS", "Explosion"]
+
+logger = logging.getLogger("kafkacodec.spark")
 
 # Blobs are decoded in groups of about this many bytes, whose records fit one or a few Arrow batches.
 _BLOB_BYTES = 1 << 20
@@ -37,9 +41,8 @@ PROBLEMS = StructField(
 )
 """The column that lists the damage of a blob."""
 
-_PROBLEMS_TYPE = pa.list_(
-    pa.struct([("position", pa.int64()), ("size", pa.int64()), ("baseOffset", pa.int64()), ("message", pa.string())])
-)
+_FIELDS = [("position", pa.int64()), ("size", pa.int64()), ("baseOffset", pa.int64()), ("message", pa.string())]
+_PROBLEMS_TYPE = pa.list_(pa.struct(_FIELDS))
 
 # How the path of an exception begins in the problems of `kafkacodec.decode_batches`.
 _ROW = re.compile(r"row (\d+)")
@@ -62,13 +65,34 @@ class Explosion:
         for source in batches:
             for start, chunk in self._chunks(source.column(self.column), shaper):
                 rows = pa.array(chunk["row"] + start)
+                far = self._far_times(start, chunk)
                 records = shaper.shape(chunk)
                 for first in range(0, len(chunk), ROWS):
                     yield self._output(source, rows[first : first + ROWS], records.slice(first, ROWS))
                 if self.problems:
-                    yield from self._damage(source, start, chunk, shaper)
+                    yield from self._damage(source, start, chunk, far, shaper)
                 else:
                     log_problems(f"column {self.column}", chunk)
+                    for found in far.values():
+                        logger.warning("%s", found.error())
+
+    def _far_times(self, start: int, chunk: RecordColumns) -> dict[int, FarTimes]:
+        """The rows of the source with records whose times Spark cannot hold.
+
+        Raises:
+            LimitExceeded: there is one, and errors are raised.
+        """
+        if "timestamp" not in self.columns:
+            return {}
+        instead = "decode_batches with mode=PERMISSIVE reads null" if self.on_error == "raise" else None
+        offsets, times = chunk["offset"], pa.record_batch(chunk).column("timestamp")
+        found: dict[int, FarTimes] = {}
+        far = beyond_spark(times)
+        rows, first = np.unique(chunk["row"][far], return_index=True)  # they are in order
+        for row, here in zip(rows.tolist(), np.split(far, first[1:]), strict=False):
+            found[row + start] = FarTimes(f"column {self.column}, row {row + start} of its batch", instead)
+            found[row + start].check(offsets[here], times.take(pa.array(here)))
+        return found
 
     def _chunks(self, blobs: pa.Array, shaper: Shaper) -> Iterator[tuple[int, RecordColumns]]:
         """The records of each group of blobs, with the group's first row."""
@@ -86,10 +110,12 @@ class Explosion:
         )
 
     def _damage(
-        self, source: pa.RecordBatch, start: int, chunk: RecordColumns, shaper: Shaper
+        self, source: pa.RecordBatch, start: int, chunk: RecordColumns, far: dict[int, FarTimes], shaper: Shaper
     ) -> Iterator[pa.RecordBatch]:
-        """A row for each damaged blob of a chunk."""
+        """A row for each blob of a chunk that is damaged, or that has times that are null."""
         damage = {start + (row or 0): problems for row, problems in _by_row(chunk).items()}
+        for row, found in far.items():
+            damage.setdefault(row, []).append(dict.fromkeys(dict(_FIELDS)) | {"message": str(found.error())})
         if damage:
             nothing = pa.RecordBatch.from_arrays(
                 [pa.nulls(len(damage), field.type) for field in shaper.schema], schema=shaper.schema

@@ -14,14 +14,16 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, functions as F
 
 import kafkacodec as kc
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, LimitExceeded
 from kafkacodec.messages import message_class, message_names
 from kafkacodec.records.arguments import suggestion
+from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.spark.blobs import Explosion
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.headers import HEADER, arrow_type, header_columns, spark_column
 from kafkacodec.spark.schema import RECORD_COLUMNS, arrow_schema
+from kafkacodec.spark.times import beyond_spark, far_text
 from kafkacodec.spark.versions import require_spark
 
 if TYPE_CHECKING:
@@ -94,8 +96,8 @@ def batch_headers(column: Column | str) -> Column:
     """The headers of a blob's batches: an array of structs with the columns of `kafkacodec.scan`. Needs Spark 4.1.
 
     Use ``inline`` to have a row for each batch. Null for a null blob. Numbers are int or bigint, times timestamps. The
-    job fails at a blob in which a batch does not begin where one must. Bytes at the end that are not a whole batch are
-    left out; ``crc_ok`` is null for such a blob.
+    job fails at a blob in which a batch does not begin where one must, or has a time that Spark cannot hold. Bytes at
+    the end that are not a whole batch are left out; ``crc_ok`` is null for such a blob.
 
     Raises:
         KafkaCodecError: Spark is older.
@@ -108,7 +110,8 @@ def decode_records(column: Column | str) -> Column:
 
     They have ``key``, ``value``, ``offset``, ``timestamp``, ``timestampType`` and ``headers``. Use ``inline`` to have a
     row for each record; `decode_batches` gives rows directly, can skip damage, and needs less memory. Null for a null
-    blob. The job fails at damage; bytes at the end that are not a whole batch are left out, see `crc_ok`.
+    blob. The job fails at damage and at times that Spark cannot hold; bytes at the end that are not a whole batch are
+    left out, see `crc_ok`.
 
     Raises:
         KafkaCodecError: Spark is older.
@@ -190,8 +193,18 @@ def _headers(blobs: pa.Array) -> pa.Array:
         if blob is not None:
             found.append(kc.scan(blob))
             end += len(found[-1])
+            _refuse_far_times(found[-1])
     structs = pa.StructArray.from_arrays(header_columns(found), fields=list(_HEADERS.value_type))
     return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), structs, type=_HEADERS)
+
+
+def _refuse_far_times(headers: BatchHeaders) -> None:
+    """Raises LimitExceeded: a batch has times that Spark cannot hold."""
+    columns = pa.record_batch(headers)
+    for name in ("base_timestamp", "max_timestamp"):
+        for row in beyond_spark(columns.column(name))[:1].tolist():
+            what = f"the batch at offset {int(headers['base_offset'][row])}: {name}"
+            raise LimitExceeded(far_text(what, columns.column(name), row))
 
 
 def _records(blobs: pa.Array) -> pa.Array:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from kafkacodec.records.columns import BatchHeaders
-from kafkacodec.spark.reading import microseconds
+from kafkacodec.spark.times import TIME, microseconds
 
 __all__ = ["HEADER", "TIME", "arrow_type", "header_columns", "spark_column"]
-
-TIME = pa.timestamp("us", tz="UTC")
 
 HEADER = {
     "position": pa.int64(),
@@ -46,7 +44,7 @@ def header_columns(headers: Sequence[BatchHeaders], names: Sequence[str] = tuple
 
 
 def spark_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """A column in another type; timestamps are limited to what Spark can hold."""
+    """A column in another type; timestamps that Spark cannot hold are null."""
     whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     return microseconds(whole) if kind == TIME and whole.type != TIME else whole.cast(kind)
 

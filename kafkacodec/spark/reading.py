@@ -19,6 +19,7 @@ from kafkacodec.log.storage.stores import use
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.schema import COLUMNS, LOG_COLUMNS, METADATA, METADATA_FIELDS, arrow_schema, core_columns
+from kafkacodec.spark.times import FarTimes, microseconds, values_of, with_values
 
 __all__ = ["ROWS", "Shaper", "log_problems", "read_ranges"]
 
@@ -26,9 +27,6 @@ logger = logging.getLogger("kafkacodec.spark")
 
 # Rows per Arrow batch: the columns of this many ordinary records stay in the processor's cache.
 ROWS = 8192
-
-_MICROSECONDS = pa.timestamp("us", tz="UTC")
-_MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
 
 
 def read_ranges(
@@ -51,7 +49,8 @@ def read_ranges(
 
     Raises:
         MissingOffsets: offsets were deleted or truncated since.
-        DecodeError: the first damage, with the file's path.
+        DecodeError: the first damage, with the file's path; or a timestamp that Spark cannot hold. With `permissive`,
+            such are null, and each range with any is logged.
         OSError: a file cannot be read.
     """
     use(access)
@@ -60,6 +59,7 @@ def read_ranges(
     lost: Lost = "error" if fail_on_data_loss else "report"
     with without_traceback():
         for piece in ranges:
+            far = FarTimes(_place(piece), None if permissive else "mode=PERMISSIVE reads null")
             try:
                 for chunk in piece.read(
                     gaps=gaps, lost=lost, max_rows=ROWS, columns=shaper.core_columns, on_error=on_error
@@ -68,7 +68,7 @@ def read_ranges(
                     if note is not None and chunk.problems:
                         note(piece.path, chunk.problems)
                     if len(chunk):
-                        yield shaper.shape(chunk, piece.path)
+                        yield shaper.shape(chunk, far, piece.path)
             except MissingOffsets:  # data loss, or a gap that is not to be skipped
                 raise
             except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
@@ -77,6 +77,14 @@ def read_ranges(
                 logger.warning("%s: skipped: %s", piece.path, error)
                 if note is not None:
                     note(piece.path, [_unreadable(piece, error)])
+            if far.count:
+                logger.warning("%s", far.error())
+                if note is not None:
+                    note(piece.path, [Problem(piece.start_position, None, 0, far.error())])
+
+
+def _place(piece: SegmentRange) -> str:
+    return piece.path if piece.topic is None or piece.partition is None else f"{piece.topic}-{piece.partition}"
 
 
 def _may_skip(path: str, error: OSError | DecodeError, fail_on_data_loss: bool) -> bool:
@@ -111,12 +119,19 @@ class Shaper:
         self.schema = arrow_schema(names)
         self.core_columns = core_columns(names)
 
-    def shape(self, chunk: RecordColumns, path: str | None = None) -> pa.RecordBatch:
+    def shape(self, chunk: RecordColumns, far: FarTimes | None = None, path: str | None = None) -> pa.RecordBatch:
         """A chunk as a record batch of Spark's schema; `path` is that of its file.
 
+        Timestamps that Spark cannot hold are null; `far` gets to know them.
+
         Copies timestamps, their types, headers' nulls and epochs only.
+
+        Raises:
+            LimitExceeded: there is such a timestamp, and `far` does not only count them.
         """
         decoded = pa.record_batch(chunk)
+        if far is not None and "timestamp" in self.names:
+            far.check(chunk["offset"], decoded.column("timestamp"))
         columns = []
         for name in self.names:
             if name == METADATA:
@@ -137,33 +152,9 @@ def _metadata(decoded: pa.RecordBatch, path: str | None) -> pa.Array:
     return pa.StructArray.from_arrays(columns, fields=list(LOG_COLUMNS[METADATA].arrow))
 
 
-def microseconds(milliseconds: pa.Array) -> pa.Array:
-    """Timestamps in Spark's unit, limited to the range that it can hold."""
-    values = _values(milliseconds, np.dtype("<i8"))
-    if len(values) and (values.min() < -_MOST_MILLISECONDS or values.max() > _MOST_MILLISECONDS):
-        values = values.clip(-_MOST_MILLISECONDS, _MOST_MILLISECONDS)
-    return _with_values(milliseconds, _MICROSECONDS, values * 1000)
-
-
 def _wider(column: pa.Array) -> pa.Array:
     """Integers of 8 bits as Spark's of 32."""
-    return _with_values(column, pa.int32(), _values(column, np.dtype("i1")).astype("<i4"))
-
-
-# For the few rows of a batch, numpy takes a fifth of the time of Arrow's functions.
-
-
-def _values(column: pa.Array, kind: np.dtype) -> np.ndarray:
-    """The values as they are in memory, also those of nulls."""
-    return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
-
-
-def _with_values(column: pa.Array, kind: pa.DataType, values: np.ndarray) -> pa.Array:
-    """An array with other values and the nulls of `column`."""
-    valid = None
-    if column.null_count:
-        valid = pa.py_buffer(np.packbits(column.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
-    return pa.Array.from_buffers(kind, len(column), [valid, pa.py_buffer(values)], column.null_count)
+    return with_values(column, pa.int32(), values_of(column, np.dtype("i1")).astype("<i4"))
 
 
 def null_when_empty(headers: pa.Array) -> pa.Array:

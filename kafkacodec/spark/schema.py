@@ -101,8 +101,10 @@ def arrow_schema(names: Sequence[str]) -> pa.Schema:
 
 
 def core_columns(names: Sequence[str]) -> list[str]:
-    """The decoder's columns for these columns; the offset if there are none."""
+    """The decoder's columns for these columns; the offset if there are none, and with times, which it is told with."""
     found = [COLUMNS[name].core for name in names if name != METADATA]
+    if "timestamp" in found and "offset" not in found:
+        found.append("offset")
     if METADATA in names:
         found += [core for core, _ in METADATA_FIELDS.values() if core != "path"]
     return found or ["offset"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkacodec.errors import CorruptIndex, DecodeError
+from kafkacodec.errors import CorruptIndex, DecodeError, LimitExceeded
 from kafkacodec.log import LogDirectory, Partition, Transactions
 from kafkacodec.log.cluster_metadata import read_cluster_metadata
 from kafkacodec.log.group_lag import lag as read_lag
@@ -20,9 +20,10 @@ from kafkacodec.log.storage import open_file
 from kafkacodec.log.tables import METADATA as METADATA_TABLES, groups_table, lag_table, metadata_table, offsets_table
 from kafkacodec.log.walk import Damage, walk_over_damage
 from kafkacodec.records.arguments import IsolationLevel
-from kafkacodec.spark.headers import HEADER, header_columns, spark_column
+from kafkacodec.spark.headers import HEADER, spark_column
 from kafkacodec.spark.options import ReadOptions
 from kafkacodec.spark.reading import ROWS
+from kafkacodec.spark.times import beyond_spark, far_text
 
 __all__ = [
     "METADATA",
@@ -38,6 +39,9 @@ __all__ = [
 ]
 
 logger = logging.getLogger("kafkacodec.spark")
+
+_PLACE = ("group", "topic", "partition", "file", "position", "base_offset", "offset", "member_id")
+"""Columns that say which row it is."""
 
 PROBLEM = {
     "level": pa.string(),
@@ -63,12 +67,26 @@ TRANSACTION = {
 Task = tuple[Any, ...]
 
 
-def as_batches(table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The columns of a schema, in its types, in batches of at most `ROWS` rows."""
+def as_batches(table: pa.Table, schema: pa.Schema, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """The columns of a schema, in its types, in batches of at most `ROWS` rows.
+
+    Raises:
+        LimitExceeded: Spark cannot hold a timestamp. With ``mode=PERMISSIVE`` it is null, and logged.
+    """
+    _refuse(_far_times(table, schema), options)
     columns = [spark_column(table[field.name], field.type) for field in schema]
     whole = pa.RecordBatch.from_arrays(columns, schema=schema)
     for start in range(0, whole.num_rows, ROWS):
         yield whole.slice(start, ROWS)
+
+
+def _far_times(table: pa.Table, schema: pa.Schema) -> Iterator[DecodeError]:
+    """The first timestamp of each column that Spark cannot hold."""
+    for name in (field.name for field in schema if pa.types.is_timestamp(table.schema.field(field.name).type)):
+        column = pa.concat_arrays(table[name].chunks or [pa.array([], table[name].type)])
+        for row in beyond_spark(column)[:1].tolist():
+            known = [f"{what} {table[what][row].as_py()}" for what in _PLACE if what in table.column_names]
+            yield LimitExceeded(far_text(f"{', '.join(known)}: {name}", column, row))
 
 
 def batches(task: Task, options: ReadOptions, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -82,7 +100,8 @@ def batches(task: Task, options: ReadOptions, names: Sequence[str]) -> Iterator[
                     continue
                 constant = {"topic": topic, "partition": number, "file": path}
                 columns = {name: pa.array([value] * len(part)) for name, value in constant.items()}
-                yield pa.table(columns | dict(zip(wanted, header_columns([part], wanted), strict=True)))
+                found = pa.record_batch(part)
+                yield pa.table(columns | {name: found.column(name) for name in wanted})
 
 
 def transactions(task: Task, options: ReadOptions, _names: Sequence[str]) -> Iterator[pa.Table]:

@@ -113,7 +113,7 @@ class ViewReader(DataSourceReader):
         use(self.options.access)
         with without_traceback():
             for table in VIEWS[self.view].rows(partition.value, self.options, self.names):
-                yield from view_rows.as_batches(table, self.schema)
+                yield from view_rows.as_batches(table, self.schema, self.options)
 
 
 def _view_name(options: Mapping[str, str]) -> str:

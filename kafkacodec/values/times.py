@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["rows_beyond_microseconds", "time_texts"]
+__all__ = ["has_far_times", "rows_beyond_microseconds", "time_texts"]
 
 # Unit -> units in a second, and the digits after the point.
 _UNITS = {"s": (1, 0), "ms": (10**3, 3), "us": (10**6, 6), "ns": (10**9, 9)}
@@ -18,18 +20,36 @@ _MOST_DAYS = 10_000_000
 """About 27,000 years. Arrow's own text has years of 16 bits."""
 
 
+def has_far_times(column: pa.Array) -> bool:
+    """Whether a column has timestamps or dates for which Arrow's own text, also that of its CSV writer, is wrong."""
+    kind = column.type
+    return (pa.types.is_timestamp(kind) or pa.types.is_date32(kind)) and bool(_far(_numbers(column), kind).any())
+
+
 def time_texts(column: pa.Array) -> pa.Array:
     """A column of timestamps or dates as text: ``2025-01-31 23:59:59.000Z``, without Z if there is no time zone."""
-    is_date = pa.types.is_date32(column.type)
-    units, digits = (1, 0) if is_date else _UNITS[column.type.unit]
-    numbers = column.cast(pa.int32() if is_date else pa.int64()).fill_null(0).to_numpy()
-    most = _MOST_DAYS * (1 if is_date else units * _DAY)
-    far = (numbers > most) | (numbers < -most)
+    numbers = _numbers(column)
+    far = _far(numbers, column.type)
     if not far.any():
         return column.cast(pa.string())
+    units, digits = _units(column.type)
     near = pc.if_else(pa.array(far), pa.scalar(None, column.type), column).cast(pa.string())
     found = [_text(number, column.type, units, digits) for number in numbers[far].tolist()]
     return pc.replace_with_mask(near, pa.array(far), pa.array(found, pa.string()))
+
+
+def _units(kind: pa.DataType) -> tuple[int, int]:
+    return (1, 0) if pa.types.is_date32(kind) else _UNITS[kind.unit]
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """Units since 1970, 0 for null."""
+    return column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64()).fill_null(0).to_numpy()  # type: ignore[no-any-return]
+
+
+def _far(numbers: npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[np.bool_]:
+    most = _MOST_DAYS * (1 if pa.types.is_date32(kind) else _units(kind)[0] * _DAY)
+    return (numbers > most) | (numbers < -most)
 
 
 def _text(number: int, kind: pa.DataType, units: int, digits: int) -> str:

@@ -150,6 +150,7 @@ def made(tree: dict[str, Any], place: Path) -> Path:
 
 @example(PHANTOM)
 @example(DAMAGED_UPLOAD)
+@example({f"{0:020}.log": Content("empty"), f"{2**63 - 1:020}.log": Content("txn-0/.log", "cut", 1145)})
 @given(trees)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_calls_end_with_a_result_or_a_documented_error(place: Path, tree: dict[str, Any]) -> None:

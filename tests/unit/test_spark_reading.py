@@ -14,7 +14,7 @@ from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.options import parse_read_options
 from kafkacodec.spark.planning import Pruning, plan
-from kafkacodec.spark.reading import microseconds, null_when_empty, read_ranges
+from kafkacodec.spark.reading import null_when_empty, read_ranges
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, column_names
 from tests.corpus import ROOT, assert_same_records
 from tests.spark_columns import as_decoded, consumer_records, partition_directories
@@ -83,15 +83,6 @@ def test_null_when_empty(lengths):
     converted.validate(full=True)
     assert converted.type == COLUMNS["headers"].arrow
     assert converted.to_pylist() == [item or None for item in plain]
-
-
-def test_timestamps_in_microseconds():
-    most = (1 << 63) - 1
-    source = pa.array([0, None, -1, 1700000000123, most, -most - 1], pa.int64()).view(pa.timestamp("ms", tz="UTC"))
-    converted = microseconds(source)
-    assert converted.type == COLUMNS["timestamp"].arrow
-    limit = most // 1000 * 1000
-    assert converted.view(pa.int64()).to_pylist() == [0, None, -1000, 1700000000123000, limit, -limit]
 
 
 @pytest.mark.parametrize("names", [["offset"], ["topic"], ["timestampType", "key"], ["partition", "topic"]])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kafkacodec.cli.inputs import place
-from kafkacodec.cli.output import counted, duration, size, timestamp
+from kafkacodec.cli.output import MINUTES, counted, duration, size, timestamp
 from kafkacodec.log.analysis.damage_map import SegmentDamage
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics
 from kafkacodec.log.analysis.survey import Survey
@@ -140,7 +140,7 @@ def num_records(statistics: PartitionStatistics, reports: Sequence[Report]) -> i
 
 def minute(milliseconds: int | None) -> str:
     """A time without its seconds."""
-    return timestamp(milliseconds)[:16]
+    return timestamp(milliseconds, MINUTES)
 
 
 def topic_name(statistics: PartitionStatistics) -> str:

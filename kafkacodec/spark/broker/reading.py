@@ -20,6 +20,7 @@ from kafkacodec.spark.broker.planning import OffsetRange
 from kafkacodec.spark.broker.read_options import BrokerReadOptions
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.reading import ROWS, Shaper
+from kafkacodec.spark.times import FarTimes
 
 __all__ = ["read_task"]
 
@@ -27,6 +28,8 @@ logger = logging.getLogger("kafkacodec.spark")
 
 _OutOfRange = error(1)
 _UnknownTopic = error(3)
+_WITHOUT_TIMES: Final = "the option columns reads records without their timestamps"
+
 _REFUSALS: Final = 5
 """How often brokers may refuse an offset that they have, before the task fails: they hear of new topics at different
 times."""
@@ -43,7 +46,7 @@ def read_task(
     Raises:
         MissingOffsets: offsets were deleted meanwhile, with `failOnDataLoss`; else that is logged.
         DeadlineExceeded: no record came within `kafkaConsumer.pollTimeoutMs`.
-        BrokerError, DecodeError: the partition cannot be read.
+        BrokerError, DecodeError: the partition cannot be read; or a timestamp is one that Spark cannot hold.
     """
     return iter(()) if wanted is None else _batches(wanted, names, options, streaming)
 
@@ -54,8 +57,9 @@ def _batches(
     shaper = Shaper(names)
     with without_traceback(), borrowed(Consumer, options.client) as consumer:
         reading = _Reading(consumer, wanted, options, streaming=streaming)
+        far = FarTimes(reading.name, _WITHOUT_TIMES)
         for table in reading.tables(shaper.core_columns):
-            yield shaper.shape(table)
+            yield shaper.shape(table, far)
         consumer.assign([])
 
 
