@@ -6,11 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final, Self, Unpack
 
+from kafkacodec import messages
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, offset_number, seconds
+from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.faces import AsyncFace, shown
 from kafkacodec.client.options import instead_of, option_defaults
@@ -361,7 +364,11 @@ class Producer(TransactionalProducer, AsyncFace):
         """Send what is queued, or end the transaction."""
         own = self._transactions
         if own is None or own.failure is not None or own.state in (State.NEW, State.READY, State.PREPARED):
+            end = None if timeout is None else asyncio.get_running_loop().time() + timeout
             await self.flush(timeout)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(end):
+                    await self._read()
             return
         try:
             await asyncio.wait_for(self.left(), timeout)
@@ -369,6 +376,22 @@ class Producer(TransactionalProducer, AsyncFace):
             raise DeadlineExceeded(f"it is {own.state.value}") from error
         except (BrokerError, RemoteProtocolError) as error:
             _log.warning("the open transaction could not be ended: %s", error)
+
+    async def _read(self) -> None:
+        """Without acknowledgements, wait until brokers answer a request after the last batch. The end of the connection
+        would take with it what TLS, or a socket whose other side has sent something, still holds of that."""
+        brokers = [] if self._settings.required_acks else self._sender.brokers
+        if not brokers or self._network is None:
+            return
+        relay, replies = Relay(), list[Reply]()
+        for broker in brokers:
+            relay.add(broker, messages.MetadataRequest(topics=[]))
+
+        def answered() -> bool:
+            replies.extend(relay.take())
+            return len(replies) == len(brokers)
+
+        await self._network.run(relay, answered)
 
     async def _discovered(self, topic: str, limit: float) -> TopicQueues:
         """The queues of a topic that is not known yet."""

@@ -72,6 +72,11 @@ class Sender:
         self._batch_bytes = metrics.histogram("producer.batch_bytes")
         metrics.gauge("producer.queue_bytes", lambda: float(queues.bytes))
 
+    @property
+    def brokers(self) -> list[int]:
+        """The brokers that batches were sent to."""
+        return list(self._choice.in_flight)
+
     # A machine
 
     def poll(self, now: float) -> list[Send]:
