@@ -10,7 +10,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from kafkacodec.errors import ClientClosed
@@ -193,7 +193,7 @@ def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> C
 
     @wraps(method)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
-        found: R = self._thread.run(method(self._face, *args, **options))
+        found: R = self._thread.run(partial(method, self._face, *args, **options))
         return found
 
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]

@@ -152,7 +152,7 @@ def test_a_thread_that_waits_takes_no_wake_from_another(monkeypatch):
             thread.event.wait()
 
     reader = threading.Thread(target=read)
-    caller = threading.Thread(target=lambda: thread.run(asyncio.sleep(0.01)), daemon=True)
+    caller = threading.Thread(target=lambda: thread.run(lambda: asyncio.sleep(0.01)), daemon=True)
     reader.start()
     time.sleep(0.1)
     caller.start()

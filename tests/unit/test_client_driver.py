@@ -148,26 +148,26 @@ async def double(number):
 
 def test_a_loop_on_a_thread():
     thread = LoopThread("test loop")
-    assert thread.run(double(4)) == 8
+    assert thread.run(lambda: double(4)) == 8
     with pytest.raises(TimeoutError):
-        thread.run(asyncio.sleep(10), 0.01)
+        thread.run(lambda: asyncio.sleep(10), 0.01)
 
     async def wait_for_itself():
-        return thread.run(double(1))
+        return thread.run(lambda: double(1))
 
     with pytest.raises(RuntimeError, match="waits for"):
-        thread.run(wait_for_itself())
+        thread.run(lambda: wait_for_itself())
     thread.close()
     thread.close()
     with pytest.raises(ClientClosed, match="closed"):
-        thread.run(double(1))
+        thread.run(lambda: double(1))
     assert "test loop" not in {t.name for t in threading.enumerate()}
 
 
 def test_a_callback_that_exits_does_not_end_the_loop(caplog):
     thread = LoopThread("test loop")
     thread.soon(sys.exit, 3)
-    assert thread.run(double(4)) == 8
+    assert thread.run(lambda: double(4)) == 8
     assert "a callback of test loop raised SystemExit" in caplog.text
     thread.close()
 
@@ -187,7 +187,7 @@ def test_a_last_coroutine_runs_once_and_all_wait_for_it(caplog):
     others = [threading.Thread(target=thread.end, args=(last,)) for _ in range(3)]
     for other in others:
         other.start()
-    assert thread.run(double(4)) == 8  # meanwhile
+    assert thread.run(lambda: double(4)) == 8  # meanwhile
     go_on.set()
     for other in others:
         other.join(20)
@@ -217,12 +217,12 @@ def test_what_runs_is_cancelled_at_the_end():
 
     def wait():
         with pytest.raises(ClientClosed):
-            thread.run(asyncio.sleep(60))
+            thread.run(lambda: asyncio.sleep(60))
         found.append(True)
 
     waiter = threading.Thread(target=wait)
     waiter.start()
-    thread.run(asyncio.sleep(0.01))
+    thread.run(lambda: asyncio.sleep(0.01))
     thread.close()
     waiter.join(5)
     assert found == [True]
@@ -256,7 +256,7 @@ def test_a_process_forked_while_another_thread_waits_is_refused():
     if not child:
         signal.alarm(5)
         with contextlib.suppress(ClientClosed):
-            thread.run(double(1))
+            thread.run(lambda: double(1))
             os._exit(1)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -272,7 +272,7 @@ def test_a_closed_thread_leaves_no_coroutine_unawaited():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         with pytest.raises(ClientClosed):
-            thread.run(double(1))
+            thread.run(lambda: double(1))
         gc.collect()
     assert not found
 

@@ -74,7 +74,7 @@ class Consumer(BlockingFace):
             return face._started()
 
         try:
-            self._parts = self._thread.run(start())
+            self._parts = self._thread.run(start)
         except BaseException:
             self._thread.close()
             raise

@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
@@ -56,7 +57,7 @@ class Producer(BlockingFace):
         self._plain = self._face.is_plain
         self._thread = LoopThread("kafkacodec producer")
         try:
-            self._thread.run(self._face.start())
+            self._thread.run(self._face.start)
         except BaseException:
             self._thread.close()
             raise
@@ -123,7 +124,7 @@ class Producer(BlockingFace):
         self._check()
         begun = self._face.check_transaction()
         table = self._face.table(data, topic)
-        self._thread.run(self._face.meet(table.topics))
+        self._thread.run(partial(self._face.meet, table.topics))
         try:
             for batch in table.batches():
                 if self._queues.full:
@@ -165,7 +166,7 @@ class Producer(BlockingFace):
             self.commit_transaction()
         except BaseException as reason:
             try:
-                self._thread.run(self._face.rolled_back())
+                self._thread.run(self._face.rolled_back)
             except Exception as error:
                 reason.add_note(f"the transaction could not be aborted: {error}")
             raise
@@ -195,7 +196,7 @@ class Producer(BlockingFace):
         self._thread.check()
 
     def _room(self, topic: str) -> TopicQueues:
-        return self._thread.run(self._face.room(topic))
+        return self._thread.run(partial(self._face.room, topic))
 
     def _wake_soon(self) -> None:
         if not self._waking:

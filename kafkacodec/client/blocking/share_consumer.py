@@ -56,7 +56,7 @@ class ShareConsumer(BlockingFace):
             face._started()
 
         try:
-            self._thread.run(start())
+            self._thread.run(start)
         except BaseException:
             self._thread.close()
             raise
@@ -93,7 +93,7 @@ class ShareConsumer(BlockingFace):
         async def acknowledge() -> None:
             self._face.acknowledge(record, kind)
 
-        self._thread.run(acknowledge())
+        self._thread.run(acknowledge)
 
     acknowledge.__doc__ = aio.ShareConsumer.acknowledge.__doc__
 

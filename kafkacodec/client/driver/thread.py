@@ -9,7 +9,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from kafkacodec.errors import ClientClosed
 
@@ -27,6 +28,48 @@ def new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     made: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return made
+
+
+class _Call(Generic[T]):
+    """A coroutine that is made and run in a loop's thread, for another one that waits for `future`."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
+        self.future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._make = make
+        self._loop = loop
+        self._task: asyncio.Task[T] | None = None
+
+    def begin(self) -> None:
+        """In the loop's thread: make it and run it, unless it was given up."""
+        if self.future.cancelled():
+            return
+        try:
+            self._task = self._loop.create_task(self._make())
+        except Exception as error:  # wrong arguments
+            self.future.set_exception(error)
+        else:
+            self._task.add_done_callback(self._end)
+
+    def give_up(self) -> None:
+        """In any thread: nobody waits any more."""
+        self.future.cancel()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[T]) -> None:
+        problem = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            self.future.cancel()
+        elif not self.future.set_running_or_notify_cancel():
+            return
+        elif problem is not None:
+            self.future.set_exception(problem)
+        else:
+            self.future.set_result(task.result())
 
 
 class LoopThread:
@@ -50,11 +93,12 @@ class LoopThread:
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def run(self, make: Callable[[], Coroutine[Any, Any, T]], timeout: float | None = None) -> T:
         """Run a coroutine in the loop and wait for its result.
 
         Args:
-            coroutine: it is cancelled if the wait ends by `timeout` or by an exception such as KeyboardInterrupt.
+            make: makes the coroutine, in the loop's thread: wherever the caller is interrupted, none is left that
+                nobody runs. It is cancelled if the wait ends by `timeout` or by an exception such as KeyboardInterrupt.
             timeout: in seconds; None waits for as long as it takes.
 
         Raises:
@@ -62,6 +106,7 @@ class LoopThread:
             ClientClosed: the loop has ended, or this is another process.
             RuntimeError: called from the loop's own thread, which would wait for itself.
         """
+        call = _Call(make, self.loop)
         try:
             self.check()  # in a forked process nobody may be there to release the lock
             with self._lock:
@@ -69,16 +114,12 @@ class LoopThread:
                 self.before_waiting()
                 if threading.current_thread() is self._thread:
                     raise RuntimeError(f"a callback of {self._name} waits for {self._name}: use another thread")
-                future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        except BaseException:
-            coroutine.close()
-            raise
-        try:
-            return self._result(future, timeout)
+                self.loop.call_soon_threadsafe(call.begin)
+            return self._result(call.future, timeout)
         except concurrent.futures.CancelledError:
             raise ClientClosed(f"{self._name} was closed meanwhile") from None
         except BaseException:
-            future.cancel()
+            call.give_up()
             raise
 
     def soon(self, function: Callable[..., object], *arguments: Any) -> None:
@@ -116,23 +157,29 @@ class LoopThread:
         if os.getpid() != self._process:
             self._closed = True
             return
-        waits, ending = threading.current_thread() is not self._thread, None
-        with self._lock:
-            if self._ending is None and not self._closed:
-                self._ending = ending = asyncio.run_coroutine_threadsafe(self._end(last), self.loop)
-                if not waits:
-                    ending.add_done_callback(self._log_failure)
-        if waits:
-            try:
-                if ending is not None:
-                    self._result(ending, None)
-            except concurrent.futures.CancelledError:
-                raise ClientClosed(f"{self._name} was closed meanwhile") from None
-            except BaseException:
-                assert ending is not None
-                ending.cancel()
-                raise
-            finally:
+        waits, first = threading.current_thread() is not self._thread, False
+        call = _Call(partial(self._end, last), self.loop)
+        try:
+            with self._lock:
+                first = self._ending is None and not self._closed
+                if first:
+                    self.loop.call_soon_threadsafe(call.begin)
+                    self._ending = call.future
+            if not waits:
+                if first:
+                    call.future.add_done_callback(self._log_failure)
+                return
+            if first:
+                self._result(call.future, None)
+        except concurrent.futures.CancelledError:
+            raise ClientClosed(f"{self._name} was closed meanwhile") from None
+        except BaseException:
+            call.give_up()
+            if first:  # it may not have begun, and so not end the loop
+                self.close()
+            raise
+        finally:
+            if waits and (self._ending is not None or self._closed):
                 self._thread.join()
 
     def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
