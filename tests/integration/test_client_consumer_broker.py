@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from signal import SIGCONT, SIGSTOP
 from typing import Any
 
 import confluent_kafka
@@ -705,3 +707,25 @@ def test_offsets_that_were_committed_for_another_log(broker: Broker, admin: Admi
                 found[number] += [record.offset for record in records]
         assert found == {0: list(range(95, 100)), 1: list(range(100))}
     assert sum("never had leader epoch 20" in text for text in caplog.messages) == 2
+
+
+def test_a_broker_that_hangs_after_it_was_reached(broker: Broker, admin: Admin, caplog: Any) -> None:
+    topic = new_topic(admin)
+    write(broker.server, topic, 30)
+    limits: Any = {"request_timeout_ms": 1000, "socket_connection_setup_timeout_ms": 1000, "fetch_max_wait_ms": 100}
+    options: Any = {"bootstrap_servers": broker.server, "default_api_timeout_ms": 2000, "auto_offset_reset": "earliest"}
+    with Consumer(topic, **options, **limits) as consumer:
+        while not consumer.getmany(timeout=10):
+            pass
+        broker.signal(SIGSTOP)
+        try:
+            with pytest.raises(errors.DeadlineExceeded, match=f"no broker answers: .*{broker.server}"):
+                list(iter(lambda: consumer.getmany(timeout=0.2), None))
+        finally:
+            broker.signal(SIGCONT)
+        assert any(broker.server in text and "did not answer in time" in text for text in caplog.messages)
+        write(broker.server, topic, 30)
+        found = 0
+        while found < 30:  # it goes on when the broker does
+            with contextlib.suppress(errors.DeadlineExceeded):
+                found += sum(map(len, consumer.getmany(timeout=1).values()))

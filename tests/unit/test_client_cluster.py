@@ -9,7 +9,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, RemoteProtocolError
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
 
 BACKOFF = Backoff(100, 1000, jitter=0.0, random=random.Random(1))
 VERSIONS = {3: range(0, 13), 10: range(0, 7)}
@@ -240,6 +240,18 @@ def test_brokers_are_unreachable_when_all_of_the_bootstrap_list_failed():
         cluster.failed(send, ConnectionFailed("refused"), now)
     assert str(cluster.unreachable) == "refused"
     answer(cluster, metadata((1, 5)), 20_000)
+    assert cluster.unreachable is None
+
+
+def test_brokers_that_do_not_answer_any_more_are_unreachable_after_a_while():
+    cluster = made(silence_ms=60_000)
+    answer(cluster, metadata((1, 5)), 0)
+    for now, known in ((10_000, True), (40_000, True), (70_000, False), (71_000, False)):
+        cluster.refresh()
+        (send,) = cluster.poll(now)
+        cluster.failed(send, DeadlineExceeded("hangs"), now)
+        assert (cluster.unreachable is None) == known
+    answer(cluster, metadata((1, 5)), 90_000)
     assert cluster.unreachable is None
 
 

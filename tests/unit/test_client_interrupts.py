@@ -66,7 +66,7 @@ class Client(BlockingFace):
     def __init__(self, kind):
         self._face = Face()
         self._thread = kind("test loop")
-        self._thread.wanted = True
+        vars(self._thread)["wanted"] = True
 
 
 def in_a_thread(function, *arguments):

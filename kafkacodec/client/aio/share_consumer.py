@@ -131,7 +131,8 @@ class ShareConsumer(AsyncFace):
             DecodeError: a batch cannot be read; its records were released.
             BrokerError: the group refuses this member, or a partition cannot be read.
             AuthenticationFailed: the brokers refuse this client.
-            DeadlineExceeded: `timeout` has passed and no broker ever answered.
+            DeadlineExceeded: `timeout` has passed, and no broker ever answered, or none has for
+                `default_api_timeout_ms`.
             What a deserializer raises; that record was released.
         """
         limit = seconds("timeout", timeout)
@@ -328,8 +329,8 @@ class ShareConsumer(AsyncFace):
             self._deliveries.raise_error()
             self._log_results()
             return True
-        cause = network.cluster.last_error
-        if timeout and not network.cluster.brokers and cause is not None:
+        cause = network.cluster.unreachable
+        if timeout and cause is not None:
             raise DeadlineExceeded(f"no broker answers: {cause}") from cause
         return False
 

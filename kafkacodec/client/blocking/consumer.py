@@ -51,7 +51,7 @@ class Consumer(BlockingFace):
             ``"none"``.
         BrokerError: the cluster refuses to let a partition be read, or the group refuses this member.
         AuthenticationFailed: the brokers refuse this client.
-        DeadlineExceeded: `timeout` has passed and no broker ever answered.
+        DeadlineExceeded: `timeout` has passed, and no broker ever answered or none has for `default_api_timeout_ms`.
         UnknownTopicOrPartitionError: `timeout` has passed, and a partition that was assigned by hand does not exist. A
             topic that is subscribed to may come later: that is logged.
         What a deserializer raises, again until `seek` leaves the record out; what a callback of `subscribe` raises.

@@ -66,6 +66,7 @@ class Cluster:
         max_idle_ms: how long topics are kept that were only asked about.
         backoff: the wait between requests for metadata that did not bring what is wanted.
         auto_create: whether brokers may create topics that are asked for (KIP-361).
+        silence_ms: brokers that were reached before are unreachable after so long without an answer.
 
     Attributes:
         brokers: the known brokers by id; those of the bootstrap list have negative ids and stay.
@@ -83,6 +84,7 @@ class Cluster:
         max_idle_ms: float = 300_000,
         backoff: Backoff | None = None,
         auto_create: bool = False,
+        silence_ms: float = math.inf,
     ) -> None:
         self.bootstrap = [BrokerAddress(-1 - n, host, port) for n, (host, port) in enumerate(bootstrap)]
         self.brokers: dict[int, BrokerAddress] = {}
@@ -92,6 +94,8 @@ class Cluster:
         self.generation = 0
         self.last_error: Exception | None = None
         self.auto_create = auto_create
+        self._silence_ms = silence_ms
+        self._silence: tuple[float, float] | None = None  # the first and the last of the failures in a row
         self.coordinators = Coordinators(backoff or Backoff(), max_idle_ms)
         self._backoff = backoff or Backoff()
         self._max_age_ms, self._max_idle_ms = max_age_ms, max_idle_ms
@@ -166,9 +170,10 @@ class Cluster:
 
     @property
     def unreachable(self) -> ConnectionFailed | DeadlineExceeded | None:
-        """Why no broker was reached so far, after all of the bootstrap list were tried."""
-        last = self.last_error
-        return last if self._all_failed and isinstance(last, (ConnectionFailed, DeadlineExceeded)) else None
+        """Why no broker is reached: all of the bootstrap list were tried, or none has answered for `silence_ms`."""
+        last, silence = self.last_error, self._silence
+        silent = silence is not None and silence[1] - silence[0] >= self._silence_ms
+        return last if (self._all_failed or silent) and isinstance(last, (ConnectionFailed, DeadlineExceeded)) else None
 
     @property
     def _all_failed(self) -> bool:
@@ -264,7 +269,7 @@ class Cluster:
             self._failed(asked, error(code)() if code else None, now)
             return
         self._told_at = now
-        self._failures, self.last_error = 0, None
+        self._failures, self.last_error, self._silence = 0, None, None
         left = self._update(answer.message, asked)
         if asked.group is not None:
             self._wanted.settle(asked.group, left, now)
@@ -326,6 +331,7 @@ class Cluster:
 
     def _failed(self, asked: _Question, error: Exception | None, now: float) -> None:
         self.last_error = error
+        self._silence = (now if self._silence is None else self._silence[0], now)
         self._failures += 1
         self._next_at = now + self._backoff.after(self._failures)
         if asked.group is not None:

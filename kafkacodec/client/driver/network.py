@@ -57,6 +57,7 @@ class Network:
             max_idle_ms=settings.metadata_max_idle_ms,
             backoff=self.retry_backoff(),
             auto_create=settings.allow_auto_create_topics,
+            silence_ms=settings.default_api_timeout_ms,
         )
         self.closed = False
         self._process = os.getpid()

@@ -53,6 +53,7 @@ class Node:
         retry_at: no new connection before.
         muted_until: no request before: the broker throttles (KIP-219).
         quiet_until: no warning about its connections before.
+        overdue: it is being closed, since an answer did not come in time.
         error: why the last connection was not opened, or ended with requests; None after one was opened.
     """
 
@@ -67,6 +68,7 @@ class Node:
     muted_until: float = 0.0
     used_at: float = 0.0
     quiet_until: float = 0.0
+    overdue: bool = False
     error: Exception | None = None
 
     @property

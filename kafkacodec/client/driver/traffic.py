@@ -268,8 +268,9 @@ class Traffic:
         if node.link is not link:
             return
         node.link = None
-        if node.load:
+        if node.load or node.overdue:
             self._failed(node, reason)
+        node.overdue = False
         self._broken(node, reason)
 
     def _failed(self, node: Node, reason: Exception) -> None:
@@ -302,6 +303,7 @@ class Traffic:
             reason = f"no answer from {where} within {flight.wait_ms:.0f} ms{'' if last is None else f': {last}'}"
             self._land(flight, DeadlineExceeded(reason, sent=flight.written))
             if flight.written and node is not None and node.link is not None:
+                node.overdue = True
                 node.link.close(ConnectionFailed(f"{node.link.name}: closed, since it did not answer in time"))
 
     def _named(self, node: Node) -> str:
