@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
     from kafkacodec.cli.consume_range import Range, Start
     from kafkacodec.cli.consumed import Consumed
+    from kafkacodec.client import Consumer
 
 _STORED = "stored"
 _PATTERN = "^"
+_LEAVE_SECONDS = 5.0
 
 
 @click.command()
@@ -126,7 +128,7 @@ def consume(
         _require_topics(servers, topics, follow)
     grouped = group is not None
     to_file = output.path not in (None, STANDARD) or is_file(sys.stdout)
-    with Consumer(**options) as consumer, _progress(ranges, limit, to_file) as advance:
+    with Consumer(**options) as consumer, _leaving(consumer), _progress(ranges, limit, to_file) as advance:
         _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
         commits = grouped and not output
         consumed = Consumed(consumer, ranges, grouped and not follow, wanted.search(), limit, commits, advance)
@@ -141,6 +143,16 @@ def consume(
             printer(rows)
         finally:
             rows.close()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _leaving(consumer: Consumer) -> Iterator[None]:
+    """Wait for a coordinator that hangs only for a moment where someone waits for the end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        consumer.close(_LEAVE_SECONDS)
+        raise
 
 
 def _check_output(output: Destination, printing: Printing, endless: bool) -> None:

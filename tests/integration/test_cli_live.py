@@ -287,7 +287,7 @@ def test_a_signal_that_ends_the_command_leaves_neither_a_member_nor_a_file(topic
 
 def test_an_interrupt_while_the_broker_hangs(topic, server, broker):
     fill(server, topic)
-    limits = [f"{name}.timeout.ms=1500" for name in ("default.api", "request")]
+    limits = [f"{name}.timeout.ms=600000" for name in ("default.api", "request")]
     arguments = ["consume", topic, "-b", server, "-G", "hangs", "--json", "-X", limits[0], "-X", limits[1]]
     with subprocess.Popen([*SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         for _ in range(7):

@@ -1,4 +1,4 @@
-"""An interrupt at any line of a blocking call leaves no coroutine and no task, and the client can be used and closed."""
+"""An interrupt at any line of a blocking call leaves no coroutine and no task; the client can be used and closed."""
 
 from __future__ import annotations
 

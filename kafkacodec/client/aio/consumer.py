@@ -161,16 +161,19 @@ class Consumer(ConsumerOffsets):
         self._parts.count_records()
         return self._parts.network.metrics.snapshot()
 
-    async def close(self) -> None:
+    async def close(self, timeout: float | None = None) -> None:
         """Commit what is processed if `enable_auto_commit`, leave the group, close the connections.
 
         All that was given out counts as processed. If a ``with`` block ends by an exception, only what the application
         has asked for more after does. Nothing happens the second time; what closes already is waited for. Callbacks of
         `subscribe` may call it, and are not waited for then. If it is cancelled, the group is not told.
 
+        Args:
+            timeout: how many seconds to wait for the group's coordinator. Default: ``request_timeout_ms``.
+
         Raises what callbacks of `subscribe` raise.
         """
-        parts = self._parts
+        limit, parts = seconds("timeout", timeout), self._parts
         if self._closed or parts is None:
             self._closed = True
             return
@@ -184,7 +187,7 @@ class Consumer(ConsumerOffsets):
             parts.reader.finish()
             if self._group is not None:
                 parts.errors.clear()
-                await self._group.close(processed=not self._interrupted)
+                await self._group.close(processed=not self._interrupted, timeout=limit)
                 parts.raise_error()
         finally:
             self._closed = True

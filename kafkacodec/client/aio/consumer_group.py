@@ -122,11 +122,11 @@ class ConsumerGroup:
         self._all_processed()
         await self._leave()
 
-    async def close(self, *, processed: bool) -> None:
-        """Commit what is processed, and leave. With `processed` that is all that was given out."""
+    async def close(self, *, processed: bool, timeout: float | None) -> None:
+        """Commit what is processed, and leave, within so many seconds. With `processed` that is all that was given."""
         if processed:
             self._all_processed()
-        await self._leave()
+        await self._leave(timeout)
 
     def stop_calling(self) -> None:
         """The application is gone: call none of its functions, and wait for none."""
@@ -153,8 +153,9 @@ class ConsumerGroup:
             self._positions.pause(state.key)
             state.processed = state.position
 
-    async def _leave(self) -> None:
-        membership, timeout_ms = self.membership, self._settings.request_timeout_ms
+    async def _leave(self, timeout: float | None = None) -> None:
+        membership = self.membership
+        timeout_ms = self._settings.request_timeout_ms if timeout is None else timeout * 1000
         if (called := Called.here(self)) is not None:
             called.leave()  # it waits for what follows
         if membership is not None:

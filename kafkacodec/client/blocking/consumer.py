@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, Self, Unpack
 
@@ -98,6 +99,16 @@ class Consumer(BlockingFace):
     def __exit__(self, kind: object, *exception: object) -> None:
         self._face._interrupted = kind is not None
         self.close()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Commit what is processed if `enable_auto_commit`, leave the group, close the connections, end the thread.
+
+        Does nothing the second time. In a callback in the client's own thread it returns at once, and it closes then.
+
+        Args:
+            timeout: how many seconds to wait for the group's coordinator. Default: ``request_timeout_ms``.
+        """
+        self._thread.end(partial(self._face.close, seconds("timeout", timeout)))
 
     subscribe = blocking(aio.Consumer.subscribe)
     assign = blocking(aio.Consumer.assign)
