@@ -233,7 +233,7 @@ def _close_all() -> None:
             _log.exception("a producer could not be closed")
     for thread, face in list(_dropped.items()):
         try:
-            thread.run(face.close(0))
+            thread.run(partial(face.close, 0))
         except ClientClosed:
             continue
         except Exception:
