@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.client.consuming.fetcher import Fetcher
+from kafkacodec.client.consuming.offset_lookup import OffsetLookup
 from kafkacodec.client.consuming.positions import Position
 from kafkacodec.client.consuming.reset_policy import ResetPolicy, reset_policy
 from kafkacodec.client.consuming.subscription import AllPartitions
+from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.errors import (
     BrokerError,
     CrcMismatch,
@@ -644,3 +647,35 @@ def test_reset_policies(text, policy):
 def test_policies_that_there_are_not(text):
     with pytest.raises(ValueError, match="auto_offset_reset"):
         reset_policy(text)
+
+
+def test_idle_partitions_are_not_looked_at_one_by_one_after_every_answer(monkeypatch):
+    count = 300
+    model = ModelCluster(1, {"t": count})
+    read = consumer(model, *range(count))
+    read.read_all(3000)
+    looked = []
+    for owner, name in ((Fetcher, "_source"), (Fetcher, "_wanted"), (Validation, "pending"), (OffsetLookup, "_new")):
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name), looked))
+    before = len(fetches(model))
+    read.read_all(20_000)
+    assert len(fetches(model)) - before >= 30
+    assert len(looked) < 3 * count
+    put(model, b"later", partition=7)  # and what comes is read
+    assert read.read_all(1000) == [(7, 0)]
+    read.positions.pause(("t", 7))
+    put(model, b"paused", partition=7)
+    assert read.read_all(1000) == []
+    read.positions.resume(("t", 7))
+    assert read.read_all(1000) == [(7, 1)]
+    model.move_leader("t", 7)
+    put(model, b"moved", partition=7)
+    assert read.read_all(3000) == [(7, 2)]
+
+
+def counted(method, calls):
+    def call(*arguments):
+        calls.append(method)
+        return method(*arguments)
+
+    return call

@@ -12,7 +12,7 @@ from kafkacodec.client.consuming.fetch_errors import FetchErrors
 from kafkacodec.client.consuming.fetch_request import fetch_request
 from kafkacodec.client.consuming.positions import PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Extent, Frame, Part, extent_of
-from kafkacodec.client.consuming.rounds import FetchNode, Round
+from kafkacodec.client.consuming.rounds import Contents, FetchNode, Look, Round
 from kafkacodec.client.consuming.session import Wanted, names_of, without_session
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
@@ -79,6 +79,7 @@ class Fetcher:
         self._errors = FetchErrors(cluster, positions, backoff, settings)
         self._turn = 0
         self._now = 0.0
+        self._look: Look | None = None
         self._read = False  # parts were given back since the last poll
         self._quiet_at = 0.0
         self._share = settings.prefetch_bytes
@@ -117,9 +118,10 @@ class Fetcher:
     def poll(self, now: float) -> list[Send]:
         """Fetches from brokers that have partitions to fetch and none under way."""
         self._now = now
-        sources = self._sources(now)
+        look = self._looked(now)
+        sources = look.sources
         self._share = self._settings.prefetch_bytes // max(len(sources), 1)
-        wait_ms = self._wait_ms(now)
+        wait_ms = self._wait_ms(now, look)
         taken, begun = self._taken(), []
         for number in sorted(sources):
             node = self._nodes.setdefault(number, FetchNode())
@@ -134,7 +136,8 @@ class Fetcher:
 
     def next_deadline(self) -> float | None:
         """When a partition or a broker may be asked again after an error, or what is held back."""
-        times = [s.next_at for s in self._positions.partitions.values() if s.failures]
+        states = () if self._look_holds else self._positions.partitions.values()
+        times = [s.next_at for s in states if s.failures]
         times += [node.next_at for node in self._nodes.values() if node.failures and node.asking is None]
         times += [self._quiet_at] if self.held_back else []
         return min((at for at in times if at > self._now), default=None)
@@ -190,13 +193,13 @@ class Fetcher:
 
     # Asking
 
-    def _wait_ms(self, now: float) -> float:
+    def _wait_ms(self, now: float, look: Look) -> float:
         """How long brokers may wait for records; 0 while there are some to read, or the user may seek next."""
         if self._read:
             self._read, self._quiet_at = False, now + _QUIET_MS
         self.held_back = True  # before the look at `hungry`, which the reader sets before it looks at this
         waits = self._settings.fetch_max_wait_ms
-        if any(state.kept for state in self._positions.partitions.values()):
+        if look.kept:
             return 0
         if self.hungry() or now >= self._quiet_at:
             self.held_back = False
@@ -229,10 +232,9 @@ class Fetcher:
         else:
             node.asking = asked
 
-    def _states(self, asked: Round) -> list[PartitionState]:
+    def _states(self, asked: Round, look: Look) -> list[PartitionState]:
         """What a request asks for."""
-        states = [s for s in self._positions.partitions.values() if self._source(s, self._now) == asked.node]
-        node = self._nodes[asked.node]
+        node, states = self._nodes[asked.node], look.sources.get(asked.node, [])
         return node.not_asking(states) if asked.aside else node.not_beside(states, self._now)
 
     def _at_end(self, state: PartitionState) -> bool:
@@ -257,14 +259,27 @@ class Fetcher:
         """The most bytes in a response: two of them fit into a broker's share."""
         return max(min(self._settings.fetch_max_bytes, self._share // 2), 1)
 
-    def _sources(self, now: float) -> dict[int, list[PartitionState]]:
-        """The brokers that have something to fetch, and what."""
-        found: dict[int, list[PartitionState]] = {}
+    @property
+    def _look_holds(self) -> bool:
+        """Whether nothing has changed since the last look at all partitions that might change what it has found."""
+        at = (self._positions.changes.count, self._cluster.generation)
+        return self._look is not None and self._look.at == at
+
+    def _looked(self, now: float) -> Look:
+        """What there is to fetch."""
+        if self._look is not None and self._look_holds:
+            return self._look
+        at = (self._positions.changes.count, self._cluster.generation)
+        self._look = look = Look()
         for state in self._positions.partitions.values():
             node = self._source(state, now)
+            look.kept = look.kept or bool(state.kept)
+            look.passes = look.passes or bool(state.failures) or now < state.next_at or state.preferred is not None
             if node is not None:
-                found.setdefault(node, []).append(state)
-        return found
+                look.sources.setdefault(node, []).append(state)
+        if not look.passes and at == (self._positions.changes.count, self._cluster.generation):
+            look.at = at
+        return look
 
     def _source(self, state: PartitionState, now: float) -> int | None:
         """The broker to fetch a partition from; None if it must not be fetched now."""
@@ -275,9 +290,12 @@ class Fetcher:
         leader = self._cluster.leader(state.topic, state.number)
         if leader is None:
             self._errors.no_leader(state)
+            if self._look is not None:
+                self._look.passes = True
             return None
         topic_id = self._cluster.topic_id(state.topic)
-        state.topic_id = state.topic_id or topic_id
+        if state.topic_id is None:
+            state.topic_id = topic_id
         if topic_id is not None and topic_id != state.topic_id:
             self._errors.created_again(state)
             return None
@@ -292,18 +310,36 @@ class Fetcher:
     def _request(self, asked: Round, versions: Versions) -> tuple[Any, int]:
         """The request for what is to be fetched when it is sent."""
         version = highest_common(_FETCH, versions)
-        states = self._states(asked)
+        contents = self._contents(asked, version)
+        wanted = contents.wanted
+        plan = without_session(wanted) if asked.aside else self._nodes[asked.node].session.plan(wanted)
+        asked.asked, asked.names = contents.asked, contents.names
+        asked.max_bytes = max(asked.max_bytes, contents.least_bytes)
+        asked.until = self._now + asked.wait_ms
+        return fetch_request(plan, self._settings, asked.max_bytes, asked.wait_ms), min(version, contents.most)
+
+    def _contents(self, asked: Round, version: int) -> Contents:
+        """What a request asks for: the same object as the last one, if it is the same."""
+        look, node = self._looked(self._now), self._nodes[asked.node]
+        alone = not asked.aside and node.beside is None
+        if alone and (asked.node, version) in look.contents:
+            return look.contents[asked.node, version]
+        states, key = self._states(asked, look), (asked.node, version)
         states.sort(key=lambda state: state.turn)
         ids = {state.topic: self._cluster.topic_id(state.topic) for state in states}
         if version >= _FIRST_WITH_IDS and None in ids.values():
             version = _FIRST_WITH_IDS - 1
         wanted = {s.key: self._wanted(s, ids[s.topic] if version >= _FIRST_WITH_IDS else None) for s in states}
-        plan = without_session(wanted) if asked.aside else self._nodes[asked.node].session.plan(wanted)
-        asked.asked = {s.key: (s, s.version, s.fetching) for s in states if s.fetching is not None}
-        asked.names = names_of(wanted)
-        asked.max_bytes = max([asked.max_bytes, *(state.partition_bytes for state in states)])
-        asked.until = self._now + asked.wait_ms
-        return fetch_request(plan, self._settings, asked.max_bytes, asked.wait_ms), version
+        contents = Contents(
+            wanted,
+            {s.key: (s, s.version, s.fetching) for s in states if s.fetching is not None},
+            names_of(wanted),
+            max((state.partition_bytes for state in states), default=0),
+            version,
+        )
+        if alone:
+            look.contents[key] = contents
+        return contents
 
     def _wanted(self, state: PartitionState, topic_id: uuid.UUID | None) -> Wanted:
         known = self._cluster.partition(*state.key)

@@ -89,6 +89,7 @@ class OffsetLookup:
         self._wants: list[_Want] = []
         self._now = 0.0
         self._versions: dict[PartitionState, int] = {}  # of the states that have a want
+        self._quiet_at = -1  # the changes of positions at which none of them had to be found
 
     def ask(self, timestamps: Mapping[Key, int]) -> Query:
         """Start to look up offsets by timestamp."""
@@ -129,6 +130,8 @@ class OffsetLookup:
 
     def next_deadline(self) -> float | None:
         """When the next want may be asked for again; at once for a partition that has lost its position meanwhile."""
+        if self._is_quiet:
+            return None
         if any(map(self._new, self._positions.partitions.values())):
             return self._now
         return min((w.next_at for w in self._wants if not w.asking and w.next_at > self._now), default=None)
@@ -145,11 +148,11 @@ class OffsetLookup:
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Ask again, unless that cannot help."""
-        again: list[_Want] = []
+        again: set[_Want] = set()
         if worth_repeating(error):
             self._cluster.refresh()
             most = MOST_BROKEN - 1 if isinstance(error, RemoteProtocolError) else sys.maxsize
-            again = [want for want in send.context.values() if want.failures < most]
+            again = {want for want in send.context.values() if want.failures < most}
             self._again(again, error, now)
         for want in send.context.values():
             if want not in again:
@@ -159,12 +162,20 @@ class OffsetLookup:
 
     def _collect(self) -> None:
         """Add the partitions that need a position; forget what is no longer needed."""
+        if self._is_quiet:
+            return
         self._wants = [want for want in self._wants if want.needed]
         self._versions = {want.state: want.version for want in self._wants if want.state is not None}
         for state in self._positions.partitions.values():
             if self._new(state) and state.sought is not None:
                 self._wants.append(_Want(state.key, state.sought, state=state, version=state.version))
                 self._versions[state] = state.version
+        self._quiet_at = self._positions.changes.count
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether nothing is to be found."""
+        return not self._wants and self._quiet_at == self._positions.changes.count
 
     def _new(self, state: PartitionState) -> bool:
         """Whether a partition needs a position, and there is no want of it yet."""

@@ -14,13 +14,13 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from kafkacodec.client.consuming.reset_policy import LATEST, ResetPolicy
 from kafkacodec.errors import LocalProtocolError, NoOffset
 
-__all__ = ["FIRST_BYTES", "NO_END", "Failure", "Key", "PartitionState", "Position", "Positions"]
+__all__ = ["FIRST_BYTES", "NO_END", "Changes", "Failure", "Key", "PartitionState", "Position", "Positions"]
 
 NO_END: Final = (1 << 63) - 1
 FIRST_BYTES: Final = 128 << 10
@@ -37,10 +37,18 @@ class Position(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
+class Changes:
+    """How often anything about the partitions was set: who looks through all of them looks again after that."""
+
+    count: int = 0
+
+
+@dataclass(eq=False, slots=True)
 class PartitionState:
     """An assigned partition.
 
     Attributes:
+        changes: counts all that is set here.
         position: of the next record for the user; None while it is looked up.
         processed: the position when the user last came back for more, or committed: what automatic commits may commit.
         fetching: where the next fetch starts; None without a position.
@@ -65,6 +73,7 @@ class PartitionState:
         turn: of the last fetch that brought records: partitions that waited longer come first.
     """
 
+    changes: Changes = field(repr=False)
     topic: str
     number: int
     position: Position | None = None
@@ -94,6 +103,10 @@ class PartitionState:
     first_bytes: int = 0
     empty_at: Position | None = None
     turn: int = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        self.changes.count += 1
 
     @property
     def key(self) -> Key:
@@ -137,10 +150,12 @@ class Positions:
         partitions: the assigned partitions.
         failures: errors for the user, who takes them from the left.
         dropped: called with a partition before its version changes.
+        changes: counts what happens to the partitions.
     """
 
     def __init__(self, policy: ResetPolicy, wall_clock: Callable[[], float] = time.time) -> None:
         self.policy = policy
+        self.changes = Changes()
         self.partitions: dict[Key, PartitionState] = {}
         self.failures: deque[Failure] = deque()
         self.dropped: Callable[[PartitionState], None] = lambda state: None
@@ -156,6 +171,7 @@ class Positions:
         before = self.partitions
         # Other threads look at the partitions: they see those from before or those from now.
         self.partitions = {key: before.get(key) or self._new(key, committed) for key in dict.fromkeys(keys)}
+        self.changes.count += 1
         for key, state in before.items():
             if key not in self.partitions:
                 self._drop(state)
@@ -170,7 +186,7 @@ class Positions:
         return bool(self.partitions) and all(state.read for state in self.partitions.values())
 
     def _new(self, key: Key, committed: bool) -> PartitionState:
-        state = PartitionState(*key, awaits_committed=committed)
+        state = PartitionState(self.changes, *key, awaits_committed=committed)
         if not committed:
             self.reset(state)
         return state

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
-from kafkacodec.client.consuming.session import FetchSession
+from kafkacodec.client.consuming.session import FetchSession, Wanted
 from kafkacodec.client.core.calls import Send
 
-__all__ = ["FetchNode", "Round"]
+__all__ = ["Contents", "FetchNode", "Look", "Round"]
 
 _FIRST_PATIENCE_MS = 2.0
 
@@ -44,6 +44,36 @@ class Round:
         """Whether it asks for the position where the partition is to be fetched now."""
         found = self.asked.get(state.key)
         return found is not None and found[0] is state and found[1] == state.version and found[2] == state.fetching
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a request asks for, `least_bytes` at least, in a version up to `most`; not changed once it is made."""
+
+    wanted: dict[Key, Wanted]
+    asked: dict[Key, tuple[PartitionState, int, Position]]
+    names: dict[uuid.UUID, str]
+    least_bytes: int
+    most: int
+
+
+@dataclass(eq=False, slots=True)
+class Look:
+    """What a look at all partitions has found.
+
+    Attributes:
+        sources: the partitions that are to be fetched, by broker.
+        contents: the requests for them, by broker and its version of Fetch.
+        kept: something of them is kept for the user.
+        passes: it holds only for the moment, since some of it depends on the time.
+        at: the changes of positions and cluster while it holds; None if it does not.
+    """
+
+    sources: dict[int, list[PartitionState]] = field(default_factory=dict)
+    contents: dict[tuple[int, int], Contents] = field(default_factory=dict)
+    kept: bool = False
+    passes: bool = False
+    at: tuple[int, int] | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -58,8 +58,10 @@ class FetchSession:
         self._sent: dict[Key, Wanted] = {}
 
     def plan(self, wanted: dict[Key, Wanted]) -> FetchPlan:
-        """The next request, for these partitions."""
-        before, self._sent = self._sent, dict(wanted)
+        """The next request, for these partitions. The same mapping as the last time means that nothing has changed."""
+        before, self._sent = self._sent, wanted
+        if self._epoch and wanted is before:
+            return FetchPlan(self._id, self._epoch, {}, [])
         if self._epoch == 0 or not self._same_ids(before, wanted):
             session_id, self._epoch = self._id, 0  # a full request closes the session that it names
             return FetchPlan(session_id, 0, wanted, [])

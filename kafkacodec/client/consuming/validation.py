@@ -42,6 +42,7 @@ class Validation:
         self._backoff = backoff
         self._now = 0.0
         self._asking: dict[PartitionState, _Check] = {}
+        self._quiet_at = (-1, -1)  # the changes of positions and cluster at which nothing was to be checked
 
     def pending(self, state: PartitionState) -> bool:
         """Whether the partition must be checked before it is fetched."""
@@ -58,8 +59,13 @@ class Validation:
     def poll(self, now: float) -> list[Send]:
         """Requests about positions that must be checked, one for each leader."""
         self._now = now
+        at = (self._positions.changes.count, self._cluster.generation)
+        if at == self._quiet_at:
+            return []
         rounds: dict[int, dict[Key, _Check]] = {}
+        waits = False
         for state in self._positions.partitions.values():
+            waits = waits or now < state.next_at
             if state in self._asking or now < state.next_at or state.kept or state.failing:
                 continue
             known = self._cluster.partition(*state.key)
@@ -67,10 +73,14 @@ class Validation:
                 continue
             check = _Check(state, state.version, state.fetching, known.leader_epoch)
             rounds.setdefault(known.leader, {})[state.key] = self._asking[state] = check
+        if not self._asking and not waits and at[0] == self._positions.changes.count:
+            self._quiet_at = at
         return [Send(node, partial(self._request, asked), context=asked) for node, asked in rounds.items()]
 
     def next_deadline(self) -> float | None:
         """When a check is due again after a failure."""
+        if self._quiet_at == (self._positions.changes.count, self._cluster.generation):
+            return None
         states = self._positions.partitions.values()
         return min((s.next_at for s in states if s.next_at > self._now), default=None)
 
