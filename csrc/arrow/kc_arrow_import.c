@@ -28,6 +28,7 @@ int kc_arrow_ints_import(kc_arrow_ints *c, const struct ArrowSchema *schema, con
         c->layout = int_types[i].layout;
         c->multiply = int_types[i].multiply;
         c->divide = int_types[i].divide;
+        c->time = format[0] == 't';
         if (kc_array_check(array, offset, length, 2, &c->first, error)) return error->code;
         c->validity = kc_array_validity(array);
         c->values = array->buffers[1];

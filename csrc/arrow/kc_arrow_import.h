@@ -19,6 +19,7 @@ typedef struct kc_arrow_ints {
     int64_t first, length;
     const void *values;
     int64_t multiply, divide;
+    bool time; /* a timestamp or date, not a number */
 } kc_arrow_ints;
 
 /* A list of (key, value) pairs for each row. */

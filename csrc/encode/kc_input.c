@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "arrow/kc_arrow_check.h"
 #include "base/kc_varint.h"
 
 /* ---- chunks --------------------------------------------------------------------------------------------------- */
@@ -99,6 +100,15 @@ static int add_headers(kc_input_block *block, const kc_input_chunk *chunk, int64
     return KC_OK;
 }
 
+/* -1 is the mark for no timestamp: as a time, it would be read as none. */
+static int refuse_mark(const kc_arrow_ints *c, const kc_input_block *block, int64_t row, kc_error *error) {
+    for (int64_t i = 0; i < block->rows && c->time; i++) {
+        if (block->timestamp[i] != -1 || (c->validity && !kc_bit_at(c->validity, c->first + row + i))) continue;
+        return kc_cannot_encode(error, "1969-12-31 23:59:59.999 is the mark for no timestamp", row + i, -1, 0);
+    }
+    return KC_OK;
+}
+
 int kc_input_block_load(kc_input_block *block, const kc_input_chunk *chunk, int64_t row, int64_t n, int64_t next_offset,
                         kc_error *error) {
     block->rows = n;
@@ -108,6 +118,7 @@ int kc_input_block_load(kc_input_block *block, const kc_input_chunk *chunk, int6
         return error->code;
     }
     if (kc_arrow_ints_load(&chunk->timestamp, row, n, true, -1, block->timestamp, error)) return error->code;
+    if (refuse_mark(&chunk->timestamp, block, row, error)) return error->code;
     if (kc_arrow_bytes_load(&chunk->key, row, n, &block->key, error)) return error->code;
     if (kc_arrow_bytes_load(&chunk->value, row, n, &block->value, error)) return error->code;
     for (int64_t i = 0; i < n; i++) {

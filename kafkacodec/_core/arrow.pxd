@@ -169,6 +169,7 @@ cdef extern from "arrow/kc_arrow_import.h" nogil:
         const void *values
         int64_t multiply
         int64_t divide
+        bint time
 
     ctypedef struct kc_arrow_pairs:
         kc_layout layout

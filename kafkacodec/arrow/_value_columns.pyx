@@ -100,3 +100,4 @@ cdef class IntColumn:
         c.length = self.values.size // 8
         c.values = self.values.data
         c.multiply = c.divide = 1
+        c.time = False

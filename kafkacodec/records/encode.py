@@ -198,8 +198,8 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[RecordSet
             - ``offset`` (int64 or int32, optional): must increase from row to row; gaps are kept. Without it the
               records are numbered from `base_offset`; with it `base_offset` is not used.
             - ``timestamp`` (timestamp of any unit, rounded down to milliseconds; date; int64 milliseconds; optional):
-              null, or a missing column, becomes -1, which is Kafka's "no timestamp". The clock is not read: the same
-              records always give the same bytes.
+              null, or a missing column, becomes -1, which is Kafka's "no timestamp"; a time of -1 ms is refused. The
+              clock is not read: the same records always give the same bytes.
             - ``headers`` (list or large_list of struct<key, value>, or map; optional).
         magic (int): format of the batches: 2 (the default), or 0 or 1 for message sets as Kafka wrote them before
             0.11. There, a batch is a sequence of messages or, with a codec, one compressed message that contains them;

@@ -180,3 +180,28 @@ def test_full_memory_does_not_wait_for_more_records(broker: Broker, topic: str) 
         producer.flush()  # nothing but memory wakes the client from now on
         deliveries = [producer.send(topic, b"x" * 1000, partition=0) for _ in range(200)]
     assert [delivery.offset for delivery in deliveries] == list(range(1, 201))
+
+
+def test_partitions_that_are_added_while_a_producer_is_used(broker: Broker, topic: str) -> None:
+    """Brokers are asked before one is refused, and nothing is sent of a table that is refused."""
+    values = [b"%d" % n for n in range(10)]
+
+    def table(*numbers: int) -> pa.Table:
+        places = [numbers[n % len(numbers)] for n in range(10)]
+        return pa.table({"value": values, "partition": pa.array(places, pa.int32())})
+
+    with kc.client.Producer(broker.server) as producer, kc.client.Admin(broker.server) as admin:
+        producer.send(topic, b"a", partition=2)
+        admin.create_partitions({topic: 4})
+        assert producer.send(topic, b"b", partition=3).result(30).partition == 3
+        admin.create_partitions({topic: 6})
+        assert producer.send_columns(table(0, 5), topic=topic).result(30).rows == 10
+        for wrong in (6, -1):
+            with pytest.raises(EncodeError, match=f"topic '{topic}' has no partition {wrong}") as refused:
+                producer.send_columns(table(1, wrong), topic=topic)
+            assert refused.value.path == "records[1].partition"
+        with pytest.raises(EncodeError, match=f"topic '{topic}' has no partition 6"):
+            producer.send(topic, b"c", partition=6)
+        producer.flush()
+        ends = admin.list_offsets({(topic, n): "latest" for n in range(6)})
+    assert [end.offset for _, end in sorted(ends.items())] == [5, 0, 1, 1, 0, 5]

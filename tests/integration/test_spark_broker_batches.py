@@ -144,7 +144,8 @@ def test_a_killed_task(server: str, options: SinkOptions) -> None:
 
 
 def test_a_failed_micro_batch_is_aborted(server: str, options: SinkOptions) -> None:
-    micro_batches.abort(options, run(options, 0, tasks=2), MicroBatch(QUERY, 0))
+    run(options, 0, tasks=2)
+    micro_batches.abort(options, MicroBatch(QUERY, 0))
     assert not found(server, str(options.topic))
     whole(options, 0)
     assert found(server, str(options.topic)) == Counter(values(0))
@@ -165,7 +166,7 @@ def test_a_micro_batch_whose_decision_was_not_answered(server: str, options: Sin
             micro_batches.commit(options, sent, MicroBatch(QUERY, 0))
     finally:
         kc.client.Admin.alter_group_offsets = ordinary  # type: ignore[method-assign]
-    micro_batches.abort(options, sent, MicroBatch(QUERY, 0))
+    micro_batches.abort(options, MicroBatch(QUERY, 0))
     whole(options, 0)
     assert found(server, str(options.topic)) == Counter(values(0))
 

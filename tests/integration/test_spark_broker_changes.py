@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
@@ -138,3 +139,156 @@ def until(query: Any, reached: Any) -> None:
         assert query.isActive, query.exception()
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+# Writing
+
+
+def write(frame: Any, server: str, **options: str) -> None:
+    given = {
+        "kafka.bootstrap.servers": server,
+        "kafka.delivery.timeout.ms": "40000",
+        "kafka.request.timeout.ms": "9000",
+    }
+    frame.write.format("kafkabroker").mode("append").options(**{**given, **options}).save()
+
+
+def rows(spark: Any, word: str, places: str, count: int = 300) -> Any:
+    """Values that are divided among partitions; `places` is an expression of the row's number."""
+    columns = (f"concat('{word} ', id) AS value", "string(id) AS key", f"int({places}) AS partition")
+    return spark.range(0, count, 1, 2).selectExpr(*columns)
+
+
+def stored(server: str, name: str, partitions: int) -> list[str]:
+    """The values that consumers of what was committed get; nothing is open."""
+    keys = [(name, n) for n in range(partitions)]
+    with kc.client.Consumer(
+        bootstrap_servers=server, auto_offset_reset="earliest", isolation_level="read_committed"
+    ) as consumer:
+        ends = consumer.end_offsets(keys)
+        with kc.client.Admin(server) as admin:
+            logs = admin.list_offsets(dict.fromkeys(keys, "latest"))
+        assert {key: logs[key].offset for key in keys} == ends, "a transaction is open"
+        consumer.assign_ranges({key: (0, end) for key, end in ends.items() if end})
+        return [record.value.decode() for record in consumer] if any(ends.values()) else []
+
+
+def test_partitions_are_added_to_a_topic_between_two_jobs(spark: Any, server: str) -> None:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    create(server, name)
+    write(rows(spark, "a", "id % 2"), server, topic=name)
+    with kc.client.Admin(server) as admin:
+        admin.create_partitions({name: 3})
+    write(rows(spark, "b", "id % 3"), server, topic=name)
+    assert sorted(stored(server, name, 3)) == sorted(expected("a", 300) | expected("b", 300))
+
+
+def test_a_topic_is_made_again_with_fewer_partitions_between_two_jobs(spark: Any, server: str) -> None:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    create(server, name, 5)
+    write(rows(spark, "a", "null"), server, topic=name)
+    make_again(server, name, 2)
+    write(rows(spark, "b", "null"), server, topic=name)
+    assert sorted(stored(server, name, 2)) == sorted(expected("b", 300))
+    with pytest.raises(Exception, match="has no partition 2"):
+        write(rows(spark, "c", "id % 5").coalesce(1), server, topic=name)
+    assert len(stored(server, name, 2)) == 300  # nothing was sent of what is refused
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+@pytest.mark.parametrize("where", ["option", "column"])
+def test_a_topic_that_does_not_exist(spark: Any, server: str, where: str, transactional: bool) -> None:
+    options = {"topic": "nowhere"} if where == "option" else {}
+    if transactional:
+        options["transactionalIdPrefix"] = f"p-{uuid.uuid4().hex[:8]}"
+    with pytest.raises(Exception, match="topic: the cluster does not have 'nowhere', and does not create it"):
+        write(rows(spark, "a", "null").selectExpr("*", "'nowhere' AS topic"), server, **options)
+    assert ongoing(server, "p-") == []
+
+
+# Transactions
+
+
+def left_open(server: str, name: str, prefix: str, tasks: int) -> None:
+    """What the tasks of a job leave whose driver is killed before it decides."""
+    from kafkacodec.spark.broker.producing import send_in_transaction
+    from kafkacodec.spark.broker.write_options import parse_sink_options
+    from tests.unit.test_spark_writing import schema_of
+
+    given = {"kafka.bootstrap.servers": server, "transactionalIdPrefix": prefix, "topic": name}
+    options = parse_sink_options(given, schema_of("value string"))
+    for task in range(tasks):
+        send_in_transaction(iter([pa.record_batch({"value": [f"killed {task}"]})]), options, task)
+    assert len(ongoing(server, prefix)) == tasks
+
+
+def ongoing(server: str, prefix: str) -> list[str]:
+    with kc.client.Admin(server) as admin:
+        listed = admin.list_transactions(states=["Ongoing"])
+    return [name for name in listed if name.startswith(prefix)]
+
+
+def test_a_stream_goes_on_with_fewer_tasks_after_it_was_killed(spark: Any, server: str, tmp_path: Any) -> None:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    create(server, name)
+    left_open(server, name, name, 6)
+    spark.range(0, 50, 1, 1).selectExpr("concat('a ', id) AS value").write.parquet(str(tmp_path / "files"))
+    source = spark.readStream.schema("value string").parquet(str(tmp_path / "files"))
+    writer = source.writeStream.format("kafkabroker").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    given = {"kafka.bootstrap.servers": server, "transactionalIdPrefix": name, "topic": name}
+    query = writer.options(**given).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert ongoing(server, name) == []
+    assert sorted(stored(server, name, 2)) == sorted(expected("a", 50))
+
+
+def test_a_batch_leaves_nothing_open_of_one_that_was_killed(spark: Any, server: str) -> None:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    create(server, name)
+    left_open(server, name, name, 6)
+    write(rows(spark, "a", "null").coalesce(1), server, topic=name, transactionalIdPrefix=name)
+    assert ongoing(server, name) == []
+    assert sorted(stored(server, name, 2)) == sorted(expected("a", 300))
+
+
+def test_a_batch_of_which_one_task_fails_leaves_nothing_open(spark: Any, server: str) -> None:
+    """The other one is sending, slowly, when Spark ends its process."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    create(server, name)
+    with kc.client.Admin(server) as admin:
+        admin.alter_client_quotas({(("client-id", name),): {"producer_byte_rate": 20_000}})
+
+    def work(batches: Any) -> Any:
+        (first,) = next(iter(batches)).column("id").to_pylist()
+        end = time.monotonic() + 60
+        while first == 0:
+            if ongoing(server, name) or time.monotonic() > end:
+                raise ZeroDivisionError("the task that fails")
+            time.sleep(0.1)
+        yield pa.record_batch({"value": [f"a {n}" for n in range(50_000)]})
+
+    frame = spark.range(0, 2, 1, 2).mapInArrow(work, "value string")
+    options = {"topic": name, "transactionalIdPrefix": name, "kafka.batch.size": "1000"}
+    with pytest.raises(Exception, match="the task that fails"):
+        write(frame, server, **options, **{"kafka.client.id": name})
+    assert ongoing(server, name) == []
+    assert stored(server, name, 2) == []
+    write(rows(spark, "b", "null"), server, **options)
+    assert sorted(stored(server, name, 2)) == sorted(expected("b", 300))
+
+
+# Values
+
+
+@pytest.mark.parametrize("kind", ["kafkabroker", "kafkalog"])
+def test_the_time_that_means_none_is_refused(spark: Any, server: str, tmp_path: Any, kind: str) -> None:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    create(server, name)
+    frame = spark.sql("SELECT 'a' AS value, timestamp_millis(-1) AS timestamp")
+    options = {"topic": name}
+    if kind == "kafkabroker":
+        options |= {"kafka.bootstrap.servers": server, "includeTimestamp": "true"}
+    writer = frame.write.format(kind).mode("append").options(**options)
+    with pytest.raises(Exception, match=r"1969-12-31 23:59:59.999 is the mark for no timestamp"):
+        writer.save(str(tmp_path / "logs") if kind == "kafkalog" else None)
+    assert stored(server, name, 2) == []

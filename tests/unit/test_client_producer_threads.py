@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import uuid
 from collections import Counter
 
 import pytest
@@ -13,6 +14,7 @@ from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.errors import EncodeError
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +65,28 @@ def test_sends_while_a_topic_gets_partitions():
         thread.join()
     assert problems == []
     assert Counter(queue.number for queue in queues.active).most_common(1)[0][1] == 1
+
+
+def test_a_topic_that_is_made_again_with_fewer_partitions():
+    """What a producer knows of the old one's partitions holds no more; if there are more again, their sequences do."""
+    cluster = Cluster([("127.0.0.1", 1)])
+    queues = Queues(cluster, ProducerSettings(bootstrap_servers="x"), lambda: 0.0)
+
+    def known(partitions, number):
+        grow(cluster, partitions)
+        cluster.topics["t"].topic_id = uuid.UUID(int=number)
+        return queues.topic("t")
+
+    own = known(4, 1)
+    queue = own.queues[3]
+    own.sticky, queue.proven, queue.next_sequence = queue, True, 7
+    assert known(4, 1).queues[3].proven
+    own = known(2, 2)
+    assert own.sticky is None
+    assert own.choose_sticky().number < 2
+    with pytest.raises(EncodeError, match="topic 't' has no partition 3"):
+        queues.append(own, 3, None, b"", (), 1)
+    own = known(4, 2)
+    assert own.queues[3] is queue
+    assert (queue.proven, queue.next_sequence) == (False, 7)
+    queues.append(own, 3, None, b"", (), 1)

@@ -95,6 +95,15 @@ def test_times_that_overflow() -> None:
         kc.encode(pa.table({"value": ["a", "b"], "timestamp": pa.array([0, 2**62], pa.timestamp("s"))}))
 
 
+@pytest.mark.parametrize("column", [pa.array([None, -1], pa.timestamp("ms")), pa.array([0, -1000], pa.timestamp("us"))])
+def test_the_time_that_means_none(column):
+    """It would be read as null. As a number, -1 says that there is no timestamp."""
+    with pytest.raises(kc.EncodeError, match=r"records\[1\]: 1969-12-31 23:59:59.999 is the mark for no timestamp"):
+        kc.encode(pa.table({"value": ["a", "b"], "timestamp": column}))
+    data = kc.encode(pa.table({"value": ["a", "b"], "timestamp": pa.array([0, -1], pa.int64())}))
+    assert [record.timestamp for record in kc.iter_records(data)] == [0, None]
+
+
 def test_a_record_larger_than_a_batch_may_be() -> None:
     # No memory is needed for it: the offsets say 2^31-1 bytes, and sizes are counted before bytes are read.
     batch = lying(pa.binary(), [0, 2**31 - 1])

@@ -31,6 +31,7 @@ __all__ = ["Producer"]
 
 _log = logging.getLogger("kafkacodec.client.producer")
 
+_TIMES_ASKED: Final = 3  # for a partition that a topic does not have
 DEFAULTS: Final[dict[str, Any]] = {
     **option_defaults(ProducerSettings),
     **{"enable_idempotence": True, "retries": 0, "compression_level": 0},  # None by default: their types
@@ -151,8 +152,8 @@ class Producer(TransactionalProducer, AsyncFace):
         await self.start()
         begun = self.check_transaction()
         own = self.queues.topic(topic)
-        if own is None or self.queues.full:
-            own = await self.room(topic)
+        if own is None or self.queues.full or (partition is not None and partition not in own.present):
+            own = await self.room(topic, partition)
         key, value = self.serialized(key, value)
         timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
         with self.queues.lock:
@@ -178,8 +179,8 @@ class Producer(TransactionalProducer, AsyncFace):
             What becomes of all rows; its result has the offsets per partition.
 
         Raises:
-            EncodeError: a column is missing or has the wrong type; a row cannot be sent, since its partition does not
-                exist or it is, compressed, larger than ``max_request_size``: then those before it may be queued.
+            EncodeError: a column is missing or has the wrong type; a row names a partition that does not exist: then
+                none is queued; or a row is, compressed, larger than ``max_request_size``: then those before it may be.
                 `path` names the column or the row.
             TypeError: `data` is not an Arrow table.
             ImportError: pyarrow is not installed.
@@ -188,7 +189,7 @@ class Producer(TransactionalProducer, AsyncFace):
         await self.start()
         begun = self.check_transaction()
         table = self.table(data, topic)
-        await self.meet(table.topics)
+        await self.prepare(table)
         try:
             for batch in table.batches():
                 if self.queues.full:
@@ -284,6 +285,16 @@ class Producer(TransactionalProducer, AsyncFace):
         """A table that is being sent."""
         return TableSending(self.queues, self._settings, data, topic)
 
+    async def forget_topics(self) -> None:
+        """Ask for the metadata of each topic anew when it is used next.
+
+        For a producer that was not used for a while: topics may have more partitions by then, or be others. What is
+        queued is sent as ever.
+        """
+        await self.start()
+        assert self._network is not None
+        self._network.cluster.unwant(list(self._network.cluster.topics))
+
     async def meet(self, topics: Iterable[str]) -> None:
         """Wait until topics are known and there is memory; those that are new are asked for together."""
         assert self._network is not None
@@ -291,11 +302,20 @@ class Producer(TransactionalProducer, AsyncFace):
         for name in topics:
             await self.room(name)
 
-    async def room(self, topic: str) -> TopicQueues:
-        """Wait until a topic is known and there is memory."""
+    async def prepare(self, table: TableSending) -> None:
+        """Wait until all topics of a table are known and there is memory. Raises if a partition does not exist."""
+        await self.meet(table.topics)
+        for name, number in table.missing().items():
+            await self.room(name, number)
+        table.check_partitions()
+
+    async def room(self, topic: str, partition: int | None = None) -> TopicQueues:
+        """Wait until a topic is known and there is memory; a partition that it lacks is asked for anew."""
         check_topic(topic)
         limit = self._settings.max_block_ms / 1000
         own = self.queues.topic(topic) or await self._discovered(topic, limit)
+        if partition is not None and partition not in own.present:
+            own = await self._asked_anew(topic, partition, limit)
         drained = self.queues.drained
         if self.queues.full:
             self.wake()  # open batches are due now
@@ -407,6 +427,30 @@ class Producer(TransactionalProducer, AsyncFace):
             raise DeadlineExceeded(
                 f"no metadata of topic {topic!r} within {limit:g} s{f': {cause}' if cause else ''}"
             ) from cause
+        return own
+
+    async def _asked_anew(self, topic: str, partition: int, limit: float) -> TopicQueues:
+        """The queues of a topic, after brokers said that it does not have a partition, or that it does by now.
+
+        They are asked some times, since they do not hear of a new partition at the same time.
+        """
+        assert self._network is not None
+        cluster = self._network.cluster
+        for _ in range(_TIMES_ASKED):
+            wanted = cluster.next_answer
+
+            def newer(wanted: int = wanted) -> bool:
+                if cluster.answers >= wanted:
+                    return True
+                cluster.refresh([topic])
+                self.wake()
+                return False
+
+            if not await self._until(newer, limit):
+                raise DeadlineExceeded(f"no metadata of topic {topic!r} within {limit:g} s: {cluster.last_error}")
+            own = self.queues.topic(topic) or await self._discovered(topic, limit)
+            if partition in own.present:
+                break
         return own
 
     def _is_known(self, topic: str) -> bool:

@@ -35,6 +35,14 @@ class TableSending:
         """The topics of the rows."""
         return self._plan.topics
 
+    def missing(self) -> dict[str, int]:
+        """The topics that lack partitions which rows name: the highest of each."""
+        return self._plan.missing(self._known)
+
+    def check_partitions(self) -> None:
+        """Raise EncodeError if a row names a partition that its topic does not have."""
+        self._plan.check_partitions(self._known)
+
     def batches(self) -> Iterator[TableBatch]:
         """The batches of the rows; each is to be queued."""
         return self._plan.batches(self._known)

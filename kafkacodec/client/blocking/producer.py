@@ -106,8 +106,8 @@ class Producer(BlockingFace):
             key, value = self._face.serialized(key, value)
         self._refuse_handler()
         own = self._queues.topic(topic)
-        if own is None or self._queues.full:
-            own = self._room(topic)
+        if own is None or self._queues.full or (partition is not None and partition not in own.present):
+            own = self._room(topic, partition)
         timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
         with self._queues.lock:
             if self._closed:
@@ -124,7 +124,7 @@ class Producer(BlockingFace):
         self._check()
         begun = self._face.check_transaction()
         table = self._face.table(data, topic)
-        self._thread.run(partial(self._face.meet, table.topics))
+        self._thread.run(partial(self._face.prepare, table))
         try:
             for batch in table.batches():
                 if self._queues.full:
@@ -144,6 +144,7 @@ class Producer(BlockingFace):
     send_columns.__doc__ = aio.Producer.send_columns.__doc__
     flush = blocking(aio.Producer.flush)
     partitions_for = blocking(aio.Producer.partitions_for)
+    forget_topics = blocking(aio.Producer.forget_topics)
     init_transactions = blocking(aio.Producer.init_transactions)
     begin_transaction = blocking(aio.Producer.begin_transaction)
     prepare_transaction = blocking(aio.Producer.prepare_transaction)
@@ -195,8 +196,8 @@ class Producer(BlockingFace):
             raise ClientClosed("the client is closed")
         self._thread.check()
 
-    def _room(self, topic: str) -> TopicQueues:
-        return self._thread.run(partial(self._face.room, topic))
+    def _room(self, topic: str, partition: int | None = None) -> TopicQueues:
+        return self._thread.run(partial(self._face.room, topic, partition))
 
     def _wake_soon(self) -> None:
         if not self._waking:

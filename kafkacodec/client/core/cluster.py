@@ -73,6 +73,7 @@ class Cluster:
         topics: the topics that were asked for, by name.
         controller_id: None while unknown.
         generation: increases with each change; compare it to see whether anything is new.
+        answers: how many responses with metadata came.
         knows_all: whether `topics` has every topic, since `want_all` was called.
     """
 
@@ -91,7 +92,7 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.controller_id: int | None = None
         self.cluster_id: str | None = None
-        self.generation = 0
+        self.generation = self.answers = 0
         self.last_error: Exception | None = None
         self.auto_create = auto_create
         self._silence_ms = silence_ms
@@ -161,6 +162,11 @@ class Cluster:
         return known
 
     @property
+    def next_answer(self) -> int:
+        """What `answers` is when what is asked for from now on is known."""
+        return self.answers + 1 + len(self._asking)
+
+    @property
     def refused(self) -> AuthenticationFailed | RemoteProtocolError | None:
         """Why nothing that waits for metadata will get it: the brokers refuse this client, or are no brokers."""
         last = self.last_error
@@ -205,8 +211,9 @@ class Cluster:
         """Forget these topics, unless all are wanted."""
         for name in set(topics):
             self._wanted.forget(name)
-            if not self._want_all:
+            if not self._want_all and name in self.topics:
                 self._drop(name)
+                self.generation += 1
 
     def want_all(self, wanted: bool = True) -> None:
         """Keep metadata of every topic, for patterns."""
@@ -269,6 +276,7 @@ class Cluster:
             self._failed(asked, error(code)() if code else None, now)
             return
         self._told_at = now
+        self.answers += 1
         self._failures, self.last_error, self._silence = 0, None, None
         left = self._update(answer.message, asked)
         if asked.group is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class TablePlan:
             self._topics, self._topic_numbers = [topic], None
         else:
             self._topics, self._topic_numbers = self._topics_of(self._table)
-        self._explicit = "partition" in names
+        self._partition_numbers = self._partitions_given() if "partition" in names else None
         self._most = settings.max_request_size - REQUEST_BYTES
         self._plans: dict[int, EncodePlan] = {}  # by the size of batches
 
@@ -81,6 +82,37 @@ class TablePlan:
     def topics(self) -> list[str]:
         """The topics of the rows."""
         return self._topics
+
+    def missing(self, queues_of: Callable[[str], TopicQueues]) -> dict[str, int]:
+        """The topics that lack partitions which rows name: the highest of each."""
+        return {name: top for name, top in self._highest.items() if top not in queues_of(name).present}
+
+    @cached_property
+    def _highest(self) -> dict[str, int]:
+        """The highest partition that rows name, by topic."""
+        numbers, topics = self._partition_numbers, self._topic_numbers
+        if numbers is None or not len(numbers):
+            return {}
+        if topics is None:
+            return {self._topics[0]: int(numbers.max())}
+        found = np.full(len(self._topics), -1, np.int32)
+        np.maximum.at(found, topics, numbers)
+        return dict(zip(self._topics, found.tolist(), strict=True))
+
+    def check_partitions(self, queues_of: Callable[[str], TopicQueues]) -> None:
+        """Raise EncodeError if a row names a partition that its topic does not have; `path` names the row."""
+        numbers = self._partition_numbers
+        if numbers is None or not len(numbers) or (not self.missing(queues_of) and numbers.min() >= 0):
+            return
+        tops = np.array([queues_of(name).numbers[-1] for name in self._topics])
+        wrong = (numbers < 0) | (numbers > (tops[0] if self._topic_numbers is None else tops[self._topic_numbers]))
+        for row in np.flatnonzero(wrong)[:1].tolist():
+            name = self._topics[0 if self._topic_numbers is None else self._topic_numbers[row]]
+            raise _no_partition(name, numbers[row], row)
+
+    def _partitions_given(self) -> npt.NDArray[np.int32]:
+        found: npt.NDArray[np.int32] = column_without_nulls(self._table, "partition", self._pa.int32()).to_numpy()
+        return found
 
     @staticmethod
     def _topics_of(table: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
@@ -98,9 +130,6 @@ class TablePlan:
 
         Raises EncodeError for a row that cannot be sent, after the batches before it; `path` names the row.
         """
-        explicit = (
-            column_without_nulls(self._table, "partition", self._pa.int32()).to_numpy() if self._explicit else None
-        )
         chosen = self._table.select([name for name in _COLUMNS if name in self._table.column_names])
         start = 0
         for batch in self._with_timestamps(chosen).to_batches(max_chunksize=_CHUNK_ROWS):
@@ -108,18 +137,16 @@ class TablePlan:
             topics = None if self._topic_numbers is None else self._topic_numbers[rows]
             for number, own, part in _divided(batch, topics):
                 queues = queues_of(self._topics[number])
-                yield from self._of_topic(part, rows[own], queues, explicit)
+                yield from self._of_topic(part, rows[own], queues)
             start += batch.num_rows
 
-    def _of_topic(
-        self, batch: Any, rows: npt.NDArray[np.int64], queues: TopicQueues, explicit: npt.NDArray[np.int32] | None
-    ) -> Iterator[TableBatch]:
+    def _of_topic(self, batch: Any, rows: npt.NDArray[np.int64], queues: TopicQueues) -> Iterator[TableBatch]:
+        explicit = self._partition_numbers
         numbers = self._partitions(batch, queues) if explicit is None else explicit[rows]
         for number, own, part in _divided(batch, numbers):
-            queue = queues.queues.get(number)
+            queue = queues.queues.get(number) if number in queues.present else None
             if queue is None:
-                where = f"records[{rows[own][0]}].partition"
-                raise EncodeError(f"topic {queues.name!r} has no partition {number}", path=where)
+                raise _no_partition(queues.name, number, rows[own][0])
             at = 0
             try:
                 for data, count in iter_writable(part, self._encoding(queues)):
@@ -192,6 +219,10 @@ class TablePlan:
 
         filled = pc.fill_null(column, pa.scalar(now, pa.timestamp("ms")).cast(column.type))
         return table.set_column(table.column_names.index("timestamp"), "timestamp", filled)
+
+
+def _no_partition(topic: str, number: int, row: int) -> EncodeError:
+    return EncodeError(f"topic {topic!r} has no partition {number}", path=f"records[{row}].partition")
 
 
 def _divided(batch: Any, numbers: npt.NDArray[Any] | None) -> Iterator[Any]:

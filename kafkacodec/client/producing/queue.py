@@ -9,6 +9,7 @@ import asyncio
 import math
 import random
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -129,20 +130,27 @@ class TopicQueues:
     """The queues of a topic's partitions, by the cluster's metadata of one generation.
 
     Attributes:
+        queues: also those of partitions that are gone: they go on if such a one comes back, with their sequences.
+        numbers, present: the partitions that there are.
+        available: those that have a leader.
+        topic_id: of the topic with these partitions; None if brokers do not tell it.
         batch_limit: the most bytes of a batch of records that are sent one by one.
         table_limit: the same of rows of a table, which do not come one after the other.
         used_at: when a batch was begun last, or the topic was met.
     """
 
     __slots__ = (
-        "available", "batch_limit", "generation", "name", "numbers", "queues", "sticky", "table_limit", "used_at",
+        "available", "batch_limit", "generation", "name", "numbers", "present", "queues", "sticky", "table_limit",
+        "topic_id", "used_at",
     )  # fmt: skip
 
     def __init__(self, name: str, batch_limit: int, table_limit: int, now: float) -> None:
         self.name = name
         self.used_at = now
         self.queues: dict[int, PartitionQueue] = {}
+        self.topic_id: uuid.UUID | None = None
         self.numbers: list[int] = []
+        self.present: frozenset[int] = frozenset()
         self.available: list[int] = []
         self.generation = -1
         self.sticky: PartitionQueue | None = None
@@ -160,7 +168,13 @@ class TopicQueues:
         for number in partitions:
             if number not in self.queues:
                 self.queues[number] = PartitionQueue(self.name, number)
-        self.numbers = sorted(partitions)
+        if topic.topic_id != self.topic_id:  # brokers have accepted nothing in a topic that was made again
+            self.topic_id = topic.topic_id
+            for queue in self.queues.values():
+                queue.proven = False
+        self.numbers, self.present = sorted(partitions), frozenset(partitions)
+        if self.sticky is not None and self.sticky.number not in partitions:
+            self.sticky = None
         self.available = [n for n in self.numbers if partitions[n].leader is not None]
         self.generation = generation
 
@@ -373,7 +387,7 @@ class Queues:
                 return topic.sticky or topic.choose_sticky()
             else:
                 return topic.queues[topic.numbers[partition_of(key, len(topic.numbers))]]
-        found = topic.queues.get(partition)
+        found = topic.queues.get(partition) if partition in topic.present else None
         if found is None:
             raise EncodeError(f"topic {topic.name!r} has no partition {partition!r}", path="partition")
         return found

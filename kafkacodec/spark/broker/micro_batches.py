@@ -1,9 +1,10 @@
 """Micro-batches in transactions: which one was written last, and the end of its transactions.
 
-Each task prepares a transaction of its own. When all have, the driver decides that the micro-batch is written: it
-commits an offset, the number of the next micro-batch, for the group that is named like the prefix of the transactional
-ids. This is one record, so it is there or not. Then it commits the transactions. If the driver ends before that, Spark
-runs the micro-batch again: its tasks see the decision and send nothing, and the driver commits what is still open.
+Each task prepares a transaction of its own. When all have, the driver aborts all others of the prefix, which killed
+drivers and failed tasks have left, and decides that the micro-batch is written: it commits an offset, the number of the
+next micro-batch, for the group that is named like the prefix of the transactional ids. This is one record, so it is
+there or not. Then it commits the transactions. If the driver ends before that, Spark runs the micro-batch again: its
+tasks see the decision and send nothing, and the driver commits what is still open.
 
 A decision names its query, for the numbers of another one, or of an older checkpoint, say nothing about what was sent.
 """
@@ -20,6 +21,7 @@ from kafkacodec.client import Admin, GroupOffset, PreparedTransaction
 from kafkacodec.errors import ItemErrors, KafkaCodecError
 from kafkacodec.spark.broker.client_options import shared_options
 from kafkacodec.spark.broker.connections import borrowed
+from kafkacodec.spark.broker.open_transactions import abort_open, abort_until_quiet
 from kafkacodec.spark.broker.producing import Sent, transactional_id
 from kafkacodec.spark.broker.write_options import SinkOptions
 from kafkacodec.spark.errors import OptionError
@@ -28,6 +30,7 @@ __all__ = ["MicroBatch", "abort", "commit", "end", "is_decided"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
+_MOST_TOPICS = 10  # that have the offset of a decision
 _COMMITTED = ("PrepareCommit", "CompleteCommit")
 _NOTED = re.compile(r"kafkacodec (\d+) ([0-9a-f]+) (\S+)")
 
@@ -35,7 +38,7 @@ _NOTED = re.compile(r"kafkacodec (\d+) ([0-9a-f]+) (\S+)")
 class MicroBatch(NamedTuple):
     """A micro-batch: Spark's id of its query, which the checkpoint keeps, and its number."""
 
-    query: str
+    query: str | None  # None: not known, since no task has succeeded
     number: int
 
 
@@ -78,52 +81,69 @@ def commit(options: SinkOptions, sent: Sequence[Sent], micro_batch: MicroBatch) 
         logger.warning("micro-batch %d of %r was written before", micro_batch.number, options.transactional_id_prefix)
         with _admin(options) as admin:
             _complete(admin, options, micro_batch)
+            abort_open(admin, _prefix(options))
         return
     prepared = [task.prepared for task in sent if task.prepared is not None and not task.prepared.is_empty]
-    topic = next((task.topic for task in sent if task.topic is not None), None)
-    if not prepared or topic is None:
-        return
+    topics = sorted({task.topic for task in sent if task.topic is not None})[:_MOST_TOPICS]
     with _admin(options) as admin:
+        abort_open(admin, _prefix(options), {one.transactional_id for one in prepared})
+        if not prepared or not topics or micro_batch.query is None:
+            return
         _require_open(admin, prepared)
         decision = _Decision(micro_batch.number, prepared[0].transaction_version, _tasks(prepared, sent))
         offset = GroupOffset(decision.number + 1, metadata=decision.noted(micro_batch.query))
-        admin.alter_group_offsets(_group(options), {(topic, 0): offset})
+        # Kafka forgets the offsets of a topic that is deleted.
+        admin.alter_group_offsets(_prefix(options), {(topic, 0): offset for topic in topics})
         try:
             admin.end_transactions(prepared, commit=True)
         except ItemErrors as error:
             raise _lost(options, micro_batch, [*error.errors]) from error
 
 
-def abort(options: SinkOptions, sent: Sequence[Sent], micro_batch: MicroBatch) -> None:
+def abort(options: SinkOptions, micro_batch: MicroBatch) -> None:
     """Abort a micro-batch that failed, unless it may be decided: then the next run commits its transactions.
 
     Raises:
-        BrokerError, DeadlineExceeded: Kafka did not tell or do it in time.
+        OptionError: the prefix belongs to something else, whose transactions are left alone.
+        BrokerError, DeadlineExceeded, ItemErrors: Kafka did not tell or do it in time.
     """
-    if not is_decided(options, micro_batch):
-        end(options, sent, commit=False)
+    with _admin(options) as admin:
+        decision = _decision(admin, options, micro_batch)
+        abort_until_quiet(admin, _prefix(options), () if decision is None else _ids(options, decision))
 
 
 def end(options: SinkOptions, sent: Sequence[Sent], *, commit: bool) -> None:
-    """Commit or abort the transactions of tasks, without a decision.
+    """Commit or abort the transactions of tasks, without a decision. Others of the prefix are aborted in any case.
 
     Raises:
         ItemErrors: by transactional id, why it was not ended so.
         BrokerError, DeadlineExceeded: Kafka did not do it in time.
     """
+    if options.transactional_id_prefix is None:
+        return
     prepared = [task.prepared for task in sent if task.prepared is not None]
-    if prepared:
-        with _admin(options) as admin:
-            admin.end_transactions(prepared, commit=commit)
+    with _admin(options) as admin:
+        if commit:
+            abort_open(admin, _prefix(options), {one.transactional_id for one in prepared})
+            admin.end_transactions(prepared, commit=True)
+        else:
+            abort_until_quiet(admin, _prefix(options))
 
 
 def _admin(options: SinkOptions) -> AbstractContextManager[Admin]:
     return borrowed(Admin, shared_options(options.producer))
 
 
-def _group(options: SinkOptions) -> str:
+def _prefix(options: SinkOptions) -> str:
+    """Of the transactional ids; it is the name of the group, too."""
     assert options.transactional_id_prefix is not None
     return options.transactional_id_prefix
+
+
+def _ids(options: SinkOptions, decision: _Decision) -> list[str]:
+    """The transactional ids of a decision."""
+    tasks = decision.tasks
+    return [transactional_id(options, task) for task in range(tasks.bit_length()) if tasks >> task & 1]
 
 
 def _decision(admin: Admin, options: SinkOptions, micro_batch: MicroBatch) -> _Decision | None:
@@ -132,14 +152,14 @@ def _decision(admin: Admin, options: SinkOptions, micro_batch: MicroBatch) -> _D
     Raises:
         OptionError: as `is_decided`.
     """
-    group, found = _group(options), None
+    group, found = _prefix(options), None
     for offset in admin.list_group_offsets(group).values():
         noted = _NOTED.fullmatch(offset.metadata or "")
         if noted is None:
             raise OptionError(
                 f"transactionalIdPrefix: the group {group!r} has offsets of consumers; use another prefix"
             )
-        if noted[3] != micro_batch.query:
+        if micro_batch.query is not None and noted[3] != micro_batch.query:
             raise OptionError(
                 f"transactionalIdPrefix: {group!r} belongs to the query {noted[3]}, this one is {micro_batch.query}: "
                 "it has another checkpoint. Use another prefix, or, if the other query is not needed any more, delete "
@@ -180,13 +200,11 @@ def _complete(admin: Admin, options: SinkOptions, micro_batch: MicroBatch) -> No
     decision = _decision(admin, options, micro_batch)
     if decision is None:
         raise KafkaCodecError(
-            f"the decision that micro-batch {micro_batch.number} is written was in the group {_group(options)!r} when "
+            f"the decision that micro-batch {micro_batch.number} is written was in the group {_prefix(options)!r} when "
             "its tasks ran, and is not any more"
         )
-    tasks = decision.tasks
-    ids = [transactional_id(options, task) for task in range(tasks.bit_length()) if tasks >> task & 1]
     try:
-        described: dict[str, Any] = admin.describe_transactions(ids)
+        described: dict[str, Any] = admin.describe_transactions(_ids(options, decision))
     except ItemErrors as error:
         raise _lost(options, micro_batch, [*error.errors]) from error
     version = decision.transaction_version
@@ -202,7 +220,7 @@ def _complete(admin: Admin, options: SinkOptions, micro_batch: MicroBatch) -> No
 
 
 def _lost(options: SinkOptions, micro_batch: MicroBatch, ids: Sequence[str]) -> KafkaCodecError:
-    group = _group(options)
+    group = _prefix(options)
     return KafkaCodecError(
         f"micro-batch {micro_batch.number} was to be committed, but {len(ids)} of its transactions ended otherwise, by "
         f"a time-out or another producer: {', '.join(sorted(ids)[:5])}. Consumers do not get their records. To send "

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from kafkacodec.client import PreparedTransaction, Producer
 from kafkacodec.errors import EncodeError
 from kafkacodec.spark.broker.connections import borrowed
+from kafkacodec.spark.broker.topics import require_topics
 from kafkacodec.spark.broker.write_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -49,10 +50,12 @@ def send(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> 
     """Send a task's rows, each at least once.
 
     Raises:
+        OptionError: the cluster does not have a topic.
         EncodeError: a row cannot be sent.
         BrokerError, DeadlineExceeded, ClientClosed: rows were not acknowledged.
     """
     with borrowed(Producer, options.producer) as producer:
+        producer.forget_topics()  # of earlier tasks: they may have other partitions by now
         return _send_all(producer, batches, options, task)
 
 
@@ -73,8 +76,13 @@ def transactional_id(options: SinkOptions, task: int) -> str:
 def _send_all(producer: Producer, batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> Sent:
     pending: list[TableDelivery] = []
     records, topic = 0, options.topic
+    known: set[str] = set()
     for batch in batches:
-        for table in _tables(batch.select(options.columns), options.topic):
+        new = _topics(batch, options.topic) - known
+        if new:
+            require_topics(options, new)
+            known |= new
+        for table in _tables(batch.select(options.columns)):
             pending.append(producer.send_columns(table, topic=options.topic))
             records += table.num_rows
             topic = topic or table.column("topic")[0].as_py()
@@ -94,12 +102,22 @@ def _is_known(delivery: TableDelivery) -> bool:
     return True
 
 
-def _tables(batch: pa.RecordBatch, topic: str | None) -> Iterator[pa.RecordBatch]:
+def _topics(batch: pa.RecordBatch, topic: str | None) -> set[str]:
+    """The topics of the rows."""
+    if not batch.num_rows:
+        return set()
+    if topic is not None:
+        return {topic}
+    column = batch.column("topic")
+    if column.null_count:
+        raise EncodeError("a row has no topic: its column topic is null, and the option topic is not given")
+    return set(column.unique().to_pylist())
+
+
+def _tables(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The rows with a partition, and those for which the producer chooses one."""
     if not batch.num_rows:
         return
-    if topic is None and batch.column("topic").null_count:
-        raise EncodeError("a row has no topic: its column topic is null, and the option topic is not given")
     if "partition" not in batch.schema.names:
         yield batch
         return

@@ -14,6 +14,7 @@ from kafkacodec.spark.broker import micro_batches
 from kafkacodec.spark.broker.micro_batches import MicroBatch
 from kafkacodec.spark.broker.producing import Sent, send, send_in_transaction, sent_messages, task_number
 from kafkacodec.spark.broker.reaching import check_reachable
+from kafkacodec.spark.broker.topics import require_topics
 from kafkacodec.spark.broker.write_options import parse_sink_options
 from kafkacodec.spark.errors import OptionError, without_traceback
 
@@ -32,6 +33,8 @@ class BrokerSink(DataSourceStreamArrowWriter):
             raise OptionError("outputMode: complete is not possible; use outputMode('append') or 'update'")
         self.options = parse_sink_options(options, schema, streaming=True)
         check_reachable(self.options.producer)
+        if self.options.topic is not None:
+            require_topics(self.options, [self.options.topic])
 
     @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
@@ -49,16 +52,20 @@ class BrokerSink(DataSourceStreamArrowWriter):
     @without_traceback()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver, after all tasks have succeeded: commit their transactions."""
-        sent = sent_messages(messages)
-        if sent and sent[0].query is not None:
-            micro_batches.commit(self.options, sent, MicroBatch(sent[0].query, batchId))
+        if self.options.transactional_id_prefix is not None:
+            sent = sent_messages(messages)
+            micro_batches.commit(self.options, sent, _of(sent, batchId))
 
     @without_traceback()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Abort the transactions of the tasks that have succeeded."""
-        sent = sent_messages(messages)
-        if sent and sent[0].query is not None:
-            micro_batches.abort(self.options, sent, MicroBatch(sent[0].query, batchId))
+        """Abort the transactions of all tasks, also of those that have failed or were killed."""
+        if self.options.transactional_id_prefix is not None:
+            micro_batches.abort(self.options, _of(sent_messages(messages), batchId))
+
+
+def _of(sent: list[Sent], number: int) -> MicroBatch:
+    """The micro-batch of tasks."""
+    return MicroBatch(sent[0].query if sent else None, number)
 
 
 def _micro_batch() -> MicroBatch:

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from kafkacodec.spark.broker import micro_batches
 from kafkacodec.spark.broker.producing import Sent, send, send_in_transaction, sent_messages, task_number
 from kafkacodec.spark.broker.reaching import check_reachable
+from kafkacodec.spark.broker.topics import require_topics
 from kafkacodec.spark.broker.write_options import parse_sink_options
 from kafkacodec.spark.errors import OptionError, without_traceback
 
@@ -26,6 +27,8 @@ class BrokerWriter(DataSourceArrowWriter):
             raise OptionError("mode: kafkabroker only appends; use mode('append')")
         self.options = parse_sink_options(options, schema)
         check_reachable(self.options.producer)
+        if self.options.topic is not None:
+            require_topics(self.options, [self.options.topic])
 
     @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
@@ -40,5 +43,5 @@ class BrokerWriter(DataSourceArrowWriter):
 
     @without_traceback()
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Abort the transactions of the tasks that have succeeded."""
+        """Abort the transactions of all tasks, also of those that have failed or were killed."""
         micro_batches.end(self.options, sent_messages(messages), commit=False)
