@@ -115,7 +115,8 @@ $(STORES)/.installed:
 .PHONY: uvloop
 uvloop: $(VENV)/.dev $(VENV)/.built .cache/uvloop/.installed ## the clients on uvloop's event loop
 	PYTHONPATH=.cache/uvloop $(PY) -m pytest -q -n $(JOBS) $(addprefix tests/unit/test_client_, network.py addresses.py driver.py \
-		connection.py opening.py bad_peers.py lying_brokers.py consumer_faces.py consumer_group.py producer_faces.py producer_waiting.py)
+		connection.py opening.py bad_peers.py lying_brokers.py consumer_faces.py consumer_group.py group_callbacks.py \
+		deliveries.py dropped.py producer_faces.py producer_waiting.py without_acks.py)
 
 .cache/uvloop/.installed: $(VENV)/.python
 	$(PY) -m pip install --quiet --target $(@D) uvloop

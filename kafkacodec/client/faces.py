@@ -111,6 +111,7 @@ _closing: set[asyncio.Task[None]] = set()
 
 
 def _close_dropped(face: AsyncFace) -> None:
+    face._hold.keep(face)  # weak references to it may be gone
     task = asyncio.get_running_loop().create_task(face._close_dropped())
     _closing.add(task)
     task.add_done_callback(lambda task: _closed(face, task))

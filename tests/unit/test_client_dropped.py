@@ -10,11 +10,12 @@ import threading
 import time
 import warnings
 import weakref
+from typing import Any
 
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.errors import DeadlineExceeded
+from kafkacodec.errors import ClientClosed, DeadlineExceeded
 from kafkacodec.messages import MetadataRequest
 from tests.reference.group_broker import GroupBroker
 from tests.unit.test_client_consumer_group import FAST, count, member, until
@@ -149,3 +150,19 @@ async def test_a_client_that_only_its_waiting_task_refers_to_goes_on():
             gc.collect()
             await asyncio.sleep(0.001)
             assert got or waiting() is not None
+
+
+def test_what_a_producer_of_a_cycle_has_queued_is_known_when_its_loop_ends():
+    async def main():
+        producer: Any = kc.client.aio.Producer(NOBODY)
+        producer.itself = producer
+        await producer.start()
+        delivery = await knowing(producer).send("t", b"v")
+        del producer
+        gc.collect()
+        return delivery
+
+    with pytest.warns(ResourceWarning):
+        delivery = asyncio.run(main())
+    with pytest.raises(ClientClosed):
+        delivery.result(0)
