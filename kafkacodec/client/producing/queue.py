@@ -140,12 +140,13 @@ class TopicQueues:
     """
 
     __slots__ = (
-        "available", "batch_limit", "generation", "name", "numbers", "present", "queues", "sticky", "table_limit",
-        "topic_id", "used_at",
+        "_lock", "available", "batch_limit", "generation", "name", "numbers", "present", "queues", "sticky",
+        "table_limit", "topic_id", "used_at",
     )  # fmt: skip
 
-    def __init__(self, name: str, batch_limit: int, table_limit: int, now: float) -> None:
+    def __init__(self, name: str, batch_limit: int, table_limit: int, now: float, lock: threading.RLock) -> None:
         self.name = name
+        self._lock = lock
         self.used_at = now
         self.queues: dict[int, PartitionQueue] = {}
         self.topic_id: uuid.UUID | None = None
@@ -162,21 +163,26 @@ class TopicQueues:
         self.table_limit = max(min(self.table_limit, size), 1)
 
     def update(self, topic: Topic, generation: int) -> None:
-        """Take over which partitions there are, and which have a leader. Others may read without the lock meanwhile:
-        they find a queue for each number."""
-        partitions = dict(topic.partitions)
-        for number in partitions:
-            if number not in self.queues:
-                self.queues[number] = PartitionQueue(self.name, number)
-        if topic.topic_id != self.topic_id:  # brokers have accepted nothing in a topic that was made again
-            self.topic_id = topic.topic_id
-            for queue in self.queues.values():
-                queue.proven = False
-        self.numbers, self.present = sorted(partitions), frozenset(partitions)
-        if self.sticky is not None and self.sticky.number not in partitions:
-            self.sticky = None
-        self.available = [n for n in self.numbers if partitions[n].leader is not None]
-        self.generation = generation
+        """Take over which partitions there are, and which have a leader, unless newer metadata are known.
+
+        Takes the lock itself. Others may read without it meanwhile: they find a queue for each number.
+        """
+        with self._lock:
+            if generation <= self.generation:
+                return
+            partitions = dict(topic.partitions)
+            for number in partitions:
+                if number not in self.queues:
+                    self.queues[number] = PartitionQueue(self.name, number)
+            if topic.topic_id != self.topic_id:  # brokers have accepted nothing in a topic that was made again
+                self.topic_id = topic.topic_id
+                for queue in self.queues.values():
+                    queue.proven = False
+            self.numbers, self.present = sorted(partitions), frozenset(partitions)
+            if self.sticky is not None and self.sticky.number not in partitions:
+                self.sticky = None
+            self.available = [n for n in self.numbers if partitions[n].leader is not None]
+            self.generation = generation
 
     def choose_sticky(self) -> PartitionQueue:
         """The partition for records without a key, until its batch is full: of some, one with the fewest batches
@@ -249,18 +255,19 @@ class Queues:
         found = self.topics.get(name)
         if found is not None and found.generation == self._cluster.generation:
             return found
-        with self.lock:
-            generation = self._cluster.generation
-            known = self._cluster.topics.get(name)
-            if known is None or not known.partitions:
-                return None
-            found = self.topics.get(name)
-            if found is None:
-                now = self._clock()
-                found = self.topics[name] = TopicQueues(name, self._batch_limit, self._table_limit, now)
-            if found.generation != generation:
-                found.update(known, generation)
-            return found
+        generation = self._cluster.generation
+        known = self._cluster.topics.get(name)
+        if known is None or not known.partitions:
+            return None
+        if found is None:
+            with self.lock:
+                found = self.topics.get(name)
+                if found is None:
+                    now = self._clock()
+                    found = TopicQueues(name, self._batch_limit, self._table_limit, now, self.lock)
+                    self.topics[name] = found
+        found.update(known, generation)
+        return found
 
     def append(
         self, topic: TopicQueues, partition: int | None, key: Any, value: Any, headers: Any, timestamp: int
