@@ -21,7 +21,7 @@ def as_decoded(table):
     )
 
 
-# Spark's timestamps are microseconds: times out of range are limited to it.
+# Spark's timestamps are microseconds: times out of range are null.
 LIMIT = ((1 << 63) - 1) // 1000
 
 
@@ -30,8 +30,13 @@ def consumer_records(samples: list[Sample]) -> list[Row]:
     return [_limited(row) for sample in samples for row in sample.expected.records if not row.is_control]
 
 
+def has_far_times(sample: Sample) -> bool:
+    """Whether a record has a time that Spark cannot hold."""
+    return any(_limited(row) != row for row in sample.expected.records)
+
+
 def _limited(row: Row) -> Row:
-    return row if row.timestamp is None else row._replace(timestamp=min(max(row.timestamp, -LIMIT), LIMIT))
+    return row._replace(timestamp=None) if row.timestamp is not None and abs(row.timestamp) > LIMIT else row
 
 
 def partition_directories(magics: set[int]) -> dict[Path, list[Sample]]:

@@ -27,7 +27,11 @@ def raw(spark, samples):
 
 
 def test_every_blob_gives_its_records(raw, samples):
-    table = kc.spark.decode_batches(raw, "blob", keep=["name"]).toArrow()
+    with pytest.raises(
+        PythonException, match=r"offset \d+: the timestamp 2305843009213693953 ms"
+    ):
+        kc.spark.decode_batches(raw, "blob", keep=["name"]).count()
+    table = kc.spark.decode_batches(raw, "blob", keep=["name"], mode="PERMISSIVE").toArrow()
     assert table.column_names == ["name", "key", "value", "offset", "timestamp", "timestampType", "headers"]
     assert set(table["name"].to_pylist()) <= {sample.name for sample in samples}
     for sample in samples:
@@ -38,7 +42,7 @@ def test_every_blob_gives_its_records(raw, samples):
 def test_only_the_columns_asked_for(raw):
     frame = kc.spark.decode_batches(raw, "blob", columns=["offset"])
     assert frame.columns == ["offset"]
-    assert frame.count() == kc.spark.decode_batches(raw, "blob").count()
+    assert frame.count() == kc.spark.decode_batches(raw, "blob", mode="PERMISSIVE").count()
 
 
 def test_damaged_blobs(spark, raw, samples):
