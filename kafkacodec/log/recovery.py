@@ -25,6 +25,7 @@ from kafkacodec.log.segment_writer import MAX_BASE_OFFSET, SegmentWriter
 from kafkacodec.log.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.storage import StoredFile, is_uploaded
 from kafkacodec.log.verify import Advance, Keep, verify_segment
+from kafkacodec.log.verify_partition import verify_files
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch
 from kafkacodec.records.signatures import suggests_options
@@ -143,7 +144,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
     for path in links:
         report.add(Finding("warning", "link", path, "a symbolic link out of the source is not followed"))
     if not links:
-        report.include(partition.verify_files())
+        report.include(verify_files(partition, whole=copier.whole))
 
 
 def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:
@@ -193,6 +194,7 @@ class _Copier:
         self.report = report
         self.next_offset = 0
         self.names: set[int] = set()  # base offsets of the segments so far
+        self.whole = True  # every segment could be read
         # Of the current segment; of a compressed message set, the number of records is unknown.
         self.copied_batches = self.copied_records = self.left_out_records = 0
         self.epochs: list[LeaderEpoch] = []
@@ -237,6 +239,7 @@ class _Copier:
             )
             if placed.fault is not None:
                 raise placed.fault
+        self.whole = self.whole and not left_out.findings
         if not reports:
             left_out.num_records = self.copied_records
             return left_out
@@ -289,7 +292,9 @@ def _write_producer_files(target: str) -> None:
     for segment, end in zip(partition.segments, ends, strict=True):
         producers.read_segment(segment)
         for name, data in producers.files_at(segment.base_offset or 0, end).items():
-            write_file(os.path.join(target, name), data, sync=True)
+            path = os.path.join(target, name)
+            if not os.path.exists(path):  # a last segment without batches ends where the one before it does
+                write_file(path, data, sync=True)
 
 
 def _copy_files(names: tuple[str, ...], src: str, dest: str, report: Report) -> None:

@@ -27,9 +27,7 @@ def raw(spark, samples):
 
 
 def test_every_blob_gives_its_records(raw, samples):
-    with pytest.raises(
-        PythonException, match=r"offset \d+: the timestamp 2305843009213693953 ms"
-    ):
+    with pytest.raises(PythonException, match=r"offset \d+: the timestamp 2305843009213693953 ms"):
         kc.spark.decode_batches(raw, "blob", keep=["name"]).count()
     table = kc.spark.decode_batches(raw, "blob", keep=["name"], mode="PERMISSIVE").toArrow()
     assert table.column_names == ["name", "key", "value", "offset", "timestamp", "timestampType", "headers"]

@@ -175,3 +175,26 @@ def test_recover_leaves_out_an_upload_with_a_damaged_manifest(tmp_path):
     result = CliRunner().invoke(application, ["recover", str(copy), str(tmp_path / "again")])
     assert result.exit_code == 1
     assert f"{report.num_batches} batches saved" in result.output
+
+
+@pytest.mark.parametrize("suffix", [".log", ".rsm-manifest"])
+def test_one_damaged_upload_ends_nothing_else(payments, suffix, tmp_path):
+    directory = payments(suffix)
+    orders, damaged = kc.log.statistics(directory)
+    assert (orders.num_records, orders.damaged) == (282, False)
+    assert (damaged.num_segments, damaged.num_records, damaged.last_offset) == (2, 8, 7)
+    assert len(damaged.problems) == 1
+    assert damaged.damaged_bytes > 0
+    for line in ("topics --partitions", "scan", "topics --records"):
+        result = CliRunner().invoke(application, [*line.split(), str(directory)])
+        assert result.exit_code == 1
+        assert "290 records" in result.output, line
+        assert "damaged" in result.output
+    page = tmp_path / "page.html"
+    assert CliRunner().invoke(application, ["report", str(directory), "-o", str(page)]).exit_code == 0
+    report = kc.log.recover(directory, tmp_path / "saved")
+    [left_out] = [finding for finding in report.findings if finding.kind == "left-out"]
+    assert "payments" in left_out.path
+    saved = kc.log.LogDirectory(tmp_path / "saved")
+    assert saved.verify().ok
+    assert [topic.count(include_control=True) for topic in map(saved.topic, saved.topics)] == [282, 8]

@@ -16,6 +16,7 @@ from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.range_planning import end_of
 from kafkacodec.log.segment import Segment
+from kafkacodec.log.transactions import scan_transactions
 from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["PartitionStatistics", "breaks_of", "merge_statistics", "partition_statistics", "per_topic", "statistics"]
@@ -186,6 +187,7 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         crc_failures=0 if verify_crc else None,
         **_known(records),
     )
+    readable = []
     for segment in partition.segments:
         around = partition.surroundings(segment)
         until = end_of(partition, segment)
@@ -197,13 +199,15 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         total.size_in_bytes += part.size_in_bytes
         total.damaged_bytes += part.damaged_bytes
         total.trailing_bytes += part.trailing_bytes
+        if not part.unreadable:
+            readable.append(segment)
         for problem in (*part.problems, *breaks_of(partition, segment, part)):
             note(total.problems, problem)
             if isinstance(problem, MissingOffsets) and not counts_all:
                 total.missing_offsets += problem.missing_offsets
     total.num_offsets = _num_offsets(partition, total)
     if total.transactional_batches:
-        transactions = partition.transactions()
+        transactions = scan_transactions(partition.path, readable, None, None)
         total.aborted_transactions = len(transactions.aborted)
         total.open_transactions = len(transactions.open)
     return total
@@ -230,7 +234,12 @@ def _num_offsets(partition: Partition, total: BatchTotals) -> int | None:
 
 
 def breaks_of(partition: Partition, segment: Segment, found: SegmentStatistics) -> list[DecodeError]:
-    """As `Partition.breaks_around`, but reads files only if offsets are not those that the neighbours require."""
+    """As `Partition.breaks_around`, but reads files only if offsets are not those that the neighbours require.
+
+    An upload that cannot be read has none of its own.
+    """
+    if found.unreadable:
+        return []
     around = partition.surroundings(segment)
     due = around.flushed if around.following is None else around.following
     base = segment.base_offset

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log.analysis.batch_rows import BatchRows, batches_of, messages_of
 from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.analysis.record_totals import count_messages, count_records
@@ -13,6 +14,7 @@ from kafkacodec.log.continuity import ALONE, Surroundings
 from kafkacodec.log.evidence import first_offset_in
 from kafkacodec.log.files import note
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.layout import is_upload
 from kafkacodec.log.range_planning import least
 from kafkacodec.log.segment import Segment, check_is_segment
 from kafkacodec.log.storage import StoredFile, open_file
@@ -42,6 +44,12 @@ class SegmentStatistics(BatchTotals):
     damaged_bytes: int = 0
     trailing_bytes: int = 0
     problems: list[DecodeError] = field(default_factory=list)
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether this is an upload of which nothing could be read."""
+        nothing = not self.num_batches and self.damaged_bytes == self.size_in_bytes
+        return nothing and bool(self.problems) and is_upload(self.path)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON; problems as text."""
@@ -90,14 +98,44 @@ def statistics_among(
 ) -> SegmentStatistics:
     """As `segment_statistics`; with `records`, `missing_offsets` has those after the segment too, if it is damaged.
 
-    From the offset `until` on, batches and records are not counted: the next segment has them.
+    From the offset `until` on, batches and records are not counted: the next segment has them. Of an upload with a
+    damaged manifest or chunk, which hides the rest of it, nothing is counted: all of it is damage.
     """
-    total = SegmentStatistics(
+    total = _nothing(segment, verify_crc=verify_crc)
+    try:
+        _count(total, segment, surroundings, start_offset, end_offset, until, records, verify_crc, threads)
+    except DecodeError as error:
+        if not is_upload(segment.path):
+            raise
+        total = _nothing(segment, verify_crc=verify_crc)
+        note(total.problems, error)
+        if surroundings.following is not None and segment.base_offset is not None:
+            total.missing_offsets = surroundings.following - segment.base_offset
+        with suppress(OSError, KafkaCodecError):  # its manifest is the damage
+            total.size_in_bytes = total.damaged_bytes = segment.size_in_bytes
+    return total
+
+
+def _nothing(segment: Segment, *, verify_crc: bool) -> SegmentStatistics:
+    return SegmentStatistics(
         path=segment.path,
         topic=segment.topic,
         partition=segment.partition,
         crc_failures=0 if verify_crc else None,
     )
+
+
+def _count(
+    total: SegmentStatistics,
+    segment: Segment,
+    surroundings: Surroundings,
+    start_offset: int | None,
+    end_offset: int | None,
+    until: int | None,
+    records: bool,
+    verify_crc: bool,
+    threads: int | None,
+) -> None:
     old = not kind_of(segment.path).has_batches
     after, after_damage = 0, False
     with open_file(segment.path) as file:
@@ -132,7 +170,6 @@ def statistics_among(
                 check_is_segment(file, 0)
             except DecodeError as error:
                 note(total.problems, error)
-    return total
 
 
 def _lost_before(file: StoredFile, rows: BatchRows) -> int:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.preallocated import without_zeros
@@ -99,13 +101,17 @@ def _read_part(path: str, limit: int) -> bytes | None:
 
 
 def identity_of(path: str) -> FileIdentity:
-    """By what a file is recognized, without opening it. Raises as `open_file`."""
+    """By what a file is recognized, without opening it. Raises OSError.
+
+    The size of an upload with a damaged manifest is that of its object; opening it raises the error.
+    """
     if layout.is_stand_in(path):
         return FileIdentity(0, 0, 0, 0)
-    manifest = _manifest_of(path, layout.LOG_SUFFIX)
-    if manifest is None:
-        return places.identity_of(path)
-    return places.identity_of(path)._replace(size=manifest.chunks.size)
+    identity = places.identity_of(path)
+    with suppress(KafkaCodecError):
+        manifest = _manifest_of(path, layout.LOG_SUFFIX)
+        identity = identity if manifest is None else identity._replace(size=manifest.chunks.size)
+    return identity
 
 
 def entries(directory: str) -> Sequence[Entry]:
@@ -124,7 +130,10 @@ def entries(directory: str) -> Sequence[Entry]:
 
 def is_uploaded(path: str) -> bool:
     """Whether a segment has a manifest, so that another one may have some of its offsets too; or stands for one."""
-    return layout.is_stand_in(path) or _manifest_of(path, layout.LOG_SUFFIX) is not None
+    try:
+        return layout.is_stand_in(path) or _manifest_of(path, layout.LOG_SUFFIX) is not None
+    except KafkaCodecError:  # a damaged one; opening the segment raises the error
+        return True
 
 
 def _manifest_of(path: str, suffix: str) -> Manifest | None:
