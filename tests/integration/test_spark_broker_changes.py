@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.spark.broker.read_options import parse_broker_options
+from kafkacodec.spark.broker.streaming import BrokerStreamReader
 from tests.integration import kafka_jvm
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
@@ -292,3 +294,70 @@ def test_the_time_that_means_none_is_refused(spark: Any, server: str, tmp_path: 
     with pytest.raises(Exception, match=r"1969-12-31 23:59:59.999 is the mark for no timestamp"):
         writer.save(str(tmp_path / "logs") if kind == "kafkalog" else None)
     assert stored(server, name, 2) == []
+
+
+# Without Spark: what it calls
+
+
+def stream_reader(server: str, name: str, **options: str) -> BrokerStreamReader:
+    given = {"kafka.bootstrap.servers": server, "subscribe": name, "startingOffsets": "earliest", **options}
+    return BrokerStreamReader(parse_broker_options(given, streaming=True), ("value",))
+
+
+def values(batches: Iterator[Any]) -> set[str]:
+    return {row["value"].decode() for batch in batches for row in batch.to_pylist()}
+
+
+def test_a_topic_that_grew_past_the_offset_of_an_earlier_one(server: str, topic: str) -> None:
+    """It is known by its id, and the checkpoint says so until someone has decided."""
+    strict, lenient = stream_reader(server, topic), stream_reader(server, topic, failOnDataLoss="false")
+    limit = strict.getDefaultReadLimit()
+    end = strict.latestOffset(strict.initialOffset(), limit)
+    assert end == lenient.latestOffset(lenient.initialOffset(), limit)
+    assert values(strict.read(strict.partitions(strict.initialOffset(), end)[0])) < expected("old", 300)
+    make_again(server, topic)
+    fill(server, topic, 400, "new")
+    marked = {"offset": 200, "from": 0, "earlier": 150}
+    later = strict.latestOffset(end, limit)
+    assert later == lenient.latestOffset(end, limit) == {topic: {"0": marked, "1": marked}}
+    for reader in (strict, stream_reader(server, topic)):  # the same query, and one that was started again
+        with pytest.raises(kc.spark.OptionError, match=r"-0: it was read up to offset 150 before the topic was made"):
+            reader.partitions(end, later)
+    tasks = lenient.partitions(end, later)
+    assert set().union(*(values(lenient.read(task)) for task in tasks)) == expected("new", 400)
+    assert lenient.latestOffset(later, limit) == later
+    assert [task.value for task in lenient.partitions(later, later)] == [None]
+    fill(server, topic, 20, "more")
+    assert lenient.latestOffset(later, limit) == {topic: {"0": 210, "1": 210}}
+
+
+def test_a_topic_that_is_made_again_while_tasks_are_planned(server: str, topic: str, caplog: Any) -> None:
+    """A stream reads all of it in the next micro-batch, so a task of this one reads nothing."""
+    reader = stream_reader(server, topic, failOnDataLoss="false")
+    limit = reader.getDefaultReadLimit()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, limit)
+    planned = reader.partitions(start, end)
+    make_again(server, topic)
+    fill(server, topic, 400, "new")
+    assert [values(reader.read(task)) for task in planned + reader.partitions(start, end)] == [set()] * 4
+    assert f"{topic}-0: the topic was deleted and made again after offsets 0 to 149 were planned" in caplog.text
+    again = reader.latestOffset(end, limit)
+    assert set().union(*(values(reader.read(task)) for task in reader.partitions(end, again))) == expected("new", 400)
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_a_topic_that_is_deleted_after_planning(server: str, topic: str, caplog: Any, strict: str) -> None:
+    options = {"failOnDataLoss": strict, "kafka.default.api.timeout.ms": "3000"}
+    reader = stream_reader(server, topic, **options)
+    start = reader.initialOffset()
+    (task, _) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
+    with kc.client.Admin(server) as admin:
+        admin.delete_topics(topic)
+    said = f"{topic}-0: the topic was deleted after offsets 0 to 149 were planned to be read"
+    if strict == "true":
+        with pytest.raises(kc.MissingOffsets, match=said):
+            values(reader.read(task))
+    else:
+        assert values(reader.read(task)) == set()
+        assert said in caplog.text
