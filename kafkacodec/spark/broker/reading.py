@@ -97,20 +97,24 @@ class _Reading:
 
     def _is_planned_topic(self) -> bool:
         """Whether the topic is the one for which the range was planned; else the range becomes what is there."""
+        name, number = self.key
         after = f"after offsets {self.start} to {self.end - 1} were planned to be read"
         try:
-            now, numbers = self.consumer.topic_id(self.key[0]), self.consumer.partitions_for(self.key[0])
+            now = self.consumer.topic_id(name)
         except DeadlineExceeded as late:
             if not isinstance(late.__cause__, _UnknownTopic):
                 raise
             self._report(f"the topic was deleted {after}")
-            numbers, now = [], None
-        if self.key[1] in numbers and (self.topic_id is None or now is None or now == self.topic_id):
+            self.start = self.end
+            return False
+        if now is not None and now == self.topic_id:
             return True
-        if numbers:
-            self._report(f"the topic was deleted and made again {after}")
+        there = number in self.consumer.partitions_for(name)
+        if there and (now is None or self.topic_id is None):  # before Kafka 2.8, or it was not certain when planning
+            return True
+        self._report(f"the topic was deleted and made again {after}")
         self.topic_id = now
-        if self.streaming or self.key[1] not in numbers:
+        if self.streaming or not there:
             self.start = self.end
         else:
             first, end = self._there()
