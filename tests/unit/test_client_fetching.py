@@ -267,6 +267,32 @@ def test_truncation_is_found(policy):
     assert read.read_all(3000) == [(0, 3), (0, 4)]
 
 
+@pytest.mark.parametrize("mode", ["columns", "getmany", "iterate"])
+def test_a_position_inside_a_part_of_several_epochs_has_one(mode):
+    model = ModelCluster(2, {"t": 1})
+    for _ in range(3):
+        put(model, b"a", b"b")
+        put(model, b"c")
+        model.move_leader("t", 0)
+    read = consumer(model)
+    read.wait()
+    epochs = []
+    for _ in range(9):
+        if mode == "columns":
+            assert len(read.reader.columns(1)) == 1
+        elif mode == "getmany":
+            assert read.reader.records_by_partition(1)
+        else:
+            next(read.reader.iterated())
+        read.reader.update_position()
+        epochs.append(read.state().position.leader_epoch)
+    assert epochs == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    read.positions.seek(("t", 0), Position(0))
+    read.state().end = 5  # as `assign_ranges` has it
+    assert read.read_all() == [(0, o) for o in range(5)]
+    assert read.state().position == Position(5, 1)
+
+
 @pytest.mark.parametrize(("offset", "expected"), [(3, [3, 4, 5]), (6, []), (7, [0, 1, 2, 3, 4, 5])])
 def test_a_committed_epoch_that_the_partition_never_had(offset, expected, caplog):
     """As after a cluster was restored, a group was copied, or a topic was made again."""

@@ -442,7 +442,7 @@ class Fetcher:
         committed = self._settings.isolation_level == "read_committed"
         aborted = aborted_transactions(entry) if committed and entry.aborted_transactions else b""
         used = records[: extent.size] if end is not None else records
-        self.ready.append(Part(state, state.version, used, start, end, extent.same_epoch, aborted, frame))
+        self.ready.append(Part(state, state.version, used, start, end, extent.epochs, aborted, frame))
         self._turn += 1
         state.turn, state.partition_bytes = self._turn, 0
         state.first_bytes = 8 * state.first_bytes

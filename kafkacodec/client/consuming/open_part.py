@@ -74,11 +74,12 @@ class OpenPart:
     def end_of(self, part: Part, decoder: Decoder, table: RecordColumns, before: int = 0) -> Position:
         """The position after what was read of a part into a table, which had some rows before."""
         if decoder.done and decoder.fault is None and part.end is not None:
-            return part.end if part.end.offset <= part.state.end else Position(part.state.end)
+            end = part.state.end
+            return part.end if part.end.offset <= end else Position(end, part.epochs.at(end - 1))
         if len(table) == before:
             return part.state.position or part.start
-        epoch = part.end.leader_epoch if part.same_epoch and part.end is not None else -1
-        return Position(int(table["offset"][-1]) + 1, epoch)
+        last = int(table["offset"][-1])
+        return Position(last + 1, part.epochs.at(last))
 
     def reopen(self) -> None:
         """The next `open` begins at the partition's position."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from kafkacodec.client.consuming.positions import PartitionState, Position
 from kafkacodec.records.headers import scan
@@ -34,6 +36,28 @@ class Frame:
             self._memory.release()
 
 
+class Epochs:
+    """The leader epochs of batches in order.
+
+    Args:
+        last_offsets, epochs: of each batch.
+    """
+
+    __slots__ = ("_ends", "_epochs")
+
+    def __init__(self, last_offsets: Any, epochs: Any) -> None:
+        last_of_run = np.append(epochs[1:] != epochs[:-1], True) if len(epochs) else np.zeros(0, bool)
+        self._ends, self._epochs = last_offsets[last_of_run], epochs[last_of_run]
+
+    def at(self, offset: int) -> int:
+        """The epoch of the record at an offset; -1 if it is not known."""
+        run = int(np.searchsorted(self._ends, offset))
+        return int(self._epochs[run]) if run < len(self._epochs) else -1
+
+
+NO_EPOCHS: Final = Epochs(np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
 @dataclass(eq=False, slots=True)
 class Part:
     """The records of one partition in a response.
@@ -43,7 +67,7 @@ class Part:
         records: complete batches, or starting with a damaged one.
         start: the position that was fetched from.
         end: the position after them; None if they start with a damaged batch.
-        same_epoch: all batches have the leader epoch of `end`.
+        epochs: the leader epochs of its batches.
         aborted: the aborted transactions, as a decoder takes them.
         frame: the memory that the records are in.
         given_back: its reader has no more use for it.
@@ -54,7 +78,7 @@ class Part:
     records: Any
     start: Position
     end: Position | None
-    same_epoch: bool
+    epochs: Epochs
     aborted: bytes
     frame: Frame
     given_back: bool = False
@@ -76,7 +100,7 @@ class Extent(NamedTuple):
         size (int): bytes in complete batches before a fault.
         next_offset (int): one after their last offset; -1 without any.
         leader_epoch (int): of the last one; -1 if the format has none.
-        same_epoch (bool): it is that of all of them.
+        epochs (Epochs): of all of them.
         damaged (bool): a fault follows, which is more than a partial batch.
         needed_bytes (int): the size of the first batch if that is partial, as its header has it; else 0.
     """
@@ -84,7 +108,7 @@ class Extent(NamedTuple):
     size: int
     next_offset: int
     leader_epoch: int
-    same_epoch: bool
+    epochs: Epochs
     damaged: bool
     needed_bytes: int
 
@@ -95,15 +119,15 @@ def extent_of(records: memoryview) -> Extent:
     damaged = bool(headers.problems)
     if not len(headers):
         needed = 0 if damaged or records.nbytes < _BATCH_OVERHEAD else int.from_bytes(records[8:12], "big", signed=True)
-        return Extent(0, -1, -1, True, damaged, max(needed + _BATCH_OVERHEAD if needed else 0, 0))
+        return Extent(0, -1, -1, NO_EPOCHS, damaged, max(needed + _BATCH_OVERHEAD if needed else 0, 0))
     epochs = headers.view("partition_leader_epoch")
     known = headers.buffers("partition_leader_epoch")["validity"] is None
-    epoch = int(epochs[-1]) if known else -1
+    offsets = headers.view("last_offset")
     return Extent(
         headers.consumed,
-        int(headers.view("last_offset")[-1]) + 1,
-        epoch,
-        bool(epochs[0] == epoch) if known else False,
+        int(offsets[-1]) + 1,
+        int(epochs[-1]) if known else -1,
+        Epochs(offsets, epochs) if known else NO_EPOCHS,
         damaged,
         0,
     )
