@@ -194,3 +194,24 @@ def check_voters(admin, second):
     eventually(lambda: replicas("voters").keys() == {1})
     with pytest.raises(errors.BrokerError, match="VOTER_NOT_FOUND"):
         admin.remove_raft_voter(2, directory)
+
+
+def test_offsets_by_name(admin, server, topic):
+    place = (topic, 0)
+
+    def offset(name, isolation_level="read_uncommitted"):
+        return admin.list_offsets({place: name}, isolation_level=isolation_level)[place].offset
+
+    names = ("earliest", "latest", "earliest_local", "latest_tiered", "earliest_pending_upload")
+    assert [offset(name) for name in names] == [0, 5, 0, -1, -1]
+    with Producer(server, transactional_id=topic) as producer:
+        producer.begin_transaction()
+        producer.send(topic, b"old", partition=0, timestamp=1)
+        time.sleep(0.01)  # the marker's time is after that of all records
+        producer.commit_transaction()
+        eventually(lambda: offset("latest", "read_committed") == 7)
+        assert [offset("max_timestamp", level) for level in ("read_uncommitted", "read_committed")] == [6, 6]
+        producer.begin_transaction()
+        producer.send(topic, b"new", partition=0, timestamp=int(time.time() * 1000) + 600_000).result()
+        assert [offset("max_timestamp", level) for level in ("read_uncommitted", "read_committed")] == [7, -1]
+        producer.abort_transaction()

@@ -25,7 +25,9 @@ from kafkacodec.records.arguments import IsolationLevel, one_of
 __all__ = ["GroupOffset", "OffsetAndTimestamp", "OffsetOperations", "OffsetSpec"]
 
 OffsetSpec: TypeAlias = (
-    Literal["earliest", "latest", "max_timestamp", "earliest_local", "latest_tiered"] | int | datetime
+    Literal["earliest", "latest", "max_timestamp", "earliest_local", "latest_tiered", "earliest_pending_upload"]
+    | int
+    | datetime
 )
 """Which offset of a partition: by name, or of the first record at or after a time (ms since 1970, or a datetime)."""
 
@@ -33,8 +35,15 @@ _LIST_OFFSETS: Final = 2
 _COMMIT: Final = 8
 _FETCH: Final = 9
 _DELETE: Final = 47
-_NAMED: Final = {"latest": -1, "earliest": -2, "max_timestamp": -3, "earliest_local": -4, "latest_tiered": -5}
-_LEAST: Final = {-3: 7, -4: 8, -5: 9}  # the versions of ListOffsets that have them
+_NAMED: Final = {
+    "latest": -1,
+    "earliest": -2,
+    "max_timestamp": -3,
+    "earliest_local": -4,
+    "latest_tiered": -5,
+    "earliest_pending_upload": -6,
+}
+_LEAST: Final = {-3: 7, -4: 8, -5: 9, -6: 11}  # the versions of ListOffsets that have them
 _LAST_WITH_NAMES = 9  # of OffsetCommit and OffsetFetch; later ones have topic ids
 _GROUPS_VERSION = 8  # of OffsetFetch
 _NO_OFFSET = -1
@@ -43,8 +52,8 @@ _NO_OFFSET = -1
 class OffsetAndTimestamp(NamedTuple):
     """An offset of a partition.
 
-    `offset` is -1 if no record is that new. `timestamp` is that of the record in ms, or -1 for ``"earliest"`` and
-    ``"latest"``; `leader_epoch` is -1 where it is not known.
+    `offset` is -1 if no record is that new, or nothing is or is to be uploaded. `timestamp` is that of the record in
+    ms for a time and for ``"max_timestamp"``, else -1; `leader_epoch` is -1 where it is not known.
     """
 
     offset: int
@@ -74,8 +83,12 @@ class OffsetOperations(Operations):
 
         Args:
             partitions: which offset of each partition: ``"earliest"``, ``"latest"`` (the end), ``"max_timestamp"``
-                (Kafka 3.0 and later), ``"earliest_local"`` (3.6), ``"latest_tiered"`` (3.9), or a time.
-            isolation_level: with ``"read_committed"``, the latest offset is the last stable one.
+                (the first record with the greatest timestamp; Kafka 3.0 and later), ``"earliest_local"`` (3.6),
+                ``"latest_tiered"`` (3.9), ``"earliest_pending_upload"`` (4.2), or a time. For ``"max_timestamp"``
+                brokers count the markers that end transactions as records, and look at local segments only.
+            isolation_level: with ``"read_committed"``, the latest offset is the last stable one, and records after it
+                are not found. There is no ``"max_timestamp"`` (-1) while the greatest is after it: brokers do not look
+                for the greatest before it.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
