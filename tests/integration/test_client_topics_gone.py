@@ -1,0 +1,48 @@
+"""Topics that are deleted while clients know them: they stay deleted until something is sent to them again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from tests.integration.kafka_jvm import Server
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def refreshed(client: Any, times: int) -> None:
+    """Wait until a client has asked for metadata so often."""
+    asked = client.metrics().get("requests.Metadata", 0)
+    wait_for(lambda: client.metrics().get("requests.Metadata", 0) >= asked + times)
+
+
+def test_only_sending_brings_a_deleted_topic_back(broker: Server) -> None:
+    options = {"bootstrap_servers": broker.server, "metadata_max_age_ms": 200}
+    with (
+        kc.client.Producer(**options) as producer,
+        kc.client.Consumer(**options) as asking,
+        kc.client.Consumer("orders", auto_offset_reset="earliest", **options) as reading,
+        kc.client.Admin(broker.server) as admin,
+    ):
+        producer.send("orders", b"first").result(30)
+        assert asking.partitions_for("orders") == [0]
+        assert asking.end_offsets([("orders", 0)]) == {("orders", 0): 1}
+        assert [r.value for records in reading.getmany(30).values() for r in records] == [b"first"]
+        before = admin.list_topics()["orders"].topic_id
+        admin.delete_topics("orders")
+        for client in (producer, asking, reading):
+            refreshed(client, 5)
+        assert "orders" not in admin.list_topics()
+        producer.send("orders", b"second").result(30)
+        assert admin.list_topics()["orders"].topic_id != before
