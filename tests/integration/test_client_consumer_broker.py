@@ -729,3 +729,20 @@ def test_a_broker_that_hangs_after_it_was_reached(broker: Broker, admin: Admin, 
         while found < 30:  # it goes on when the broker does
             with contextlib.suppress(errors.DeadlineExceeded):
                 found += sum(map(len, consumer.getmany(timeout=1).values()))
+
+
+@pytest.mark.parametrize("isolation_level", ["read_uncommitted", "read_committed"])
+def test_the_lag_of_paused_partitions(broker: Broker, admin: Admin, isolation_level: Any) -> None:
+    topic = new_topic(admin)
+    keys = [(topic, number) for number in range(PARTITIONS)]
+    options: Any = {"auto_offset_reset": "earliest", "isolation_level": isolation_level}
+    with Consumer(bootstrap_servers=broker.server, **options) as consumer:
+        consumer.assign(keys)
+        consumer.pause(*keys[:2])
+        write(broker.server, topic, 30)
+        while not consumer.getmany(timeout=1):
+            pass
+        eventually(lambda: consumer.lag() == {keys[0]: 10, keys[1]: 10, keys[2]: 0})
+        write(broker.server, topic, 30)
+        eventually(lambda: consumer.lag() == {keys[0]: 20, keys[1]: 20, keys[2]: 10})
+        assert consumer.metrics()["consumer.lag"] == 50

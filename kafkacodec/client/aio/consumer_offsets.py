@@ -171,7 +171,11 @@ class ConsumerOffsets(ConsumerBase):
         return {key: query.found[key] for key in wanted}
 
     def lag(self) -> dict[Key, int]:
-        """For each assigned partition that was fetched from, the offsets between its position and its end."""
+        """For each assigned partition whose end is known, the offsets between its position and its end.
+
+        Fetches tell the end. Those of partitions that are not fetched, because they are paused or have records to read,
+        are asked for after this call, at most once a second: the next call has them.
+        """
         return {} if self._parts is None else self._parts.lags()
 
     # Committing

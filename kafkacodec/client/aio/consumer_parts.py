@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
+from kafkacodec.client.aio.ends import Ends
 from kafkacodec.client.consuming.fetcher import Fetcher
 from kafkacodec.client.consuming.offset_lookup import OffsetLookup
 from kafkacodec.client.consuming.positions import Key, PartitionState, Positions
@@ -66,6 +68,7 @@ class ConsumerParts:
         )
         self.reader = Reader(self.fetcher.ready, self.positions, settings, self._give_back, self._again, self._feed)
         self.fetcher.hungry = lambda: self.reader.hungry
+        self._ends = Ends(self.lookup, self.positions, committed=committed)
         for machine in (self.lookup, self.validation, self.fetcher):
             network.add(machine, self.changed, self.end)
         self._add_gauges()
@@ -113,6 +116,7 @@ class ConsumerParts:
 
     def changed(self) -> None:
         """A machine was called: wake who waits for it."""
+        self._ends.take()
         refused = self.network.cluster.refused
         if refused is not None and refused is not self._refused:
             self._refused = refused
@@ -187,7 +191,7 @@ class ConsumerParts:
     # Metrics
 
     def lags(self) -> dict[Key, int]:
-        """Offsets between the position and the end of each partition that was fetched from."""
+        """Offsets between the position and the end of each partition, where that is known."""
         found = {}
         committed = self.settings.isolation_level == "read_committed"
         self.reader.update_position()
@@ -195,7 +199,16 @@ class ConsumerParts:
             end = state.last_stable_offset if committed and state.last_stable_offset >= 0 else state.high_watermark
             if state.position is not None and end >= 0:
                 found[key] = max(end - state.position.offset, 0)
+        if self.network.is_own_process:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self.network.loop.call_soon_threadsafe(self._look_at_ends)
         return found
+
+    def _look_at_ends(self) -> None:
+        """The next look at the lag finds the ends of now, also of partitions that are not fetched."""
+        quiet = [s for s in self.positions.partitions.values() if s.position is not None and not self.fetcher.asks(s)]
+        if not self.network.closed and self._ends.ask(quiet, self.network.now()):
+            self.network.wake()
 
     def count_records(self) -> None:
         """Bring the counter of records up to date."""

@@ -146,7 +146,11 @@ class Consumer(BlockingFace):
         return self._face.paused()
 
     def lag(self) -> dict[Key, int]:
-        """For each assigned partition that was fetched from, the offsets between its position and its end."""
+        """For each assigned partition whose end is known, the offsets between its position and its end.
+
+        Fetches tell the end. Those of partitions that are not fetched, because they are paused or have records to read,
+        are asked for after this call, at most once a second: the next call has them.
+        """
         return self._face.lag()
 
     def group_metadata(self) -> GroupMetadata:

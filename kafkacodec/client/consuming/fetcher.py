@@ -108,6 +108,12 @@ class Fetcher:
                 self._nodes[part.frame.node].kept_bytes -= part.frame.nbytes
                 part.frame.release()
 
+    def asks(self, state: PartitionState) -> bool:
+        """Whether a fetch is under way that tells the partition's end soon."""
+        return any(
+            one is not None and one.has(state) for node in self._nodes.values() for one in (node.asking, node.beside)
+        )
+
     def close(self) -> None:
         """Give all memory back."""
         self.done(list(self.ready))
