@@ -137,4 +137,5 @@ def _write(stream: TextIO | None, line: str) -> None:
     for path, name in _shown_as.items():
         line = line.replace(path, name)
     if stream is not None:  # closed when the process started
-        print(line, file=stream, flush=True)
+        stream.write(f"{line}\n")  # in one piece: an interrupt leaves no half line
+        stream.flush()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import unicodedata
 
 import pytest
@@ -69,3 +70,18 @@ def test_nothing_is_printed_where_there_is_no_stream(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr", None)
     console.note("lost")
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("write", [console.say, console.note, console.say_json])
+def test_an_interrupt_leaves_no_half_line(monkeypatch, write):
+    class Interrupted(io.StringIO):
+        def write(self, text):
+            super().write(text)
+            raise KeyboardInterrupt
+
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        write("text")
+    assert (sys.stdout.getvalue() + sys.stderr.getvalue()).strip('"\n') == "text"
+    assert (sys.stdout.getvalue() + sys.stderr.getvalue()).endswith("\n")
