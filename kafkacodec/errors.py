@@ -129,6 +129,10 @@ class CorruptRecord(DecodeError):
     """A record set with invalid lengths, counts or compressed data."""
 
 
+class _OutOfOrder(CorruptRecord):
+    """A batch's offsets contradict what surrounds it. Readers of logs turn this into what is wrong."""
+
+
 class CorruptIndex(DecodeError):
     """An index file whose entries contradict one another or the segment."""
 

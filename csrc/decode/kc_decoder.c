@@ -5,6 +5,9 @@
 /* Rows read between two checks of the chunk's size in bytes. */
 enum { ROWS_PER_RUN = 1024 };
 
+/* Bytes of messages whose order is checked before they are read. */
+enum { ORDERED_BYTES = 1 << 16 };
+
 void kc_decoder_init(kc_decoder *d, const uint8_t *data, uint64_t size, const kc_decoder_options *options) {
     memset(d, 0, sizeof *d);
     d->data = data;
@@ -81,6 +84,35 @@ static int check_codec(const kc_batch *b, kc_error *error) {
     return KC_OK;
 }
 
+/* Whether offsets are within the bounds, and below those of the complete batch at position `end`, if there is one. */
+static bool in_order(const kc_decoder *d, int64_t first, int64_t last, uint64_t end) {
+    if (first < d->options.least_offset || last > d->options.most_offset) return false;
+    if (d->size - end < KC_ENTRY_TO_MAGIC) return true;
+    const uint8_t *next = d->data + end;
+    const int32_t length = (int32_t)kc_load_u32(next + KC_ENTRY_LENGTH_AT);
+    if (length < KC_MESSAGE_MIN_LENGTH || kc_load_u8(next + KC_ENTRY_MAGIC_AT) > 2) return true;
+    if ((uint64_t)length > d->size - end - KC_ENTRY_OVERHEAD) return true;
+    return (int64_t)kc_load_u64(next) > last;
+}
+
+static int refuse_order(uint64_t position, kc_error *error) {
+    return kc_fail(error, KC_OUT_OF_ORDER, "a batch's offsets are out of order", position, 0, 0);
+}
+
+/* The size of the messages from a position on whose offsets are in order, at most about `most`; 0 if the first's are
+ * not. */
+static uint64_t ordered_messages(const kc_decoder *d, uint64_t position, uint64_t most) {
+    kc_error ignored = {0};
+    kc_span span;
+    uint64_t at = position;
+    while (at - position < most && kc_walk_next(d->data, d->size, at, &span, &ignored) == KC_WALK_BATCH &&
+           kc_msgset_is_plain(d->data, &span)) {
+        if (!in_order(d, span.base_offset, span.base_offset, at + span.size)) return at - position;
+        at += span.size;
+    }
+    return most;
+}
+
 /* A partial batch is the end of the data, unless intact batches after it show that its length is wrong. */
 static kc_event end_partial(kc_decoder *d, kc_error *error) {
     if (!d->options.search_partial) return KC_EVENT_END;
@@ -115,6 +147,11 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
     kc_batch_read(d->data, &span, b);
     if (KC_UNLIKELY(b->magic < 2 && !kc_batch_is_wrapper(b))) { /* the bytes have changed */
         (void)kc_fail(error, KC_CORRUPT, "a message changed while it was read", b->position, 0, 0);
+        return KC_EVENT_FAULT;
+    }
+    if (d->options.in_order && !in_order(d, b->base_offset, b->last_offset, b->position + b->size) &&
+        !check_crc(d, error)) {
+        (void)refuse_order(b->position, error);
         return KC_EVENT_FAULT;
     }
     const bool unwanted = outside(d);
@@ -158,6 +195,14 @@ static kc_event read_messages(kc_decoder *d, kc_table *t, int64_t max_rows, uint
     kc_msgset *m = &d->messages;
     uint64_t used = payload_bytes(t), bytes = used < max_bytes ? max_bytes - used : 0;
     if (!m->inner && bytes > d->stop - d->position) bytes = d->stop - d->position;
+    if (d->options.in_order && !m->inner) {
+        const uint64_t ordered = ordered_messages(d, d->position, bytes < ORDERED_BYTES ? bytes : ORDERED_BYTES);
+        if (!ordered) {
+            (void)refuse_order(d->position, error);
+            return KC_EVENT_FAULT;
+        }
+        if (bytes > ordered) bytes = ordered;
+    }
     kc_msgset_end end = kc_msgset_read(m, &d->batch, t, max_rows - t->length, bytes, error);
     if (!m->inner) d->position = (uint64_t)(m->at - m->start);
     if (end == KC_MSGSET_FAULT) {

@@ -376,3 +376,64 @@ TEST(decoder_keeps_within_a_budget) {
     CHECK_EQ(run_within(&data, 8, &used, &left), KC_TOTAL_LIMIT);
     CHECK_EQ(kc_live_bytes(), before);
 }
+
+/* Two batches, of which the second begins at `second`: the position of the fault, or -1 for none, and the rows. */
+static void check_order(int64_t second, int64_t least, int64_t most, int64_t fault, int64_t rows) {
+    bytes data, records;
+    sample_batch(&data, 0);
+    sample_records(&records);
+    const size_t first_size = data.size;
+    add_batch(&data, 0, 3, &records);
+    kc_store_u64(data.data + first_size, (uint64_t)second);
+    kc_decoder_options options = OPTIONS;
+    options.in_order = true;
+    options.least_offset = least;
+    options.most_offset = most;
+    kc_decoder d;
+    kc_error error = {0};
+    kc_table *t = new_table();
+    CHECK(t != NULL);
+    kc_decoder_init(&d, data.data, data.size, &options);
+    const kc_event event = kc_decoder_run(&d, t, 100, 1000, &error);
+    CHECK_EQ(t->length, rows);
+    CHECK_EQ(event, fault < 0 ? KC_EVENT_END : KC_EVENT_FAULT);
+    if (fault >= 0) {
+        CHECK_EQ(error.code, KC_OUT_OF_ORDER);
+        CHECK_EQ(error.position, fault);
+    }
+    kc_table_release(t);
+}
+
+TEST(decoder_refuses_batches_out_of_order) {
+    const int64_t size = KC_BATCH_HEADER_SIZE + RECORD_BYTES;
+    check_order(103, 100, 105, -1, 6);
+    check_order(102, 100, 105, 0, 0); /* before the first of the two, since either may be wrong */
+    check_order(103, 101, 105, 0, 0);
+    check_order(103, 100, 104, size, 3);
+    check_order(INT64_MIN, 100, 105, 0, 0);
+    check_order(INT64_MAX - 2, 100, 105, size, 3);
+}
+
+TEST(decoder_refuses_messages_out_of_order) {
+    kc_decoder_options options = OPTIONS;
+    options.in_order = true;
+    options.most_offset = 50;
+    for (int64_t third = 5; third < 60; third += 9) {
+        bytes data;
+        data.size = 0;
+        add_message(&data, 0, 0, 5, 0, "k", "a", 1);
+        add_message(&data, 1, 0, 6, 777, NULL, NULL, -1);
+        const size_t at = data.size;
+        add_message(&data, 1, 0, third, 888, NULL, "z", 1);
+        kc_decoder d;
+        kc_error error = {0};
+        kc_table *t = new_table();
+        CHECK(t != NULL);
+        kc_decoder_init(&d, data.data, data.size, &options);
+        const kc_event event = kc_decoder_run(&d, t, 100, 1000, &error);
+        CHECK_EQ(event, third > 6 && third <= 50 ? KC_EVENT_END : KC_EVENT_FAULT);
+        CHECK_EQ(t->length, third <= 6 ? 1 : third <= 50 ? 3 : 2);
+        if (event == KC_EVENT_FAULT && third > 50) CHECK_EQ(error.position, at);
+        kc_table_release(t);
+    }
+}

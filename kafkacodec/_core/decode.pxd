@@ -62,10 +62,16 @@ cdef extern from "decode/kc_resync.h" nogil:
 
 
 cdef extern from "decode/kc_decoder.h" nogil:
+    enum:
+        KC_OUT_OF_ORDER
+
     ctypedef struct kc_decoder_options:
         bint verify_crc
         bint include_control
         bint search_partial
+        bint in_order
+        int64_t least_offset
+        int64_t most_offset
         int64_t start_offset
         int64_t end_offset
         kc_aborted *aborted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,10 +16,10 @@ from kafkacodec.log.continuity import Surroundings
 from kafkacodec.log.evidence import knows_base, unused
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.indexes import read_offset_index, read_time_index
-from kafkacodec.log.listing import may_overlap
+from kafkacodec.log.listing import may_overlap, segment_files
 from kafkacodec.log.pieces import checked
 from kafkacodec.log.placement import NONE, Batches, Bounds, Flags, Ints, in_order, judge
-from kafkacodec.log.storage import StoredFile, open_file, optional
+from kafkacodec.log.storage import StoredFile, full_path, open_file, optional
 from kafkacodec.log.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from kafkacodec.log.partition import Partition
     from kafkacodec.log.segment import Segment
 
-__all__ = ["Corrections", "bounds_of", "corrections_if_needed", "corrections_of", "placed_segments"]
+__all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_if_needed", "corrections_of", "placed_segments"]
 
 _ROWS = 8192
+ORDER_COLUMNS = ("base_offset", "last_offset", "magic")
+"""The columns of headers by which batches are in order."""
+
 _MODERN = ("producer_id", "producer_epoch", "base_sequence")
 """Fields that only magic 2 has."""
 
@@ -45,7 +49,8 @@ class Corrections(NamedTuple):
         span: the number of its offsets.
         records: the number of its records.
         bounds: those that agree with the batches: a name that does not is left out.
-        first_offset, end_offset: the first right offset, and the one after the last; None without a batch.
+        first_offset: the first right offset; None without a batch.
+        known: where the batches with right offsets end, in bytes, and their last offsets.
     """
 
     position: Ints
@@ -56,7 +61,7 @@ class Corrections(NamedTuple):
     records: Ints
     bounds: Bounds
     first_offset: int | None
-    end_offset: int | None
+    known: tuple[Ints, Ints]
 
     def __bool__(self) -> bool:
         return len(self.position) > 0
@@ -76,6 +81,25 @@ class Corrections(NamedTuple):
         """The batches that begin in a stretch of the file."""
         first, stop = np.searchsorted(self.position, (start, end)).tolist()
         return range(first, stop)
+
+    def position_of_offset(self, offset: int) -> int:
+        """The position after the last batch whose offsets are all smaller."""
+        ends, lasts = self.known
+        before = int(np.searchsorted(lasts, offset))
+        return int(ends[before - 1]) if before else 0
+
+    def end_of_offsets(self, end_offset: int, size: int) -> int:
+        """A position before which all batches are whose offsets are, or may be, below `end_offset`."""
+        ends, lasts = self.known
+        at = int(np.searchsorted(lasts, end_offset))
+        return int(ends[at]) if at < len(ends) else size
+
+    def end(self) -> tuple[int, int | None]:
+        """The end position of the batches, and their last right offset."""
+        ends, lasts = self.known
+        last = [int(ends[-1])] if len(ends) else []
+        wrong = [int(self.position[-1] + self.size[-1])] if len(self.size) else []
+        return max([*last, *wrong], default=0), int(lasts[-1]) if len(lasts) else None
 
     @property
     def unknown(self) -> Flags:
@@ -106,6 +130,19 @@ def first_offsets(headers: BatchHeaders) -> Ints:
 def bounds_of(path: str, base_offset: int | None, around: Surroundings) -> Bounds:
     """What the offsets of a segment must agree with."""
     return Bounds(base_offset, None if may_overlap(path) else around.following, around.flushed)
+
+
+def bounds_beside(path: str, flushed: int | None) -> Bounds:
+    """As `bounds_of`, by the names in the segment's directory."""
+    name = layout.parse_file_name(os.path.basename(path))
+    if name is None:
+        return Bounds(None, None, flushed)
+    following = None
+    with optional(path):
+        bases = [found.base_offset for found in segment_files(os.path.dirname(full_path(path)))]
+        following = min((base for base in bases if base > name.base_offset), default=None)
+    around = Surroundings(following, flushed if following is None else None)
+    return bounds_of(path, name.base_offset, around)
 
 
 def corrections_if_needed(file: StoredFile, bounds: Bounds) -> Corrections | None:
@@ -144,7 +181,7 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
         counts[rows],
         placement.bounds,
         int(placement.base[known[0]]) if len(known) else None,
-        int((placement.base[known] + span[known]).max()) if len(known) else None,
+        (batches.position[known] + batches.size[known], placement.base[known] + span[known] - 1),
     )
 
 

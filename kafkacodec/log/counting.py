@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kafkacodec.log.ends import misplaced_ends
+from kafkacodec.log.placement import Bounds, in_order
 from kafkacodec.log.storage import open_file
 from kafkacodec.log.walk import walk
 
@@ -40,10 +41,12 @@ def _count(piece: SegmentRange, options: ReadOptions) -> int | None:
         return None
     if options.get("gaps", "error") == "error" and misplaced_ends(replace(piece, start_position=piece.end_position)):
         return None
-    total = 0
+    total, before = 0, -1
     with open_file(piece.path) as file:
         if piece.identity is not None and file.identity != piece.identity:
             return None
+        order = piece.order(file)
+        bounds = None if order is None else Bounds(order[0], order[1] + 1)
         verify = options.get("verify_crc", True)
         columns = (*_COLUMNS, "crc_ok") if verify else _COLUMNS
         span = piece.start_position, piece.end_position
@@ -51,6 +54,9 @@ def _count(piece: SegmentRange, options: ReadOptions) -> int | None:
         for headers in walk(file, *span, verify_crc=verify, columns=columns, threads=threads):
             if headers.problems or not _is_plain(headers):
                 return None
+            if bounds is not None and not in_order(headers["base_offset"], headers["last_offset"], bounds, before):
+                return None
+            before = int(headers["last_offset"][-1]) if len(headers) else before
             within = _within(piece, headers)
             if within is None:
                 return _decoded(piece, options)

@@ -64,6 +64,7 @@ def read(
     _owned: bool,
     _threads: int,
     options: DecodeOptions,
+    _order: object,
 ) -> Iterator[RecordColumns]:
     """The messages of a range, as `kafkacodec.iter_columns` returns records.
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
 
 
+Order = tuple[int, int]
+"""The smallest and the largest offset of batches whose offsets increase."""
+
+
 @dataclass(frozen=True)
 class SegmentKind:
     """How segments of one kind are read.
@@ -30,14 +34,17 @@ class SegmentKind:
         has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
         read: the records of a range of a file, as `kafkacodec.iter_columns` returns them. Takes the file, the range,
             `max_rows`, `max_bytes` (None: the default), whether chunks own the memory of their views, the number of
-            threads, and the options of `kafkacodec.decode`.
+            threads, the options of `kafkacodec.decode`, and the smallest and the largest offset that batches in order
+            may have: `_OutOfOrder` is raised for others. None: any order.
         nothing: no rows, with the columns of `read`; takes the options.
         layout: the layout of keys and values in a range of a file, for the requested one.
     """
 
     name: str
     has_batches: bool
-    read: Callable[[StoredFile, SegmentRange, int, int | None, bool, int, DecodeOptions], Iterator[RecordColumns]]
+    read: Callable[
+        [StoredFile, SegmentRange, int, int | None, bool, int, DecodeOptions, Order | None], Iterator[RecordColumns]
+    ]
     nothing: Callable[[DecodeOptions], RecordColumns]
     layout: Callable[[StoredFile, SegmentRange, Layout], Layout]
 
@@ -60,10 +67,11 @@ def _read_batches(
     owned: bool,
     threads: int,
     options: DecodeOptions,
+    order: Order | None,
 ) -> Iterator[RecordColumns]:
     aborted = np.array(piece.aborted, np.int64).tobytes()
     place = Place(piece.topic, piece.partition)
-    for start, end in windows(file, piece.start_position, piece.end_position):
+    for start, end in windows(file, piece.start_position, piece.end_position, order):
         yield from columns_between(
             file.view(start, end),
             start,
@@ -74,6 +82,7 @@ def _read_batches(
             max_bytes=max_bytes,
             owned=owned or file.window is not None,
             threads=threads,
+            order=order,
             **options,
         )
 

@@ -13,9 +13,11 @@ import numpy as np
 
 from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
+from kafkacodec.log.corrections import ORDER_COLUMNS, Corrections, bounds_beside, corrections_of, first_offsets
 from kafkacodec.log.files import note, reason_of
 from kafkacodec.log.identity import BatchMark
 from kafkacodec.log.indexes import IndexFile, index_of
+from kafkacodec.log.placement import OFFSETS_OF_SEGMENT, Bounds, in_order
 from kafkacodec.log.storage import StoredFile
 from kafkacodec.log.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders
@@ -51,20 +53,35 @@ class Lookup:
         `least` is a boundary between batches, before which all offsets are smaller.
         """
         start = max(least, self.start_for_offset(offset))
-        end = start
-        for headers in self._batches(start, ("position", "last_offset")):
+        found = self._walk_to(offset, start)
+        return max(least, self._corrections().position_of_offset(offset)) if found is None else found
+
+    def _walk_to(self, offset: int, start: int) -> int | None:
+        """As `position_of_offset`, from the headers that follow a position; None if one has a wrong offset."""
+        end, before, found = start, -1, None
+        for headers in self._batches(start, ("position", *ORDER_COLUMNS)):
+            if not self._in_order(headers, before):
+                return None
+            if found is not None:
+                break
             at = np.flatnonzero(headers["last_offset"] >= offset)
             if len(at):
-                return int(headers["position"][at[0]])
+                found = int(headers["position"][at[0]])
+                if at[0] + 1 < len(headers):  # the batch after it shows whether it is in order
+                    break
             end = headers.consumed
-        return end
+            before = int(headers["last_offset"][-1]) if len(headers) else before
+        return end if found is None else found
 
     def end_of_offsets(self, end_offset: int) -> int:
         """The position after the last batch that may have offsets below `end_offset`.
 
         It is the end of the file if batches before `end_offset` may follow the complete ones, torn or damaged.
         """
-        position = self.position_of_offset(end_offset)
+        found = self._walk_to(end_offset, self.start_for_offset(end_offset))
+        if found is None:
+            return self._corrections().end_of_offsets(end_offset, self.file.size)
+        position = found
         batch = first_batches(self.file, position)
         if not len(batch):
             return self.file.size
@@ -109,12 +126,25 @@ class Lookup:
             index = self._index(layout.OFFSET_INDEX_SUFFIX)
             start = self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
             position, last = start, None
-            for headers in walk(self.file, start, columns=("last_offset",)):
+            for headers in walk(self.file, start, columns=ORDER_COLUMNS):
+                if not self._in_order(headers, -1 if last is None else last):
+                    position, last = self._corrections().end()
+                    break
                 position = headers.consumed
                 if len(headers):
                     last = int(headers["last_offset"].max())
             self.known_end = position, last
         return self.known_end
+
+    def _in_order(self, headers: BatchHeaders, before: int) -> bool:
+        """Whether batches agree with each other and with the file's name; files with other names may have any."""
+        if self.base_offset is None:
+            return True
+        bounds = Bounds(self.base_offset, self.base_offset + OFFSETS_OF_SEGMENT)
+        return in_order(first_offsets(headers), headers["last_offset"], bounds, before)
+
+    def _corrections(self) -> Corrections:
+        return corrections_of(self.file, bounds_beside(self.file.path, None))
 
     def end_of_readable(self, start: int) -> int:
         """The end position of the batches from `start` on; the end of the file if damage follows them."""

@@ -22,7 +22,9 @@ Flags = npt.NDArray[np.bool_]
 NONE = -1
 """No offset is claimed; also the base offset of a batch whose offsets stay unknown."""
 
-_SPAN_OF_SEGMENT = 1 << 31  # the indexes of a segment have 31 bits for an offset after its base offset
+OFFSETS_OF_SEGMENT = 1 << 31
+"""How many offsets a segment may have: its indexes have 31 bits for an offset after its base offset."""
+
 _LAST = (1 << 63) - 1
 _FIRST, _END = -1, -2  # the rows that stand for bounds
 
@@ -157,7 +159,7 @@ def _possible(batches: Batches, bounds: Bounds) -> Flags:
     """Which batches have offsets near those of most others, as the indexes of a segment need it."""
     known = [bound for bound in bounds[:2] if bound is not None]
     middle = int(np.sort(np.append(batches.base, np.array(known, np.int64)))[(len(batches.base) + len(known) - 1) // 2])
-    near = np.abs(np.maximum(batches.base, 0) - middle) < _SPAN_OF_SEGMENT
+    near = np.abs(np.maximum(batches.base, 0) - middle) < OFFSETS_OF_SEGMENT
     possible: Flags = near & (batches.base >= 0) & (batches.last >= batches.base)
     return possible
 

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack, get_args
 
-from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Truncated
+from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Truncated, _OutOfOrder
 from kafkacodec.log import layout
 from kafkacodec.log.continuity import Gaps, check_gaps
+from kafkacodec.log.corrections import bounds_beside, corrections_of, first_offsets
 from kafkacodec.log.ends import RangeEnds
 from kafkacodec.log.files import FileIdentity
 from kafkacodec.log.identity import LogIdentity
 from kafkacodec.log.kinds import SegmentKind, kind_of
+from kafkacodec.log.listing import may_overlap
+from kafkacodec.log.placement import OFFSETS_OF_SEGMENT
 from kafkacodec.log.relocate import MAX_TRIES, find, locate
 from kafkacodec.log.storage import StoredFile
+from kafkacodec.log.walk import first_batches
 from kafkacodec.records.arguments import num_threads, one_of
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
@@ -193,11 +197,13 @@ class SegmentRange:
         try:
             misplaced = None if self.start_position else ends.misplaced_start()
             file.check_size()
+            if misplaced is not None and corrections_of(file, bounds_beside(self.path, self.flushed)).bounds.first:
+                misplaced = None  # it is the first batch that is wrong, not the file's name
             if misplaced is not None:
                 yield self._report(Problem(0, None, 0, misplaced), options)
                 if stop:
                     return
-            for chunk in self.kind.read(file, self, max_rows, max_bytes, not mapped, num_threads(threads), options):
+            for chunk in self._decoded(file, max_rows, max_bytes, not mapped, num_threads(threads), options):
                 file.check_size()
                 consumed = chunk.consumed
                 ends.follow(chunk)
@@ -218,6 +224,52 @@ class SegmentRange:
                 first = misplaced.first_offset if isinstance(misplaced, MissingOffsets) else None
                 position = misplaced.position or 0
                 yield self._report(Problem(position, first, file.size - position, misplaced), options)
+
+    def _decoded(
+        self,
+        file: StoredFile,
+        max_rows: int,
+        max_bytes: int | None,
+        owned: bool,
+        threads: int,
+        options: DecodeOptions,
+    ) -> Iterator[RecordColumns]:
+        """The chunks of the range's bytes. A batch with a wrong offset is damage."""
+        how = max_rows, max_bytes, owned, threads, options
+        try:
+            yield from self.kind.read(file, self, *how, self.order(file))
+            return
+        except _OutOfOrder as error:
+            position = error.position or 0
+        file.check_size()
+        corrections = corrections_of(file, bounds_beside(self.path, self.flushed))
+        for row in corrections.between(self.start_position, self.end_position):
+            problem = corrections.problem(row, self.path)
+            if position < problem.position:
+                part = replace(self, start_position=position, end_position=problem.position)
+                yield from self.kind.read(file, part, *how, None)
+            yield self._report(problem, options)
+            position = max(position, problem.position + problem.size_in_bytes)
+            if options.get("on_error") == "stop":
+                return
+        if position < self.end_position:
+            yield from self.kind.read(file, replace(self, start_position=position), *how, None)
+
+    def order(self, file: StoredFile) -> tuple[int, int] | None:
+        """The smallest and the largest offset that batches of the range may have; None: they may have any.
+
+        The largest is below that of the batch after the range.
+        """
+        if self.base_offset is None:
+            return None
+        most = self.base_offset + OFFSETS_OF_SEGMENT - 1
+        if self.following is not None and not may_overlap(self.path):
+            most = self.following - 1
+        if self.end_position < file.size:
+            batch = first_batches(file, self.end_position)
+            if len(batch):
+                most = min(most, int(first_offsets(batch)[0]) - 1)
+        return max(self.base_offset, self.first_offset), most
 
     def _report(self, problem: Problem, options: DecodeOptions, lost: Lost = "damage") -> RecordColumns:
         """Raise the error of a fault between batches, or return it as the problem of a chunk without rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.errors import CorruptRecord, DecodeError, _OutOfOrder
 from kafkacodec.log._resync import Resync
 from kafkacodec.log.storage import StoredFile
 from kafkacodec.records.columns import BatchHeaders
@@ -132,11 +132,13 @@ def walk_over_damage(
             return
 
 
-def windows(file: StoredFile, start: int, end: int) -> Iterator[tuple[int, int]]:
+def windows(file: StoredFile, start: int, end: int, order: tuple[int, int] | None = None) -> Iterator[tuple[int, int]]:
     """Stretches of whole batches that cover file[start, end), fetched or being fetched; one if there are no windows.
 
-    From damage on there is one stretch: what follows it is for the decoder to find.
+    From damage on there is one stretch: what follows it is for the decoder to find. With `order`, the smallest and the
+    largest offset, a stretch that does not follow the one before raises `_OutOfOrder`.
     """
+    before = -1
     position, reach = start, LARGEST_WINDOW
     # Few large requests, several at a time, but little at first: the reader may stop early.
     asked, request, ahead = start, LARGEST_WINDOW, LARGEST_REQUEST
@@ -148,7 +150,7 @@ def windows(file: StoredFile, start: int, end: int) -> Iterator[tuple[int, int]]
         ahead = min(2 * ahead, AHEAD_BYTES)
         headers = scan(
             file.view(position, stop),
-            columns=("last_offset",),
+            columns=("base_offset", "last_offset", "magic"),
             verify_crc=False,
             on_error="stop",
             start_position=position,
@@ -159,6 +161,14 @@ def windows(file: StoredFile, start: int, end: int) -> Iterator[tuple[int, int]]
         if not len(headers):  # a batch that is larger than the window
             reach *= 2
             continue
+        first = headers["base_offset" if int(headers["magic"][0]) >= 2 else "last_offset"]
+        if order is not None and int(first[0]) <= before:
+            raise _OutOfOrder("a batch's offsets are out of order", position=position)
+        before = int(headers["last_offset"][-1])
         yield position, headers.consumed
         position, reach = headers.consumed, LARGEST_WINDOW
+    if before >= 0 and order is not None and position < end:
+        batch = first_batches(file, position)
+        if len(batch) and int(batch["last_offset"][0]) <= before:
+            raise _OutOfOrder("a batch's offsets are out of order", position=position)
     yield position, end

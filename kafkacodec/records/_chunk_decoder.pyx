@@ -10,6 +10,8 @@ from kafkacodec._core._buffer cimport HeldBuffer
 from kafkacodec._core._errors cimport check, exception_from
 from kafkacodec.arrow._columns cimport Budget, Table, new_table
 
+from kafkacodec.errors import _OutOfOrder
+
 
 # The C structs point into objects held here, so these must not be cleared before the struct is freed.
 @cython.no_gc_clear
@@ -123,8 +125,11 @@ cdef class ChunkDecoder:
     cdef int end_of_run(self, k.kc_event event, k.kc_error *error) except -1:
         """Set `fault` and `done`. A fault of compressed data is set already."""
         if event == k.KC_EVENT_FAULT:
-            self.fault = self.explain(exception_from(error))
-            self.exhausted = error.code == k.KC_TOTAL_LIMIT
+            if error.code == k.KC_OUT_OF_ORDER:
+                self.fault = _OutOfOrder(error.what.decode(), position=error.position)
+            else:
+                self.fault = self.explain(exception_from(error))
+            self.exhausted = error.code == k.KC_TOTAL_LIMIT or error.code == k.KC_OUT_OF_ORDER
         self.done = event == k.KC_EVENT_END
         return 0
 

@@ -30,6 +30,7 @@ class Decoder(ChunkDecoder):
         budget: Budget | None = None,
         views: bool = False,
         owned: bool = False,
+        order: tuple[int, int] | None = None,
     ) -> None: ...
     def open(
         self,

@@ -129,6 +129,8 @@ class Plan(NamedTuple):
     on_error: OnError
     limit: int
     layout: Layout
+    order: tuple[int, int] | None = None
+    """The smallest and largest offset, for data in which offsets increase; a batch with another offset is a fault."""
 
     def for_data(self, data: Buffer, start: int = 0, end: int | None = None) -> Plan:
         """This plan with a layout in place of ``"auto"``: the first values decide, regardless of the other options."""
@@ -173,6 +175,7 @@ class Plan(NamedTuple):
             budget=budget,
             views=self.layout == "view",
             owned=owned,
+            order=self.order,
         )
 
 
@@ -333,14 +336,16 @@ def columns_between(
     place: Place | None = None,
     owned: bool = False,
     threads: int | None = 1,
+    order: tuple[int, int] | None = None,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
     """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`.
 
     With a `place`, `columns` may name `PLACE_COLUMNS` too. With `owned`, each chunk copies the part of the data that
-    its views point to.
+    its views point to. With `order`, the smallest and the largest offset, a batch whose offsets are not between them
+    and below those of the next one raises `_OutOfOrder` for any `on_error`, after the records before it.
     """
-    plan = plan_of(place_columns=place is not None, **options).for_data(data, start, end)
+    plan = plan_of(place_columns=place is not None, **options).for_data(data, start, end)._replace(order=order)
     if max_bytes is None:
         max_bytes = DEFAULT_MAX_VIEW_BYTES if plan.layout == "view" and not owned else DEFAULT_MAX_BYTES
     rows, size = limit("max_rows", max_rows, 1), limit("max_bytes", max_bytes, 1)

@@ -47,3 +47,83 @@ def test_recover_loses_at_most_the_batch(fields, field, tmp_path):
     print(field, dict(seen))
     if field == "base offset":
         assert seen["restored"] > sum(seen.values()) / 2
+
+
+def read(partition, **options):
+    """The offsets that a reader gives, its problems, and its error."""
+    offsets, problems = [], []
+    try:
+        for chunk in kc.log.Partition(partition).read(include_control=True, columns=("offset",), **options):
+            offsets += chunk["offset"].tolist()
+            problems += chunk.problems
+    except kc.DecodeError as error:
+        return offsets, problems, error
+    return offsets, problems, None
+
+
+def test_readers_treat_a_wrong_offset_as_damage(tmp_path):
+    """Flips that leave a batch between its neighbours, in a gap or at the end of the log, show in no order."""
+    seen = Counter()
+    for flip in some(UNCHECKED, "base offset", 40):
+        everything = read(flip.source)[0]
+        partition = flip.copy(tmp_path / "source")
+        offsets, problems, error = read(partition, on_error="skip")
+        assert error is None, flip
+        threaded = read(partition, on_error="skip", threads=3)
+        assert (threaded[0], list(map(str, threaded[1]))) == (offsets, list(map(str, problems))), flip
+        until, _, error = read(partition)
+        stopped, few, none = read(partition, on_error="stop")
+        counted = kc.log.Partition(partition).count(include_control=True, on_error="skip", problems=[])
+        assert counted == len(offsets), flip
+        if problems:
+            assert isinstance(error, kc.CorruptRecord | kc.MissingOffsets), flip
+            assert len(few) == 1, flip
+            assert none is None, flip
+            assert until == stopped == offsets[: len(until)], flip
+            # At most the batch, or one beside it that is as likely to be wrong.
+            assert set(offsets) < set(everything), flip
+            assert len(everything) - len(offsets) <= 2 * largest(flip), flip
+            seen["damage"] += 1
+            parts_agree(partition, offsets, set(everything) - set(offsets), flip)
+        else:
+            assert error is None, flip
+            assert len(offsets) == len(everything), flip
+            assert offsets == sorted(offsets), flip
+            seen["in a gap"] += 1
+        shutil.rmtree(tmp_path / "source")
+    print(dict(seen))
+    assert seen["damage"] > 4 * seen["in a gap"]
+
+
+def largest(flip):
+    """The most records of a batch in the segment."""
+    offsets = kc.decode(
+        (flip.source / flip.segment).read_bytes(), include_control=True, batch_columns=True, columns=("offset",)
+    )
+    return max(Counter(offsets["batch_position"].tolist()).values())
+
+
+def parts_agree(partition, offsets, lost, flip):
+    """A span of the log, read from an index or in ranges, has the same records, and says what it lacks."""
+    rng = random.Random(str(flip))
+    for _ in range(2):
+        start, end = sorted(rng.sample(range(max(offsets, default=0) + 3), 2))
+        expected = [offset for offset in offsets if start <= offset < end]
+        found, problems, _ = read(partition, on_error="skip", start_offset=start, end_offset=end)
+        assert found == expected, (flip, start, end)
+        assert problems or not any(start <= offset < end for offset in lost), (flip, start, end)
+        pieces = kc.log.Partition(partition).ranges(start_offset=start, end_offset=end, max_bytes=900)
+        chunks = [c for p in pieces for c in p.read(include_control=True, columns=("offset",), on_error="skip")]
+        assert [offset for chunk in chunks for offset in chunk["offset"].tolist()] == expected, (flip, start, end)
+
+
+def test_verify_has_one_error_for_a_wrong_offset(tmp_path):
+    for flip in some(UNCHECKED, "base offset", 40):
+        partition = flip.copy(tmp_path / "source")
+        before = kc.log.Partition(flip.source).verify()
+        after = kc.log.Partition(partition).verify()
+        errors = [finding for finding in after.findings if finding.level == "error"]
+        assert len(errors) <= 1, (flip, [str(finding) for finding in after.findings])
+        warnings = [str(f) for f in after.findings if f.level == "warning"]
+        assert len(warnings) - before.counts.total() <= 2, (flip, warnings)
+        shutil.rmtree(tmp_path / "source")
