@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from kafkacodec.errors import ClientClosed
 
@@ -61,7 +61,14 @@ class Hold:
         self._waiting.pop()
 
 
-class AsyncFace:
+class _Uncopied:
+    """A client has a thread or an event loop, and sockets: a copy that is dropped would close them for the other."""
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make another one")
+
+
+class AsyncFace(_Uncopied):
     """A client for asyncio. One that is dropped without `close` warns, and closes while its event loop runs.
 
     A subclass sets `_network`, and has `close`.
@@ -126,7 +133,7 @@ def _closed(face: AsyncFace, task: asyncio.Task[None]) -> None:
         _log.error("a client that was dropped could not be closed in good order", exc_info=error)
 
 
-class BlockingFace:
+class BlockingFace(_Uncopied):
     """A client that runs one for asyncio in a private loop thread.
 
     A subclass sets both attributes. Methods made by `blocking` may be called by any thread, and from several at once.

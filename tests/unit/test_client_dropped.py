@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import gc
 import os
+import pickle
 import threading
 import time
 import warnings
@@ -96,6 +98,17 @@ def test_a_client_that_is_closed_or_was_never_used(name, package):
     with pytest.raises(TypeError):
         getattr(package, name)()
     gc.collect()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("package", [kc.client, kc.client.aio])
+def test_a_copy_does_not_close_the_client(name, package):
+    client, _ = made(package, name, NOBODY)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=f"a {name} cannot be copied or pickled"):
+            copied(client)
+    if package is kc.client:
+        client.close()
 
 
 def test_what_a_dropped_producer_has_queued_becomes_known():
