@@ -1,8 +1,8 @@
 /* Aborted transactions: the batches that a reader of committed records skips (KIP-98).
  *
- * A transaction consists of the batches of a producer from the one with an offset up to its marker, a control batch. The
- * offset of the marker need not be known before: it is recorded when the marker is read. As in Kafka's consumer, the
- * first offset may lie inside a batch, and a commit does not end what is listed as aborted. */
+ * A transaction consists of the batches of a producer from the one with an offset up to its marker, a control batch.
+ * The offset of the marker need not be known before: it is recorded when the marker is read. As in Kafka's consumer,
+ * the first offset may lie inside a batch, and a commit does not end what is listed as aborted. */
 #ifndef KC_ABORTED_H
 #define KC_ABORTED_H
 

@@ -2,11 +2,8 @@
 #include "decode/kc_aborted.h"
 
 static kc_batch batch(int64_t producer_id, int64_t offset, int16_t attributes) {
-    return (kc_batch){.magic = 2,
-                      .producer_id = producer_id,
-                      .base_offset = offset,
-                      .last_offset = offset,
-                      .attributes = attributes};
+    return (kc_batch){
+        .magic = 2, .producer_id = producer_id, .base_offset = offset, .last_offset = offset, .attributes = attributes};
 }
 
 static bool has(kc_aborted *transactions, size_t count, int64_t producer_id, int64_t offset, int16_t attributes) {
