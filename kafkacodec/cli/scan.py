@@ -20,6 +20,7 @@ from kafkacodec.log.analysis.batch_totals import added
 from kafkacodec.log.analysis.partition_statistics import breaks_of
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.log.files import reason_of
+from kafkacodec.log.layout import is_stand_in
 from kafkacodec.log.range_planning import end_of, least
 
 
@@ -173,8 +174,11 @@ def _rows(listed: list[Listed]) -> Iterator[list[str] | str]:
 
 def _row(line: Listed) -> list[str]:
     found = line.found
+    where = "-" if found.topic is None else place(found.topic, found.partition, found.path)
+    if is_stand_in(found.path):
+        return [where, "not uploaded", *"------", "", ", ".join(_notes(line))]
     return [
-        "-" if found.topic is None else place(found.topic, found.partition, found.path),
+        where,
         os.path.basename(found.path),
         size(found.size_in_bytes),
         "-" if found.num_records is None else f"{found.num_records:,}",
@@ -207,7 +211,8 @@ def _sum(found: list[SegmentStatistics]) -> str:
     records: int | None = 0
     for part in found:
         records = added(records, part.num_records)
-    parts = [counted(len(found), "segment"), counted(sum(s.num_batches for s in found), "batch", "batches")]
+    segments = sum(not is_stand_in(part.path) for part in found)
+    parts = [counted(segments, "segment"), counted(sum(s.num_batches for s in found), "batch", "batches")]
     if records is not None:
         parts.append(counted(records, "record"))
     return ", ".join([*parts, size(sum(s.size_in_bytes for s in found))])

@@ -92,8 +92,9 @@ class Partition(Readable):
         return self.path
 
     def _repr_html_(self) -> str:
-        rows = ([os.path.basename(s.path), str(s.base_offset), f"{s.size_in_bytes:,}"] for s in self.segments)
-        return html_table(f"{self!r}: {len(self.segments)} segments", ["segment", "base offset", "bytes"], rows)
+        there = [segment for segment in self.segments if not layout.is_stand_in(segment.path)]
+        rows = ([os.path.basename(s.path), str(s.base_offset), f"{s.size_in_bytes:,}"] for s in there)
+        return html_table(f"{self!r}: {len(there)} segments", ["segment", "base offset", "bytes"], rows)
 
     @cached_property
     def segments(self) -> list[Segment]:

@@ -202,6 +202,8 @@ class _Copier:
     def copy(self, placed: Placed, advance: Advance) -> Report:
         """Copy a segment; the report counts what was copied."""
         segment, base_offset = placed.segment, placed.base_offset
+        if layout.is_stand_in(segment.path):
+            return self._read(placed, lambda *_: None, advance)
         if base_offset is None:
             base_offset = placed.corrections.first_offset or 0 if placed.corrections else 0
         if base_offset in self.names:  # another copy of a segment, under a wrong name

@@ -101,7 +101,7 @@ def _inspect(
     advance: Advance | None,
 ) -> tuple[Report, bool]:
     """The report, and whether several of its findings may follow from one wrong offset."""
-    report = Report(path, num_segments=1)
+    report = Report(path, num_segments=int(not layout.is_stand_in(path)))
     if corrections is not None:
         base_offset, surroundings = _agreeing(path, base_offset, surroundings, corrections.bounds, report, keep)
     indexes = Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them

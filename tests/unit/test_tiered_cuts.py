@@ -218,3 +218,19 @@ def test_lag_does_not_begin_with_a_record_after_the_cut(empty):
     first_leader(empty, [timed(0, 0, 0), commit, timed(60, 5000, 0)])
     next_leader(empty, [timed(70, 1000, 1)])
     assert lag_of(empty, 59) == (80, 1070, 1079, 9)
+
+
+def test_what_was_not_uploaded_is_no_segment(directory, tmp_path):
+    """Two uploads are two segments; the offsets between them are missing."""
+    [found] = kc.log.statistics(directory)
+    assert (found.num_segments, found.num_records, found.missing_offsets) == (2, 140, 10)
+    report = kc.log.Partition(directory).verify()
+    assert (report.num_segments, report.missing_offsets) == (2, 10)
+    result = CliRunner().invoke(application, ["scan", str(directory)])
+    assert "2 segments, 8 batches, 140 records" in result.output
+    assert [line.split()[1:3] for line in result.output.splitlines() if "10 offsets missing" in line] == [
+        ["not", "uploaded"]
+    ]
+    saved = kc.log.recover(directory, tmp_path / "saved")
+    assert saved.missing_offsets == 10
+    assert sorted(path.name for path in (tmp_path / "saved/t-0").glob("*.log")) == [f"{0:020}.log", f"{70:020}.log"]

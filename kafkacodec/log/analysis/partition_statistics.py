@@ -13,6 +13,7 @@ from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics
 from kafkacodec.log.directory import discover
 from kafkacodec.log.files import note
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.layout import is_stand_in
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.range_planning import end_of
 from kafkacodec.log.segment import Segment
@@ -195,7 +196,7 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         counts_all = records and part.problems and not partition.is_kafka07  # see `statistics_among`
         total.gaps += _gap_between(total, part)
         total.include(part)
-        total.num_segments += 1
+        total.num_segments += not is_stand_in(segment.path)
         total.size_in_bytes += part.size_in_bytes
         total.damaged_bytes += part.damaged_bytes
         total.trailing_bytes += part.trailing_bytes
