@@ -295,6 +295,8 @@ def _placed(segment: Segment, base_offset: int | None, around: Surroundings) -> 
             corrections = corrections_of(file, bounds_of(segment.path, base_offset, around))
     except (OSError, KafkaCodecError) as error:
         return Placed(segment, base_offset, around, None, error)
-    if base_offset is not None and corrections.bounds.first is None and corrections.first_offset is not None:
-        base_offset = corrections.first_offset
+    first, following = corrections.first_offset, around.following
+    too_low = corrections.bounds.end is None and following is not None and first is not None and first >= following
+    if base_offset is not None and first is not None and (too_low or corrections.bounds.first is None):
+        base_offset = first
     return Placed(segment, base_offset, around, corrections)

@@ -14,7 +14,8 @@ from itertools import islice
 import pytest
 
 import kafkacodec as kc
-from tests.flips import CHECKED, UNCHECKED, batches, counted, flips
+from tests.corpus import ROOT
+from tests.flips import CHECKED, UNCHECKED, batches, copy_of, counted, flips
 
 LONG = bool(os.environ.get("KAFKACODEC_LONG"))
 
@@ -127,3 +128,17 @@ def test_verify_has_one_error_for_a_wrong_offset(tmp_path):
         warnings = [str(f) for f in after.findings if f.level == "warning"]
         assert len(warnings) - before.counts.total() <= 2, (flip, warnings)
         shutil.rmtree(tmp_path / "source")
+
+
+@pytest.mark.parametrize("to", [153, 0, 361 ^ 8, 1 << 40])
+def test_recover_finds_the_place_of_a_renamed_segment(tmp_path, to):
+    """A lower name puts it before segments that its batches follow."""
+    source = ROOT / "logs/kraft-4.1.0/compact-tombstones-0"
+    partition = copy_of(source, tmp_path / "source")
+    last = max(path for path in partition.glob("*.log") if path.stat().st_size)
+    if not (partition / f"{to:020}.log").exists():
+        last.rename(partition / f"{to:020}.log")
+    report = kc.log.recover(partition.parent, tmp_path / "saved")
+    saved = batches(tmp_path / "saved" / partition.name)
+    assert Counter(saved) == counted(source)
+    assert report.num_batches == len(saved)
