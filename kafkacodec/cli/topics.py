@@ -12,6 +12,7 @@ from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.inputs import TREE_LEVELS, Choice, matches, optional_choice_options, place
 from kafkacodec.cli.output import MINUTES, Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.cli.servers import INSTEAD_OF_FILES, Servers, server_options
+from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.log import LogDirectory, Partition
 from kafkacodec.log.analysis.copies import copies_of, copies_sentence
 from kafkacodec.log.analysis.partition_statistics import (
@@ -20,7 +21,6 @@ from kafkacodec.log.analysis.partition_statistics import (
     partition_statistics,
     per_topic,
 )
-from kafkacodec.log.continuity import INTERNAL_TOPICS
 
 # --sort -> key, largest first but for names.
 _ORDERS: dict[str, Callable[[PartitionStatistics], Any]] = {

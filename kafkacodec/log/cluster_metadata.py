@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log import layout
 from kafkacodec.log.directory import discover
 from kafkacodec.log.partition import Partition
@@ -21,7 +22,6 @@ from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["ClusterMetadata", "read_cluster_metadata"]
 
-TOPIC = "__cluster_metadata"
 _RESOURCES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
 # The leader of a PartitionChangeRecord that does not change it.
 _NO_LEADER_CHANGE = -2
@@ -184,9 +184,9 @@ def read_cluster_metadata(
         FileNotFoundError: there is no metadata log, or its start and a snapshot of it are both missing.
         DecodeError: a batch or a record cannot be read; the error's path names the file, or the log and the offset.
     """
-    partitions = [found for found in discover(path) if found.topic == TOPIC and found.state == "current"]
+    partitions = [found for found in discover(path) if found.topic == CLUSTER_METADATA and found.state == "current"]
     if not partitions:
-        raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{TOPIC}-0"))
+        raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{CLUSTER_METADATA}-0"))
     log = partitions[0]
     state = ClusterMetadata()
     held: list[tuple[int, Any]] | None = None

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from kafkacodec.errors import MissingOffsets
+from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.records.arguments import one_of
 
 if TYPE_CHECKING:
@@ -20,10 +21,8 @@ Gaps = Literal["error", "accept"]
 
 Cause = Literal["loss", "compaction", "unknown"]
 
-ALWAYS_COMPACTED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-NEVER_COMPACTED = ("__cluster_metadata",)
-INTERNAL_TOPICS = (*ALWAYS_COMPACTED, *NEVER_COMPACTED, "__remote_log_metadata")
-"""Topics that brokers write for themselves."""
+ALWAYS_COMPACTED = tuple(name for name, topic in INTERNAL_TOPICS.items() if topic.compacted)
+NEVER_COMPACTED = tuple(name for name, topic in INTERNAL_TOPICS.items() if topic.compacted is False)
 
 
 def check_gaps(gaps: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.internal_records import CONSUMER_OFFSETS, ControlType
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import read_topic_id
 from kafkacodec.log.directory import LogDirectory
@@ -17,7 +18,7 @@ from kafkacodec.log.merged import MergedPartition
 from kafkacodec.log.named_rows import NamedRows
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.stored import note_record, sound_chunks
-from kafkacodec.log.transactions import COMMIT, marker_type
+from kafkacodec.log.transactions import marker_type
 from kafkacodec.messages import ConsumerProtocolSubscription
 from kafkacodec.messages.consumer_protocol import decode_assignment
 from kafkacodec.messages.stored import decode_coordinator_record
@@ -32,8 +33,6 @@ __all__ = [
     "read_committed_offsets",
     "read_consumer_groups",
 ]
-
-TOPIC = "__consumer_offsets"
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """One path, or several."""
@@ -251,7 +250,7 @@ def _topic_names(paths: Iterable[str]) -> dict[uuid.UUID, str]:
     """The names of the topics in data directories, by id; those without a readable id are left out."""
     names: dict[uuid.UUID, str] = {}
     for path in paths:
-        if Partition(path).topic == TOPIC:
+        if Partition(path).topic == CONSUMER_OFFSETS:
             continue
         for partition in LogDirectory(path).all_partitions:
             with suppress(OSError, KafkaCodecError):
@@ -280,10 +279,11 @@ def _partitions(paths: Sequence[str]) -> list[Partition]:
     replicas: dict[int | None, list[Partition]] = {}
     for path in paths:
         itself = Partition(path)
-        for partition in [itself] if itself.topic == TOPIC else LogDirectory(path).partitions(TOPIC):
+        alone = itself.topic == CONSUMER_OFFSETS
+        for partition in [itself] if alone else LogDirectory(path).partitions(CONSUMER_OFFSETS):
             replicas.setdefault(partition.partition, []).append(partition)
     if not replicas:
-        raise FileNotFoundError(errno.ENOENT, f"no partition of {TOPIC}", os.pathsep.join(paths))
+        raise FileNotFoundError(errno.ENOENT, f"no partition of {CONSUMER_OFFSETS}", os.pathsep.join(paths))
     return [same[0] if len(same) == 1 else MergedPartition(same) for same in replicas.values()]
 
 
@@ -305,7 +305,7 @@ def _committed_records(partition: Partition, problems: list[DecodeError] | None)
         for record, producer_id, is_transactional, is_control in rows:
             if is_control:
                 held = pending.pop(producer_id, [])
-                if marker_type(record.key) == COMMIT:
+                if marker_type(record.key) == ControlType.COMMIT:
                     yield from held
             elif is_transactional:
                 pending.setdefault(producer_id, []).append(record)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCodecError
+from kafkacodec.internal_records import ControlType
 from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import ProducerSnapshot, read_producer_snapshot
 from kafkacodec.log.files import note, reason_of
@@ -34,9 +35,6 @@ from kafkacodec.records.decode import iter_records
 ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
 
 FINISHED = ABORTED
-
-# Types of control records (KIP-98); others are KRaft's and do not end a transaction.
-_ABORT, COMMIT = 0, 1
 
 
 def marker_type(key: bytes | None) -> int | None:
@@ -239,8 +237,8 @@ class TransactionTracker:
                 continue
             marker = int(offsets[end])
             finished.append((producer, start, marker))
-            known = _ABORT if index.has(producer, marker) else COMMIT
-            if (markers[marker].kind if marker in markers else known) == _ABORT:
+            known = ControlType.ABORT if index.has(producer, marker) else ControlType.COMMIT
+            if (markers[marker].kind if marker in markers else known) == ControlType.ABORT:
                 aborted.append((producer, self._begin(index, producer, start, marker), marker))
         if aborted:
             self.aborted.append(np.array(aborted, ABORTED))

@@ -8,11 +8,13 @@ and an int16 type; its value starts with an int16 version (KIP-98, KIP-595, KIP-
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kafkacodec import internal_records
 from kafkacodec.errors import CorruptRecord, DecodeError, Truncated, UnsupportedVersion
+from kafkacodec.internal_records import CLUSTER_METADATA, ControlType, Coordinator
 from kafkacodec.messages.registry import message_class, names_in
-from kafkacodec.records._varint import decode_uvarint
+from kafkacodec.records._varint import decode_uvarint, encode_uvarint
 
 if TYPE_CHECKING:
     from kafkacodec.messages.classes import Message
@@ -25,10 +27,14 @@ __all__ = [
     "decode_coordinator_record",
     "decode_internal_record",
     "decode_metadata_record",
+    "encode_control_record",
+    "encode_coordinator_record",
+    "encode_internal_record",
+    "encode_metadata_record",
 ]
 
-Coordinator = Literal["group", "transaction", "share"]
-_FRAME_VERSIONS = (0, 1)
+_FRAME_VERSIONS = (0, 1)  # brokers write 1; 0 is of previews of KRaft (Kafka 2.8)
+_KEY_VERSION = 0  # the only one of the fields of a coordinator record's key, and of a control record's key
 
 
 @cache
@@ -60,10 +66,39 @@ def decode_coordinator_record(coordinator: Coordinator, key: Any, value: Any) ->
     if found is None:
         return None
     key_class, value_class = found
-    made_key = key_class.decode(key, 0, 2)
+    made_key = key_class.decode(key, _KEY_VERSION, 2)
     if value is None:
         return made_key, None
     return made_key, _decode(value_class, value, _int16(value, "version"), 2)
+
+
+def encode_coordinator_record(
+    coordinator: Coordinator, key: Message, value: Message | None, version: int | None
+) -> tuple[bytes, bytes | None]:
+    """Key and value of a record as `decode_coordinator_record` takes them.
+
+    Args:
+        coordinator: group, transaction or share.
+        key: the record's key, a message such as ``OffsetCommitKey``.
+        value: the message that belongs to this key; None for a tombstone.
+        version: that of the value; None for a tombstone.
+
+    Raises:
+        EncodeError, UnsupportedVersion: as for `Message.encode`.
+        TypeError: a key of something else, a value that does not belong to it, a value without a version.
+    """
+    kind = getattr(key, "api_key", None)
+    found = None if kind is None else _coordinator_types(coordinator).get(kind)
+    if kind is None or found is None or type(key) is not found[0]:
+        raise TypeError(f"not a key of a {coordinator} coordinator's record: {type(key).__name__}")
+    stored_key = kind.to_bytes(2, "big") + key.encode(_KEY_VERSION)
+    if value is None:
+        return stored_key, None
+    if type(value) is not found[1]:
+        raise TypeError(f"not the value of a record with a {type(key).__name__}: {type(value).__name__}")
+    if version is None:
+        raise TypeError(f"the version of the {type(value).__name__} is missing")
+    return stored_key, _int16_of(value, version) + value.encode(version)
 
 
 def decode_metadata_record(value: Any) -> Message | None:
@@ -74,6 +109,20 @@ def decode_metadata_record(value: Any) -> Message | None:
     record_type, version, at = _metadata_header(value)
     cls = _metadata_types().get(record_type)
     return None if cls is None else _decode(cls, value, version, at)
+
+
+def encode_metadata_record(record: Message, version: int) -> bytes:
+    """The value of a record as `decode_metadata_record` takes it, such as of a ``TopicRecord``; the key is null.
+
+    Raises:
+        EncodeError, UnsupportedVersion: as for `Message.encode`.
+        TypeError: not a metadata record.
+    """
+    kind = getattr(record, "api_key", None)
+    if kind is None or _metadata_types().get(kind) is not type(record):
+        raise TypeError(f"not a metadata record: {type(record).__name__}")
+    body = record.encode(version)
+    return encode_uvarint(_FRAME_VERSIONS[-1]) + encode_uvarint(kind) + encode_uvarint(version) + body
 
 
 def _metadata_header(value: Any) -> tuple[int, int, int]:
@@ -87,10 +136,9 @@ def _metadata_header(value: Any) -> tuple[int, int, int]:
 
 
 INTERNAL_TOPICS: dict[str, Coordinator | None] = {
-    "__consumer_offsets": "group",
-    "__transaction_state": "transaction",
-    "__share_group_state": "share",
-    "__cluster_metadata": None,
+    name: topic.coordinator
+    for name, topic in internal_records.INTERNAL_TOPICS.items()
+    if topic.coordinator or name == CLUSTER_METADATA
 }
 """The topics that `decode_internal_record` decodes, and the coordinator that writes them; None: a controller."""
 
@@ -125,6 +173,28 @@ def decode_internal_record(topic: str | None, key: Any, value: Any) -> StoredRec
     return None if pair is None else StoredRecord(*pair, None if value is None else _int16(value, "version"))
 
 
+def encode_internal_record(topic: str, record: StoredRecord) -> tuple[bytes | None, bytes | None]:
+    """Key and value of a record of one of `INTERNAL_TOPICS`, the reverse of `decode_internal_record`.
+
+    A metadata record gets the frame version that brokers write (1), also where a preview of KRaft had written 0.
+
+    Raises:
+        EncodeError, UnsupportedVersion: as for `Message.encode`.
+        TypeError: a key or a value that records of this topic do not have, a value without a version.
+        ValueError: another topic.
+    """
+    if topic not in INTERNAL_TOPICS:
+        raise ValueError(f"topic must be one of {', '.join(INTERNAL_TOPICS)}, got {topic!r}")
+    coordinator = INTERNAL_TOPICS[topic]
+    if coordinator is not None:
+        if record.key is None:
+            raise TypeError(f"a record of {topic} has a key")
+        return encode_coordinator_record(coordinator, record.key, record.value, record.version)
+    if record.key is not None or record.value is None or record.version is None:
+        raise TypeError(f"a record of {topic} has a value with a version, and no key")
+    return None, encode_metadata_record(record.value, record.version)
+
+
 class ControlRecord(NamedTuple):
     """A control record.
 
@@ -143,30 +213,53 @@ class ControlRecord(NamedTuple):
         return {"type": self.type, "version": self.version} | self.value.to_dict()
 
 
-# By number: the type, the message in the value, and where its fields start: the version before those of a transaction
-# marker is not one of them.
-_CONTROL_TYPES = {
-    0: ("ABORT", "EndTxnMarker", 2),
-    1: ("COMMIT", "EndTxnMarker", 2),
-    2: ("LEADER_CHANGE", "LeaderChangeMessage", 0),
-    3: ("SNAPSHOT_HEADER", "SnapshotHeaderRecord", 0),
-    4: ("SNAPSHOT_FOOTER", "SnapshotFooterRecord", 0),
-    5: ("KRAFT_VERSION", "KRaftVersionRecord", 0),
-    6: ("KRAFT_VOTERS", "VotersRecord", 0),
+# The message in the value, and where its fields start: the version before those of a transaction marker is not one of
+# them.
+_CONTROL_VALUES = {
+    ControlType.ABORT: ("EndTxnMarker", 2),
+    ControlType.COMMIT: ("EndTxnMarker", 2),
+    ControlType.LEADER_CHANGE: ("LeaderChangeMessage", 0),
+    ControlType.SNAPSHOT_HEADER: ("SnapshotHeaderRecord", 0),
+    ControlType.SNAPSHOT_FOOTER: ("SnapshotFooterRecord", 0),
+    ControlType.KRAFT_VERSION: ("KRaftVersionRecord", 0),
+    ControlType.KRAFT_VOTERS: ("VotersRecord", 0),
 }
 
 
 def decode_control_record(key: Any, value: Any) -> ControlRecord | None:
     """The record of a control batch; None if its type or its version is unknown, or its bytes are something else."""
     try:
-        found = _CONTROL_TYPES.get(_int16(memoryview(key)[2:], "control type")) if key is not None else None
-        if found is None:
+        number = _int16(memoryview(key)[2:], "control type") if key is not None else -1
+        if number not in _CONTROL_VALUES:
             return None
-        version = _int16(value, "version")
-        kind, name, start = found
-        return ControlRecord(kind, version, message_class(name).decode(value, version, start))
+        kind, version = ControlType(number), _int16(value, "version")
+        name, start = _CONTROL_VALUES[kind]
+        return ControlRecord(kind.name, version, message_class(name).decode(value, version, start))
     except (DecodeError, UnsupportedVersion):
         return None
+
+
+def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes]:
+    """Key and value of a record of a control batch, the reverse of `decode_control_record`.
+
+    Raises:
+        EncodeError, UnsupportedVersion: as for `Message.encode`.
+        TypeError: the value is not the message of this type.
+        ValueError: an unknown type, a value whose own version field is another.
+    """
+    if record.type not in ControlType.__members__:
+        raise ValueError(f"type must be one of {', '.join(ControlType.__members__)}, got {record.type!r}")
+    kind = ControlType[record.type]
+    name, start = _CONTROL_VALUES[kind]
+    if type(record.value) is not message_class(name):
+        raise TypeError(f"the value of a {record.type} record is a {name}, not a {type(record.value).__name__}")
+    value = record.value.encode(record.version)
+    version = _int16_of(record.value, record.version)
+    if start:
+        value = version + value
+    elif value[:2] != version:
+        raise ValueError(f"the version of the {record.type} record is {record.version}, its value has another")
+    return _KEY_VERSION.to_bytes(2, "big") + kind.to_bytes(2, "big"), value
 
 
 def _decode(cls: type[Message], value: Any, version: int, start: int) -> Message:
@@ -174,6 +267,12 @@ def _decode(cls: type[Message], value: Any, version: int, start: int) -> Message
         return cls.decode(value, version, start)
     except UnsupportedVersion as error:
         raise DecodeError(str(error), position=0) from None
+
+
+def _int16_of(message: Message, version: int) -> bytes:
+    """A version as it is stored."""
+    message.require_version(version)
+    return int(version).to_bytes(2, "big")
 
 
 def _int16(data: Any, what: str) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
+from kafkacodec.internal_records import ControlType
 from kafkacodec.records._encoder import ListChunk
 from kafkacodec.records.arguments import one_of, require_int
 from kafkacodec.records.encode import EncodePlan
@@ -11,7 +12,7 @@ from kafkacodec.records.signatures import suggests_options
 
 __all__ = ["control_batch", "empty_batch"]
 
-_CONTROL_TYPES: Final = {"abort": 0, "commit": 1}
+_KINDS = {"abort": ControlType.ABORT, "commit": ControlType.COMMIT}
 
 
 @suggests_options
@@ -42,14 +43,14 @@ def control_batch(
         ValueError: an unknown kind, a number out of range.
         TypeError: a number is not an integer.
     """
-    one_of("kind", kind, tuple(_CONTROL_TYPES))
+    one_of("kind", kind, tuple(_KINDS))
     require_int("offset", offset, 0, 2**63 - 2)
     require_int("producer_id", producer_id, 0, 2**63 - 1)
     require_int("producer_epoch", producer_epoch, 0, 2**15 - 1)
     require_int("coordinator_epoch", coordinator_epoch, -(2**31), 2**31 - 1)
     require_int("timestamp", timestamp, -(2**63), 2**63 - 1)
     version = bytes(2)
-    key = version + _CONTROL_TYPES[kind].to_bytes(2, "big")
+    key = version + _KINDS[kind].to_bytes(2, "big")
     value = version + coordinator_epoch.to_bytes(4, "big", signed=True)
     plan = EncodePlan(
         base_offset=offset,

@@ -16,9 +16,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS
 from kafkacodec.log import Partition
-from kafkacodec.log.cluster_metadata import TOPIC as METADATA_TOPIC
-from kafkacodec.log.groups import TOPIC as GROUPS_TOPIC
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.stores import use
 from kafkacodec.log.tables import GROUPS, LAG, METADATA, OFFSETS
@@ -183,24 +182,24 @@ def _packed(items: Iterable[T], size: Callable[[T], int], options: ReadOptions) 
 
 def _brokers(partitions: list[Partition], _options: ReadOptions) -> list[Task]:
     """One task, with the log directories; if a path was that of a partition, with the partition."""
-    if not any(partition.topic == GROUPS_TOPIC for partition in partitions):
-        raise OptionError(f"view: there is no partition of {GROUPS_TOPIC} in path, where brokers keep groups")
+    if not any(partition.topic == CONSUMER_OFFSETS for partition in partitions):
+        raise OptionError(f"view: there is no partition of {CONSUMER_OFFSETS} in path, where brokers keep groups")
     directories: dict[str, list[Partition]] = {}
     for partition in partitions:
         directories.setdefault(os.path.dirname(partition.path), []).append(partition)
     paths: list[str] = []
     for directory, found in directories.items():
-        alone = all(partition.topic == GROUPS_TOPIC for partition in found)
+        alone = all(partition.topic == CONSUMER_OFFSETS for partition in found)
         paths += [partition.path for partition in found] if alone else [directory]
     return [(tuple(paths),)]
 
 
 def _metadata_log(partitions: list[Partition], _options: ReadOptions) -> list[Task]:
     """One task, with the longest metadata log."""
-    logs = [partition for partition in partitions if partition.topic == METADATA_TOPIC]
+    logs = [partition for partition in partitions if partition.topic == CLUSTER_METADATA]
     if not logs:
         raise OptionError(
-            f"view: there is no {METADATA_TOPIC}-0 in path; it is in the directories of KRaft controllers and brokers"
+            f"view: there is no {CLUSTER_METADATA}-0 in path; it is in the directories of KRaft controllers and brokers"
         )
     try:
         return [(max(logs, key=Partition.end_offset).path,)]

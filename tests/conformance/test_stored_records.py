@@ -2,20 +2,31 @@
 
 import random
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.messages.stored import (
+    INTERNAL_TOPICS,
+    ControlRecord,
+    StoredRecord,
     decode_control_record,
     decode_coordinator_record,
     decode_internal_record,
     decode_metadata_record,
+    encode_control_record,
+    encode_coordinator_record,
+    encode_internal_record,
+    encode_metadata_record,
 )
+from tests.corpus import segments
 from tests.message_values import damage
 from tests.protocol_vectors import plain_json, same, vectors, without_absent
 
+METADATA = "__cluster_metadata"
+SAMPLE = Path(kc.__file__).parent / "log" / "sample_data"
 COORDINATORS = ["group", "transaction", "share"]
 
 
@@ -28,6 +39,10 @@ def golden(group, kind):
             message = cls.decode(bytes.fromhex(vector["hex"]), vector["version"])
             found[vector["schema"]].append((bytes.fromhex(vector["prefixed_hex"]), message))
     return found
+
+
+def version_of(value):
+    return int.from_bytes(value[:2], "big")
 
 
 @pytest.mark.parametrize("coordinator", COORDINATORS)
@@ -43,7 +58,9 @@ def test_coordinator_records(coordinator):
                 found = decode_coordinator_record(coordinator, memoryview(key), memoryview(value))
                 assert found is not None
                 assert found == (message, content)
+                assert encode_coordinator_record(coordinator, *found, version_of(value)) == (key, value)
                 compared += 1
+            assert encode_coordinator_record(coordinator, message, None, None) == (key, None)
     assert compared > 100
     assert decode_coordinator_record(coordinator, b"\x7f\xff", b"anything") is None
 
@@ -53,6 +70,7 @@ def test_metadata_records():
     for schema, records in golden("metadata", "metadata").items():
         for stored, message in records:
             assert decode_metadata_record(stored) == message
+            assert encode_metadata_record(message, decode_internal_record(METADATA, None, stored).version) == stored
             names[schema] += 1
     assert len(names) == 27
     assert decode_metadata_record(bytes.fromhex("01 e807 00")) is None
@@ -112,6 +130,7 @@ def test_control_records_by_name():
         found = decode_control_record(key, memoryview(value))
         assert (found.type, found.version) == (vector["name"], vector["version"])
         values = found.value.to_dict()
+        assert encode_control_record(found) == (key, value)
         assert same(plain_json(vector["json"], values), without_absent(values, vector["json"]))
         names[found.type] += 1
         assert decode_control_record(key, value[:-1]) is None
@@ -120,3 +139,58 @@ def test_control_records_by_name():
     assert decode_control_record(b"\0\0\x7f\xff", b"\0\0") is None
     for key, value in ((None, b""), (b"", None), (b"\0\0\0\1", None), (b"\0\0\0\1", b"\0\7\0\0\0\0")):
         assert decode_control_record(key, value) is None
+
+
+def written_by_brokers():
+    """(topic, record) of each record, and ("control", record) of each control record, in real brokers' logs."""
+    directories = [sample.path for sample in segments() if sample.path.parent.name.startswith("__")]
+    directories += sorted(SAMPLE.glob("__*/*.log"))
+    for path in directories:
+        topic = path.parent.name.rpartition("-")[0]
+        columns = kc.decode(path.read_bytes(), batch_columns=True, include_control=True)
+        for record, control in zip(columns.records(), columns["is_control"].tolist(), strict=True):
+            yield (str(path), "control" if control else topic), record
+
+
+def test_records_of_real_brokers_are_encoded_as_they_were():
+    counts = Counter()
+    for (path, topic), record in written_by_brokers():
+        if topic == "control":
+            found = decode_control_record(record.key, record.value)
+            again = encode_control_record(found)
+        else:
+            found = decode_internal_record(topic, record.key, record.value)
+            again = encode_internal_record(topic, found)
+        assert again == (record.key, record.value), (path, found)
+        counts[topic, type(found.value).__name__] += 1
+    assert {topic for topic, _ in counts} == {"control", *INTERNAL_TOPICS} - {"__share_group_state"}
+    assert {"OffsetCommitValue", "GroupMetadataValue", "TransactionLogValue", "TopicRecord"} <= {n for _, n in counts}
+    assert sum(counts.values()) > 1000, counts
+
+
+def test_what_cannot_be_stored():
+    commit = messages.OffsetCommitKey(group="g", topic="t", partition=0)
+    offset = messages.OffsetCommitValue(offset=1)
+    topic = messages.TopicRecord(name="t")
+    begin = messages.LeaderChangeMessage(version=0)
+    for wrong, error, encode, arguments in (
+        ("another coordinator's key", TypeError, encode_coordinator_record, ("share", commit, None, None)),
+        ("a request", TypeError, encode_coordinator_record, ("group", messages.MetadataRequest(), None, None)),
+        ("no message", TypeError, encode_coordinator_record, ("group", b"", None, None)),
+        ("another value", TypeError, encode_coordinator_record, ("group", commit, messages.GroupMetadataValue(), 3)),
+        ("no version", TypeError, encode_coordinator_record, ("group", commit, offset, None)),
+        ("unknown version", kc.UnsupportedVersion, encode_coordinator_record, ("group", commit, offset, 77)),
+        ("negative version", kc.UnsupportedVersion, encode_coordinator_record, ("group", commit, offset, -1)),
+        ("an int too large", kc.EncodeError, encode_metadata_record, (messages.TopicRecord(name=7), 0)),
+        ("a request", TypeError, encode_metadata_record, (messages.MetadataRequest(), 0)),
+        ("unknown version", kc.UnsupportedVersion, encode_metadata_record, (topic, 77)),
+        ("another topic", ValueError, encode_internal_record, ("orders", StoredRecord(commit, None, None))),
+        ("no key", TypeError, encode_internal_record, ("__consumer_offsets", StoredRecord(None, offset, 3))),
+        ("a key", TypeError, encode_internal_record, (METADATA, StoredRecord(commit, topic, 0))),
+        ("a tombstone", TypeError, encode_internal_record, (METADATA, StoredRecord(None, None, None))),
+        ("unknown type", ValueError, encode_control_record, (ControlRecord("BEGIN", 0, begin),)),
+        ("another type", TypeError, encode_control_record, (ControlRecord("COMMIT", 0, begin),)),
+        ("another version", ValueError, encode_control_record, (ControlRecord("LEADER_CHANGE", 1, begin),)),
+    ):
+        with pytest.raises(error):
+            pytest.fail(f"{wrong}: {encode(*arguments)!r}")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kafkacodec.errors import DecodeError
+from kafkacodec.internal_records import CONSUMER_OFFSETS
 from kafkacodec.log.analysis.batch_rows import batches_of, messages_of
 from kafkacodec.log.analysis.histograms import TimeHistogram
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, partition_statistics
 from kafkacodec.log.analysis.recompression import CodecTrial, codec_trial
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.group_lag import PartitionLag, lag
-from kafkacodec.log.groups import TOPIC
 from kafkacodec.log.kinds import kind_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.range_planning import end_of
@@ -144,7 +144,7 @@ def _add_lags(found: Survey, log_dirs: Sequence[str]) -> None:
     except FileNotFoundError:  # no directory has consumer groups
         pass
     except (OSError, DecodeError) as error:
-        found.unreadable.append((getattr(error, "filename", None) or TOPIC, reason_of(error)))
+        found.unreadable.append((getattr(error, "filename", None) or CONSUMER_OFFSETS, reason_of(error)))
     found.lag_problems = len(problems)
 
 
