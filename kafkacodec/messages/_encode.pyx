@@ -26,6 +26,8 @@ cdef enum:
     LENGTH_BYTES = 10              # the maximum size of an encoded length or count
     SIZE_BYTES = 5                 # the maximum size of the encoded size of a tagged field
     ROOM_AT_END = 64               # more than the room that is requested and then not used
+    MOST_AT_FIRST = 1 << 20        # the most memory that is requested before it is needed
+    PIECE_BYTES = 16384            # records of this size or more are a piece of their own, if pieces are wanted
 
 # Kafka's limit on the size of a string in bytes.
 cdef int64_t MAX_STRING_BYTES = 32767
@@ -42,6 +44,8 @@ cdef struct Writer:
     uint8_t *start
     uint8_t *end
     PyObject *bytes      # the output
+    PyObject *pieces     # a list of (position in the output, view), or NULL: everything is copied to the output
+    Py_ssize_t outside   # the bytes of the views
     Fault fault
 
 
@@ -56,7 +60,8 @@ WRITERS[UINT16] = WRITERS[UINT32] = write_unsigned
 WRITERS[FLOAT64] = write_float
 WRITERS[UUID] = write_uuid
 WRITERS[STRING] = write_string
-WRITERS[BYTES] = WRITERS[RECORDS] = write_bytes
+WRITERS[BYTES] = write_bytes
+WRITERS[RECORDS] = write_records
 WRITERS[STRUCT] = write_struct
 WRITERS[NULLABLE_STRUCT] = write_nullable_struct
 WRITERS[INT32_ARRAY] = write_int32_array
@@ -74,7 +79,7 @@ def encode(Program program not None, message):
 
     Raises EncodeError with the path of the value that the version cannot represent.
     """
-    return encode_after(program, message, b"", False)
+    return encode_after(program, message, b"", False, None)
 
 
 def encode_frame(Program program not None, message, bytes header not None):
@@ -82,20 +87,46 @@ def encode_frame(Program program not None, message, bytes header not None):
 
     An int32 with the size of the rest, the header, and the message.
     """
-    return encode_after(program, message, b"\0\0\0\0" + header, True)
+    # A large frame would outgrow what is requested first, and be copied again: its pieces need no more than their size.
+    if program.has_records and program.last_bytes > MOST_AT_FIRST:
+        return b"".join(encode_frame_pieces(program, message, header))
+    return encode_after(program, message, b"\0\0\0\0" + header, True, None)
 
 
-cdef bytes encode_after(Program program, object message, bytes prefix, bint framed):
+def encode_frame_pieces(Program program not None, message, bytes header not None):
+    """encode_frame_pieces(program: Program, message: Struct, header: bytes) -> list[bytes | memoryview]
+
+    What encode_frame returns, in pieces: large records are views of the message's, which are not copied.
+    """
+    cdef list cuts = []
+    cdef Py_ssize_t begin = 0
+    frame = encode_after(program, message, b"\0\0\0\0" + header, True, cuts)
+    if not cuts:
+        return [frame]
+    whole = memoryview(frame)
+    pieces = []
+    for position, view in cuts:
+        pieces += whole[begin:position], view
+        begin = position
+    if begin < len(whole):
+        pieces.append(whole[begin:])
+    return pieces
+
+
+cdef bytes encode_after(Program program, object message, bytes prefix, bint framed, list pieces):
     cdef Writer w
     cdef uint8_t *at
     cdef Py_ssize_t size
     # The size of the last message of this type, so that most messages need not grow.
-    cdef Py_ssize_t capacity = len(prefix) + max(512, min(program.last_bytes + ROOM_AT_END, 1 << 20))
+    cdef Py_ssize_t expected = 0 if pieces is not None and program.has_records else program.last_bytes + ROOM_AT_END
+    cdef Py_ssize_t capacity = len(prefix) + max(512, min(expected, MOST_AT_FIRST))
     w.bytes = py.PyBytes_FromStringAndSize(NULL, capacity)
     if w.bytes == NULL:
         raise MemoryError
     w.start = <uint8_t *> py.PyBytes_AS_STRING(w.bytes)
     w.end = w.start + capacity
+    w.pieces = NULL if pieces is None else <PyObject *> pieces
+    w.outside = 0
     w.fault.code, w.fault.step_count, w.fault.value, w.fault.expected = k.KC_OK, 0, NULL, NULL
     at = write_raw(&w, w.start, <const char *> prefix, len(prefix))
     if at != NULL:
@@ -105,11 +136,11 @@ cdef bytes encode_after(Program program, object message, bytes prefix, bint fram
         raise_encode_error(&w.fault, program)
     size = at - w.start
     if framed:
-        if size - 4 > INT32_MAX:
+        if size + w.outside - 4 > INT32_MAX:
             py.Py_DECREF(w.bytes)
-            raise EncodeError(f"a frame of {size - 4} bytes does not fit its int32 length")
-        k.kc_store_u32(w.start, <uint32_t> (size - 4))
-    program.last_bytes = size
+            raise EncodeError(f"a frame of {size + w.outside - 4} bytes does not fit its int32 length")
+        k.kc_store_u32(w.start, <uint32_t> (size + w.outside - 4))
+    program.last_bytes = size + w.outside
     if py._PyBytes_Resize(&w.bytes, size) < 0:
         raise MemoryError
     result = <object> w.bytes
@@ -257,7 +288,11 @@ cdef inline uint8_t *write_fields(Writer *w, uint8_t *at, const Plan *plan, PyOb
         elif value == py.Py_None and op.null_size:
             at = write_nothing(w, at, op)
         elif py.Py_TYPE(value) == PART:    # records, written here since a Produce request consists of them
-            at = write_any_bytes(w, at, op, value, kc_as_part(value).data, kc_as_part(value).size)
+            if w.pieces == NULL or kc_as_part(value).size < PIECE_BYTES:
+                at = write_any_bytes(w, at, op, value, kc_as_part(value).data, kc_as_part(value).size)
+            else:
+                value = list_at(w, py.kc_slot(made, op.offset))    # now a memoryview
+                at = write_records(w, at, op, value) if value != NULL else NULL
         else:
             at = WRITERS[op.kind](w, at, op, value)
         if at == NULL:
@@ -276,7 +311,7 @@ cdef inline uint8_t *write_nothing(Writer *w, uint8_t *at, const Op *op) noexcep
 
 
 cdef inline PyObject *list_at(Writer *w, PyObject **slot) noexcept:
-    """The list in a slot, created now if there was no access yet; NULL if that fails."""
+    """The list or the records in a slot, created now if there was no access yet; NULL if that fails."""
     if py.kc_rarely(py.Py_TYPE(slot[0]) == PART) and not make_list(w, slot):
         return NULL
     return slot[0]
@@ -484,6 +519,30 @@ cdef uint8_t *write_bytes(Writer *w, uint8_t *at, const Op *op, PyObject *value)
     return at
 
 
+cdef uint8_t *write_records(Writer *w, uint8_t *at, const Op *op, PyObject *value) noexcept:
+    """As write_bytes, but large records become a piece of their own, if pieces are wanted."""
+    cdef Py_ssize_t size
+    if w.pieces == NULL or value == py.Py_None or py.Py_TYPE(value) == PART:
+        return write_bytes(w, at, op, value)
+    try:
+        records = <object> value
+        view = memoryview(records).cast("B")
+        size = len(view)
+        if size < PIECE_BYTES or size > INT32_MAX - 1:
+            return write_bytes(w, at, op, value)
+        if not room(w, &at, LENGTH_BYTES):
+            return NULL
+        at = write_length(at, op.flags & F_COMPACT, True, size)
+        (<list> w.pieces).append((at - w.start, view))
+        w.outside += size
+        return at
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, MemoryError):
+            return write_bytes(w, at, op, value)    # says what is wrong with it
+        w.fault.code, w.fault.value = k.KC_NO_MEMORY, shared(<PyObject *> error)
+        return NULL
+
+
 cdef inline uint8_t *write_any_bytes(
     Writer *w, uint8_t *at, const Op *op, PyObject *value, const void *data, Py_ssize_t size
 ) noexcept:
@@ -669,7 +728,8 @@ cdef uint8_t *write_unknown(Writer *w, uint8_t *at, uint32_t tag, bytes data) no
 
 
 cdef uint8_t *write_tagged(Writer *w, uint8_t *at, const Op *op, PyObject *made) noexcept:
-    """Writes tag, size and value. The value is written after room for the maximum size, then moved."""
+    """Writes tag, size and value. The value is written after room for the maximum size, then moved: as one piece."""
+    cdef PyObject *pieces = w.pieces
     cdef PyObject *value = py.kc_slot(made, op.offset)[0]
     cdef uint8_t *size_at
     cdef Py_ssize_t begin, size
@@ -680,9 +740,11 @@ cdef uint8_t *write_tagged(Writer *w, uint8_t *at, const Op *op, PyObject *made)
     at = write_uvarint(w, at, op.tag) if value != NULL else NULL
     if at != NULL and room(w, &at, SIZE_BYTES):
         begin = at - w.start
+        w.pieces = NULL
         shared(value)
         at = write_tagged_value(w, at + SIZE_BYTES, op, value)
         py.Py_DECREF(value)
+        w.pieces = pieces
     if at == NULL:
         step(&w.fault, op.name, -1)
         return NULL

@@ -120,6 +120,13 @@ class Message(MessageStruct):
         """A frame: int32 size, the encoded `header`, the body; errors as in `encode`."""
         return _encode.encode_frame(self._programs[version], self, header)
 
+    def encode_frame_pieces(self, version: int, header: bytes) -> list[bytes | memoryview]:
+        """The frame that `encode_frame` returns, in pieces to be written one after the other.
+
+        Records of 16 KiB and more are views of the message's, which must stay as they are until they are written.
+        """
+        return _encode.encode_frame_pieces(self._programs[version], self, header)
+
     @classmethod
     def decode_prefix(cls, data: Any, version: int, start: int = 0) -> tuple[Self, int]:
         """The message at `start` and the position after it; more bytes may follow. Errors as in `decode`."""

@@ -18,6 +18,8 @@ from kafkacodec.protocol.frames import (
     encode_request,
     encode_response,
     frame_size,
+    request_pieces,
+    response_pieces,
     split_frames,
 )
 from kafkacodec.protocol.headers import request_header_version, response_header_version
@@ -46,7 +48,9 @@ __all__ = [
     "produce_requests",
     "ranges_in",
     "request_header_version",
+    "request_pieces",
     "response_header_version",
+    "response_pieces",
     "split_frames",
     "supported_ranges",
 ]

@@ -17,10 +17,11 @@ changes nothing. A broker with `max_pending` requests to answer is paused: `Conn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import kafkacodec
 from kafkacodec import messages
@@ -34,6 +35,8 @@ from kafkacodec.protocol.frames import (
     decode_response_prefix,
     encode_request,
     encode_response,
+    request_pieces,
+    response_pieces,
 )
 from kafkacodec.protocol.headers import API_VERSIONS, PRODUCE, decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
@@ -48,6 +51,9 @@ _UNSUPPORTED_VERSION = 35
 
 # A broker accepts letters, digits, dots and dashes (ApiVersionsRequest.isValid); a local version has a plus sign.
 _SOFTWARE_VERSION = kafkacodec.__version__.replace("+", "-")
+
+
+Data = TypeVar("Data", bytes, "list[bytes | memoryview]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,7 @@ class _Pending:
     version: int
     request: Message | None
     supported: bool = True
-    answer: bytes | None = field(default=None)
+    answer: list[bytes | memoryview] | None = field(default=None)
 
 
 class Connection(FramedConnection[_Pending, Any]):
@@ -139,6 +145,8 @@ class Connection(FramedConnection[_Pending, Any]):
         self.versions: Mapping[int, range] = versions if versions is not None else supported_ranges()
         self.peer_versions: Mapping[int, range] | None = None
         self._next_correlation_id = 0
+        # On a broker: the requests without an answer by correlation id, oldest first; a client may use one twice.
+        self._unanswered: dict[int, deque[_Pending]] = {}
 
     def _state(self) -> str:
         agreed = self.role == "client" and f", versions {'unknown' if self.peer_versions is None else 'agreed'}"
@@ -188,6 +196,32 @@ class Connection(FramedConnection[_Pending, Any]):
             LocalProtocolError: not a client; not a request; too many pending requests; the versions are unknown.
             EncodeError, UnsupportedVersion: as for `Message.encode`.
         """
+        return self._sent(encode_request, message, version, client_id, header_tags)
+
+    @suggests_options
+    def send_request_pieces(
+        self,
+        message: Message,
+        version: int | None = None,
+        *,
+        client_id: str | EllipsisType | None = ...,
+        header_tags: dict[int, bytes] | None = None,
+    ) -> tuple[int, list[bytes | memoryview]]:
+        """As `send_request`, with the bytes in pieces, to be written one after the other, such as with ``writelines``.
+
+        Records of 16 KiB and more are not copied: they are views of the message's, which must stay as they are until
+        they are written.
+        """
+        return self._sent(request_pieces, message, version, client_id, header_tags)
+
+    def _sent(
+        self,
+        encode: Callable[..., Data],
+        message: Message,
+        version: int | None,
+        client_id: str | EllipsisType | None,
+        header_tags: dict[int, bytes] | None,
+    ) -> tuple[int, Data]:
         self._require("client")
         key = getattr(message, "api_key", None)
         api = None if key is None else APIS.get(key)
@@ -198,7 +232,7 @@ class Connection(FramedConnection[_Pending, Any]):
             version = self.version_of(api.key)
         correlation_id = self._next_correlation_id
         sender = self.client_id if client_id is ... else client_id
-        data = encode_request(message, version, correlation_id, sender, header_tags=header_tags)
+        data = encode(message, version, correlation_id, sender, header_tags=header_tags)
         if _wants_response(api.key, message):
             self._pending.append(_Pending(correlation_id, api.key, version, message))
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
@@ -220,17 +254,35 @@ class Connection(FramedConnection[_Pending, Any]):
             LocalProtocolError: not a broker; unknown correlation id; the message is not a response of that API.
             EncodeError, UnsupportedVersion: as for `Message.encode`.
         """
+        return b"".join(self._answered(_whole_response, correlation_id, message))
+
+    def send_response_pieces(self, correlation_id: int, message: Message) -> list[bytes | memoryview]:
+        """As `send_response`, in pieces, to be written one after the other, such as with ``writelines``.
+
+        Records of 16 KiB and more are not copied: they are views of the message's, which must stay as they are until
+        they are written, also those of a response that is kept for its turn.
+        """
+        return self._answered(response_pieces, correlation_id, message)
+
+    def _answered(
+        self, encode: Callable[..., list[bytes | memoryview]], correlation_id: int, message: Message
+    ) -> list[bytes | memoryview]:
+        """The pieces that may be sent now that a request has its answer."""
         self._require("broker")
-        waiting = next((p for p in self._pending if p.correlation_id == correlation_id and p.answer is None), None)
-        if waiting is None:
+        same_id = self._unanswered.get(correlation_id)
+        if same_id is None:
             raise LocalProtocolError(f"no pending request with correlation id {correlation_id}")
+        waiting = same_id[0]
         if not isinstance(message, APIS[waiting.api_key].response):
             raise LocalProtocolError(f"not a response to {APIS[waiting.api_key].name}: {type(message).__name__}")
-        waiting.answer = encode_response(message, waiting.version if waiting.supported else 0, correlation_id)
-        out = bytearray()
+        waiting.answer = encode(message, waiting.version if waiting.supported else 0, correlation_id)
+        same_id.popleft()
+        if not same_id:
+            del self._unanswered[correlation_id]
+        pieces: list[bytes | memoryview] = []
         while self._pending and self._pending[0].answer is not None:
-            out += self._pending.popleft().answer or b""
-        return bytes(out)
+            pieces += self._pending.popleft().answer or ()
+        return pieces
 
     def api_versions(self, event: RequestReceived) -> Message:
         """The response to an ApiVersions request, with error 35 if its version is not supported."""
@@ -283,7 +335,9 @@ class Connection(FramedConnection[_Pending, Any]):
         message, end = self._request_at(frame, at, api.request, version) if supported else (None, len(frame))
         wants_response = message is None or _wants_response(api.key, message)
         if wants_response:
-            self._pending.append(_Pending(header.correlation_id, api.key, version, message, supported))
+            waiting = _Pending(header.correlation_id, api.key, version, message, supported)
+            self._pending.append(waiting)
+            self._unanswered.setdefault(header.correlation_id, deque()).append(waiting)
         trailing = bytes(frame[end:])
         return [RequestReceived(header.correlation_id, api.key, version, header, message, wants_response, trailing)]
 
@@ -292,6 +346,10 @@ class Connection(FramedConnection[_Pending, Any]):
         if self.allow_trailing_bytes:
             return request.decode_prefix(frame, version, at)
         return request.decode(frame, version, at), len(frame)
+
+
+def _whole_response(message: Message, version: int, correlation_id: int) -> list[bytes | memoryview]:
+    return [encode_response(message, version, correlation_id)]
 
 
 def _wants_response(api_key: int, message: Any) -> bool:

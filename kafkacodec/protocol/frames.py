@@ -26,6 +26,8 @@ __all__ = [
     "encode_request",
     "encode_response",
     "frame_size",
+    "request_pieces",
+    "response_pieces",
     "split_frames",
 ]
 
@@ -87,10 +89,20 @@ def encode_request(
 
     `header_tags` are tagged fields of the header. Raises EncodeError and UnsupportedVersion as `Message.encode`.
     """
-    api_key = _api_key(message, 0)
-    message.require_version(version)
-    return message.encode_frame(
-        version, encode_request_header(api_key, version, correlation_id, client_id, header_tags)
+    return message.encode_frame(version, _request_header(message, version, correlation_id, client_id, header_tags))
+
+
+def request_pieces(
+    message: Message,
+    version: int,
+    correlation_id: int,
+    client_id: str | None = None,
+    *,
+    header_tags: dict[int, bytes] | None = None,
+) -> list[bytes | memoryview]:
+    """A request as `encode_request` returns it, in the pieces of `Message.encode_frame_pieces`."""
+    return message.encode_frame_pieces(
+        version, _request_header(message, version, correlation_id, client_id, header_tags)
     )
 
 
@@ -98,9 +110,28 @@ def encode_response(
     message: Message, version: int, correlation_id: int, *, header_tags: dict[int, bytes] | None = None
 ) -> bytes:
     """A response as a frame, including its size; `version` is that of the request. Errors as for `encode_request`."""
+    return message.encode_frame(version, _response_header(message, version, correlation_id, header_tags))
+
+
+def response_pieces(
+    message: Message, version: int, correlation_id: int, *, header_tags: dict[int, bytes] | None = None
+) -> list[bytes | memoryview]:
+    """A response as `encode_response` returns it, in the pieces of `Message.encode_frame_pieces`."""
+    return message.encode_frame_pieces(version, _response_header(message, version, correlation_id, header_tags))
+
+
+def _request_header(
+    message: Message, version: int, correlation_id: int, client_id: str | None, tags: dict[int, bytes] | None
+) -> bytes:
+    api_key = _api_key(message, 0)
+    message.require_version(version)
+    return encode_request_header(api_key, version, correlation_id, client_id, tags)
+
+
+def _response_header(message: Message, version: int, correlation_id: int, tags: dict[int, bytes] | None) -> bytes:
     api_key = _api_key(message, 1)
     message.require_version(version)
-    return message.encode_frame(version, encode_response_header(api_key, version, correlation_id, header_tags))
+    return encode_response_header(api_key, version, correlation_id, tags)
 
 
 def decode_request(frame: Any) -> tuple[RequestHeader, Message]:

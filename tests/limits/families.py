@@ -405,6 +405,18 @@ def _paused(n: int, _: Path) -> Call:
     return call
 
 
+@family("Connection: answers in the opposite order", 50)
+def _answers(n: int, _: Path) -> Call:
+    data = b"".join(protocol.encode_request(messages.HeartbeatRequest(), 1, i, "c") for i in range(n))
+
+    def call() -> None:
+        connection = protocol.Connection("broker", max_pending=1 << 20)
+        for event in reversed(connection.receive(data)):
+            connection.send_response(event.correlation_id, messages.HeartbeatResponse())
+
+    return call
+
+
 @family("Connection: a request byte by byte", 400)
 def _bytewise(n: int, _: Path) -> Call:
     data = protocol.encode_request(messages.MetadataRequest(), 1, 0, "c" * n)
