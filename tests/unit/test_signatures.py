@@ -99,8 +99,16 @@ MODULES = [kc, kc.log, kc.protocol, kc.errors, kc.spark, kc.dialects, kc.dialect
 MODULES += [kc.dialects.rewrite, kc.dialects.zookeeper, kc.values]
 
 # One option each, called for every frame or line.
-SMALL = {"encode_request", "encode_response", "frame_size", "split_frames", "api_versions_response"}
-SMALL |= {"parse_response", "split_lines", "decode_request", "decode_response", "LineReader", "MemoryStorage"}
+SMALL = {"encode_request", "encode_response", "request_pieces", "response_pieces", "frame_size", "split_frames"}
+SMALL |= {
+    "api_versions_response",
+    "parse_response",
+    "split_lines",
+    "decode_request",
+    "decode_response",
+    "LineReader",
+    "MemoryStorage",
+}
 
 
 def passes_options_on(call: Any) -> bool:
