@@ -9,7 +9,10 @@ from __future__ import annotations
 import os.path
 from functools import cache, lru_cache
 from operator import index
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from kafkacodec.error_codes import *  # noqa: F403
 
 __all__ = [
     "CODES",
@@ -352,17 +355,19 @@ def _class_name(name: str) -> str:
 
 
 @cache
-def _classes() -> dict[str, type[BrokerError]]:
-    return {cls.__name__: cls for cls in _codes().values()}
+def _by_name() -> dict[str, type[BrokerError] | int]:
+    """The classes by their names, and the codes by Kafka's."""
+    codes = _codes()
+    return {cls.__name__: cls for cls in codes.values()} | {cls.name: code for code, cls in codes.items()}
 
 
 def __getattr__(name: str) -> Any:
-    """`CODES` and the classes of the error codes."""
+    """`CODES`, the classes of the error codes, and the codes by name: ``NOT_COORDINATOR`` is 16."""
     if name == "CODES":
         return _codes()
-    if name.startswith("_") or name not in _classes():
+    if name.startswith("_") or name not in _by_name():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _classes()[name]
+    return _by_name()[name]
 
 
 def __dir__() -> list[str]:

@@ -1,20 +1,22 @@
-"""Writes kafkacodec/messages/types.pyi, the stubs of the message classes, from the schema tables.
+"""Writes the stubs of what is made from tables: message classes, API keys and error codes.
 
-message_stubs.py           write the file
-message_stubs.py --check   exit with 1 if the file is out of date
+message_stubs.py           write the files
+message_stubs.py --check   exit with 1 if one is out of date
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from schemas import SCHEMAS
 
-from kafkacodec.messages import message_class, message_names
+from kafkacodec import errors
+from kafkacodec.messages import keys, message_class, message_names
 from kafkacodec.messages.model import FieldSpec, MessageSpec, StructSpec
 
-STUB = SCHEMAS.parent / "types.pyi"
+MESSAGES = SCHEMAS.parent
 
 HEAD = """\
 # Written by tools/message_stubs.py from the schema tables.
@@ -84,23 +86,41 @@ def message_lines(spec: MessageSpec) -> Iterator[str]:
     yield from lines[2:]
 
 
-def stub() -> str:
-    """The text of the file."""
+def constants(table: str, values: dict[str, int]) -> str:
+    """The stub of named integers."""
+    lines = [f"# Written by tools/message_stubs.py from {table}.", "from typing import Final", ""]
+    return "\n".join([*lines, *(f"{name}: Final = {value}" for name, value in values.items())]) + "\n"
+
+
+def message_stub() -> str:
+    """The stub of the message classes."""
     lines = [HEAD]
     for name in message_names():
         lines += ["\n".join(message_lines(message_class(name)._message)), ""]
     return "\n".join(lines[:-1]) + "\n"
 
 
+def stubs() -> dict[Path, str]:
+    """The text of each file."""
+    api_keys = {name: value for name, value in vars(keys).items() if isinstance(value, int)}
+    codes = {cls.name: code for code, cls in errors.CODES.items()}
+    return {
+        MESSAGES / "types.pyi": message_stub(),
+        MESSAGES / "keys.pyi": constants("the index of the schema tables", api_keys),
+        MESSAGES.parent / "error_codes.pyi": constants("broker_errors.txt", codes),
+    }
+
+
 def main(argv: list[str]) -> int:
     """Write, or compare with --check."""
-    text = stub()
-    if "--check" in argv:
-        same = STUB.read_text() == text
-        print(f"{STUB.name} is {'up to date' if same else 'out of date: run tools/message_stubs.py'}")
-        return 0 if same else 1
-    STUB.write_text(text)
-    return 0
+    wrong = 0
+    for path, text in stubs().items():
+        if "--check" not in argv:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            wrong = 1
+            print(f"{path.name} is out of date: run tools/message_stubs.py")
+    return wrong
 
 
 if __name__ == "__main__":

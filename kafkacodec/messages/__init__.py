@@ -9,15 +9,17 @@ Classes are made from schema tables on first use::
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.messages.registry import APIS, Api, by_key, message_class, message_names
 
 if TYPE_CHECKING:
+    from kafkacodec.messages import keys as keys
     from kafkacodec.messages.classes import Message, MessageStruct, build
     from kafkacodec.messages.types import *  # noqa: F403
 
-__all__ = ["APIS", "Api", "Message", "MessageStruct", "build", "by_key", "message_class", "message_names"]
+__all__ = ["APIS", "Api", "Message", "MessageStruct", "build", "by_key", "keys", "message_class", "message_names"]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,6 +28,8 @@ def __getattr__(name: str) -> Any:
         from kafkacodec.messages import classes
 
         value = getattr(classes, name)
+    elif name == "keys":
+        value = import_module("kafkacodec.messages.keys")
     else:
         try:
             value = message_class(name)

@@ -24,9 +24,9 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import kafkacodec
-from kafkacodec import messages
+from kafkacodec import errors, messages
 from kafkacodec.errors import LocalProtocolError
-from kafkacodec.messages import APIS
+from kafkacodec.messages import APIS, keys
 from kafkacodec.protocol.framed import Frame, FramedConnection
 from kafkacodec.protocol.frames import (
     MAX_FRAME_SIZE,
@@ -38,7 +38,7 @@ from kafkacodec.protocol.frames import (
     request_pieces,
     response_pieces,
 )
-from kafkacodec.protocol.headers import API_VERSIONS, PRODUCE, decode_request_header
+from kafkacodec.protocol.headers import decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
 from kafkacodec.records.signatures import suggests_options
 
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from kafkacodec.messages import Message, RequestHeader, ResponseHeader
 
 __all__ = ["Connection", "RequestReceived", "ResponseReceived", "VersionsAgreed", "VersionsRefused"]
-
-_UNSUPPORTED_VERSION = 35
 
 # A broker accepts letters, digits, dots and dashes (ApiVersionsRequest.isValid); a local version has a plus sign.
 _SOFTWARE_VERSION = kafkacodec.__version__.replace("+", "-")
@@ -168,8 +166,9 @@ class Connection(FramedConnection[_Pending, Any]):
 
         It has the highest version in `versions`; after VersionsRefused the highest that the broker reported, or 0.
         """
-        ours = self.versions.get(API_VERSIONS) or APIS[API_VERSIONS].valid_versions
-        version = ours[-1] if self.peer_versions is None else highest_common(API_VERSIONS, self.peer_versions, ours)
+        key = keys.API_VERSIONS
+        ours = self.versions.get(key) or APIS[key].valid_versions
+        version = ours[-1] if self.peer_versions is None else highest_common(key, self.peer_versions, ours)
         request = messages.ApiVersionsRequest()
         if version >= 3:
             request.client_software_name, request.client_software_version = "kafkacodec", _SOFTWARE_VERSION
@@ -286,7 +285,7 @@ class Connection(FramedConnection[_Pending, Any]):
 
     def api_versions(self, event: RequestReceived) -> Message:
         """The response to an ApiVersions request, with error 35 if its version is not supported."""
-        return api_versions_response(self.versions, error_code=0 if event.message else _UNSUPPORTED_VERSION)
+        return api_versions_response(self.versions, error_code=0 if event.message else errors.UNSUPPORTED_VERSION)
 
     # Received frames
 
@@ -300,7 +299,7 @@ class Connection(FramedConnection[_Pending, Any]):
         self._pending.popleft()
         version = waiting.version
         events: list[Any] = []
-        if waiting.api_key == API_VERSIONS:
+        if waiting.api_key == keys.API_VERSIONS:
             events = self._learn_versions(message, version)
             if events and isinstance(events[0], VersionsRefused):
                 version = 0
@@ -314,12 +313,12 @@ class Connection(FramedConnection[_Pending, Any]):
         return *decode_response(frame, waiting.api_key, waiting.version), len(frame)
 
     def _learn_versions(self, response: Any, version: int) -> list[Any]:
-        if response.error_code == _UNSUPPORTED_VERSION and version > 0:
+        if response.error_code == errors.UNSUPPORTED_VERSION and version > 0:
             # Old brokers list no versions in this response; they have version 0.
-            named = ranges_in(response).get(API_VERSIONS, range(1))
+            named = ranges_in(response).get(keys.API_VERSIONS, range(1))
             ours = range(version)
             overlap = range(max(named.start, 0), min(named.stop, ours.stop))
-            self.peer_versions = {API_VERSIONS: overlap or range(1)}
+            self.peer_versions = {keys.API_VERSIONS: overlap or range(1)}
             return [VersionsRefused(version)]
         if response.error_code:
             return []
@@ -330,7 +329,7 @@ class Connection(FramedConnection[_Pending, Any]):
         header, at = decode_request_header(frame, SIZE_BYTES)
         api, version = APIS[header.request_api_key], header.request_api_version
         supported = version in self.versions.get(api.key, range(0))
-        if not supported and api.key != API_VERSIONS:
+        if not supported and api.key != keys.API_VERSIONS:
             self._fail(f"{api.name} version {version} is not supported")
         message, end = self._request_at(frame, at, api.request, version) if supported else (None, len(frame))
         wants_response = message is None or _wants_response(api.key, message)
@@ -353,4 +352,4 @@ def _whole_response(message: Message, version: int, correlation_id: int) -> list
 
 
 def _wants_response(api_key: int, message: Any) -> bool:
-    return api_key != PRODUCE or message.acks != 0
+    return api_key != keys.PRODUCE or message.acks != 0

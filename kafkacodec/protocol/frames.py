@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafkacodec import errors
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated, UnsupportedVersion
-from kafkacodec.messages import by_key
+from kafkacodec.messages import by_key, keys
 from kafkacodec.protocol.headers import (
-    API_VERSIONS,
     decode_request_header,
     decode_response_header,
     encode_request_header,
@@ -35,7 +35,6 @@ __all__ = [
 MAX_FRAME_SIZE = 100 << 20
 
 SIZE_BYTES = 4
-_UNSUPPORTED_VERSION = 35
 _INT32_MAX = 2**31 - 1
 
 
@@ -164,9 +163,9 @@ def decode_response_prefix(frame: Any, api_key: int, version: int) -> tuple[Resp
     try:
         return header, *response.decode_prefix(frame, version, at)
     except DecodeError:
-        if api_key != API_VERSIONS or _error_code_at(frame, at) != _UNSUPPORTED_VERSION:
+        if api_key != keys.API_VERSIONS or _error_code_at(frame, at) != errors.UNSUPPORTED_VERSION:
             raise
-        return header, response(error_code=_UNSUPPORTED_VERSION), memoryview(frame).nbytes
+        return header, response(error_code=errors.UNSUPPORTED_VERSION), memoryview(frame).nbytes
 
 
 def _response_begun(frame: Any, api_key: int, version: int) -> tuple[ResponseHeader, type[Message], int, int]:
@@ -177,7 +176,7 @@ def _response_begun(frame: Any, api_key: int, version: int) -> tuple[ResponseHea
     except KeyError:
         raise UnsupportedVersion(f"unknown API key {api_key}") from None
     header, at = decode_response_header(frame, api_key, version, SIZE_BYTES)
-    if api_key == API_VERSIONS and _error_code_at(frame, at) == _UNSUPPORTED_VERSION:
+    if api_key == keys.API_VERSIONS and _error_code_at(frame, at) == errors.UNSUPPORTED_VERSION:
         version = 0
     return header, response, version, at
 

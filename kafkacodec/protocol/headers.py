@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec import messages
 from kafkacodec.errors import DecodeError
-from kafkacodec.messages import APIS, by_key
+from kafkacodec.messages import APIS, by_key, keys
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message, RequestHeader, ResponseHeader
 
 __all__ = [
-    "API_VERSIONS",
-    "PRODUCE",
     "decode_request_header",
     "decode_response_header",
     "encode_request_header",
@@ -28,22 +26,20 @@ __all__ = [
     "response_header_version",
 ]
 
-PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
-
 
 def request_header_version(api_key: int, version: int) -> int:
     """The header version of a request. Raises KeyError for an unknown API.
 
     A version newer than the known ones is taken as flexible if the newest known version is.
     """
-    if api_key == CONTROLLED_SHUTDOWN and version == 0:
+    if api_key == keys.CONTROLLED_SHUTDOWN and version == 0:
         return 0
     return 2 if _is_flexible(by_key(api_key)[0], version) else 1
 
 
 def response_header_version(api_key: int, version: int) -> int:
     """The header version of a response; as `request_header_version`."""
-    if api_key == API_VERSIONS:
+    if api_key == keys.API_VERSIONS:
         return 0
     return 1 if _is_flexible(by_key(api_key)[1], version) else 0
 

@@ -21,6 +21,11 @@ def test_every_code_has_a_class_of_its_own():
     assert all(issubclass(cls, kc.BrokerError) and cls.code == code for code, cls in kc.errors.CODES.items())
 
 
+def test_codes_by_name():
+    assert (kc.errors.NONE, kc.errors.NOT_COORDINATOR, kc.errors.UNKNOWN_SERVER_ERROR) == (0, 16, -1)
+    assert all(getattr(kc.errors, cls.name) == code for code, cls in kc.errors.CODES.items())
+
+
 def test_codes_of_the_future_survive():
     cls = kc.errors.error(31999)
     assert (cls.code, cls.retriable) == (31999, False)

@@ -4,6 +4,13 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages, protocol
+from kafkacodec.messages import keys
+
+
+def test_api_keys_by_name():
+    assert (keys.PRODUCE, keys.FETCH, keys.API_VERSIONS, keys.STREAMS_GROUP_HEARTBEAT) == (0, 1, 18, 88)
+    assert messages.keys is keys
+    assert [value for value in vars(keys).values() if isinstance(value, int)] == list(messages.APIS)
 
 
 def test_split_frames():
