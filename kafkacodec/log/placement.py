@@ -9,7 +9,7 @@ names it, or the sequence numbers of its producer fix it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -106,12 +106,16 @@ def judge(batches: Batches, bounds: Bounds, end_position: int | None = None) -> 
     """
     if not len(batches.base):
         return Placement(np.zeros(0, np.bool_), batches.base, bounds)
+    following = np.append(batches.position[1:], -1 if end_position is None else end_position)
+    adjoins = following == batches.position + batches.size
+    whole = bool(adjoins[:-1].all()) and batches.position[0] == 0
+    if not whole:  # entries of the time index may be those of batches that are lost
+        batches = replace(batches, timed=np.full_like(batches.timed, NONE))
     right, bounds = _largest_agreement(batches, bounds)
     evidence = _Evidence(batches, right)
     base = batches.base.copy()
-    _question(batches, bounds, right, base, evidence)
-    following = np.append(batches.position[1:], -1 if end_position is None else end_position)
-    adjoins = following == batches.position + batches.size
+    if whole:
+        _question(batches, bounds, right, base, evidence)
     for first, end in _runs(~right):
         start, stop = room = _room(batches, bounds, base, first, end)
         if stop is None and bounds.flushed == int(start) + int(batches.span[first:end].sum()):

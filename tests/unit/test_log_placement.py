@@ -116,3 +116,10 @@ def test_many_wrong_offsets_take_linear_time():
     base = np.arange(200_000)[::-1]
     result = judge(batches(base, np.ones(len(base))), Bounds(0, 200_000), 0)
     assert np.count_nonzero(result.base != NONE) == 1
+
+
+def test_next_to_damage_no_index_moves_a_batch():
+    """A time index may name a lost batch by a timestamp that another one has, too."""
+    three = batches([0, 25, 40], [10, 10, 10], timed=[9, 19, 49])
+    damaged = replace(three, position=np.array([0, 200, 300]))
+    assert not judge(damaged, Bounds(0), 400).wrong.any()
