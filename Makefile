@@ -167,6 +167,7 @@ lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between packages
 	$(PY) -m mypy
 	$(PY) tools/check_docs.py
 	$(VENV)/bin/lint-imports --no-logo
+	$(PY) tools/check_imports.py
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-disjoint-bases --ignore-unused-allowlist \
 		--allowlist tests/typing/stubtest.txt $(EXTENSIONS)
 	PYTHONPATH=. $(PY) tools/message_stubs.py --check

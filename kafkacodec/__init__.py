@@ -37,8 +37,7 @@ from kafkacodec.errors import (
     UnsupportedVersion,
 )
 from kafkacodec.lazy import at_first_use
-
-__version__ = "0.1.0"
+from kafkacodec.version import __version__ as __version__
 
 
 def _require_compiled(package: str) -> None:

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import kafkacodec
 from kafkacodec import errors, messages
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.messages import APIS, keys
@@ -41,6 +40,7 @@ from kafkacodec.protocol.frames import (
 from kafkacodec.protocol.headers import decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
 from kafkacodec.records.signatures import suggests_options
+from kafkacodec.version import __version__
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message, RequestHeader, ResponseHeader
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "RequestReceived", "ResponseReceived", "VersionsAgreed", "VersionsRefused"]
 
 # A broker accepts letters, digits, dots and dashes (ApiVersionsRequest.isValid); a local version has a plus sign.
-_SOFTWARE_VERSION = kafkacodec.__version__.replace("+", "-")
+_SOFTWARE_VERSION = __version__.replace("+", "-")
 
 
 Data = TypeVar("Data", bytes, "list[bytes | memoryview]")

@@ -13,17 +13,10 @@ from kafkacodec import messages
 from kafkacodec.errors import DecodeError, LimitExceeded, error
 from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
-from kafkacodec.records.decode import (
-    DEFAULT_MAX_TOTAL_BYTES,
-    PLACE_COLUMNS,
-    DecodeOptions,
-    OnError,
-    budget_of,
-    iter_columns,
-    plan_of,
-    read_further,
-)
+from kafkacodec.records.decode import iter_columns
 from kafkacodec.records.headers import scan
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES, PLACE_COLUMNS, DecodeOptions, OnError, budget_of, plan_of
+from kafkacodec.records.reading import read_further
 from kafkacodec.records.signatures import shows_options
 
 if TYPE_CHECKING:

@@ -10,23 +10,21 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.records import _decoder
 from kafkacodec.records.arguments import column_names, limit, num_threads, one_of
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES, budget_of, checked_range
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES, budget_of, checked_range
 from kafkacodec.records.signatures import suggests_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkacodec.arrow._columns import Budget
+    from kafkacodec.records.parallel.scanning import ScanResult
 
-__all__ = ["ScanResult", "scan", "scan_stretches"]
+__all__ = ["scan", "scan_stretches"]
 
 _COLUMNS = _decoder.header_columns()
 
 _POSITIONS = 1
 """The column ``position`` alone, as a mask of the columns of batch headers."""
-
-ScanResult = tuple[BatchHeaders, int, int, Exception | None, bool]
-"""What `_decoder.scan` returns."""
 
 _LAST = (1 << 63) - 1
 

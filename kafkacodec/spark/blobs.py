@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-import kafkacodec as kc
+from kafkacodec.records.blobs import decode_batches
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.records.decode import OnError
 from kafkacodec.spark.reading import ROWS, Shaper, log_problems
@@ -105,7 +105,7 @@ class Explosion:
                 yield start, chunk
 
     def _decode(self, blobs: pa.Array, shaper: Shaper) -> RecordColumns:
-        return kc.decode_batches(
+        return decode_batches(
             blobs, columns=shaper.core_columns, on_error=self.on_error, max_total_bytes=self.max_total_bytes
         )
 

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, functions as F
 
-import kafkacodec as kc
 from kafkacodec.errors import DecodeError, LimitExceeded
 from kafkacodec.messages import message_class, message_names
 from kafkacodec.records.arguments import suggestion
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.headers import scan
+from kafkacodec.records.partition import partition
 from kafkacodec.spark.blobs import Explosion
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.headers import HEADER, arrow_type, header_columns, spark_column
@@ -166,7 +167,7 @@ def _partitions(keys: pa.Array, counts: pa.Array) -> pa.Array:
     result = pa.nulls(len(keys), pa.int32())
     for count in counts.unique().drop_null().to_pylist():
         wanted = pc.and_(pc.fill_null(pc.equal(counts, count), False), keys.is_valid())
-        found = pa.array(kc.partition(keys.filter(wanted), count))
+        found = pa.array(partition(keys.filter(wanted), count))
         result = pc.replace_with_mask(result, wanted, found)
     return result
 
@@ -177,7 +178,7 @@ def _checksums(blobs: pa.Array) -> pa.Array:
 
 def _all_right(blob: pa.Buffer) -> bool | None:
     try:
-        found = kc.scan(blob, columns=["crc_ok"])
+        found = scan(blob, columns=["crc_ok"])
     except DecodeError:
         return False
     if not found["crc_ok"].all():
@@ -191,7 +192,7 @@ def _headers(blobs: pa.Array) -> pa.Array:
     for blob in _buffers(blobs):
         offsets.append(None if blob is None else end)
         if blob is not None:
-            found.append(kc.scan(blob))
+            found.append(scan(blob))
             end += len(found[-1])
             _refuse_far_times(found[-1])
     structs = pa.StructArray.from_arrays(header_columns(found), fields=list(_HEADERS.value_type))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
-import kafkacodec
 from kafkacodec.errors import KafkaCodecError
 
 __all__ = ["require_interpreter", "require_unpacked"]
@@ -17,7 +17,7 @@ def require_unpacked() -> None:
     Raises:
         KafkaCodecError: it is, as after ``--py-files`` with a wheel; the message names the file and what to do.
     """
-    origin = os.path.dirname(os.path.dirname(kafkacodec.__file__))
+    origin = str(Path(__file__).parents[2])  # where the package kafkacodec is
     if os.path.isfile(origin):
         raise KafkaCodecError(
             f"kafkacodec cannot run from {origin}, since Python does not import compiled modules from a zip or wheel; "

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-import kafkacodec as kc
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import LogWriter
 from kafkacodec.log.writer import check_topic
+from kafkacodec.records.encode import encode
+from kafkacodec.records.partition import partition
 from kafkacodec.spark.options import TopicPartition
 from kafkacodec.spark.write_options import WriteOptions
 
@@ -97,7 +98,7 @@ class TaskWriter:
             log = self.logs[target] = LogWriter(
                 self.directory, *target, segment_bytes=self.options.segment_bytes, sync=False
             )
-        encoded = kc.encode(
+        encoded = encode(
             pa.Table.from_batches(self.waiting.pop(target).batches),
             base_offset=log.next_offset,
             partition_leader_epoch=log.leader_epoch,
@@ -148,7 +149,7 @@ class TaskWriter:
         if given is None or given.null_count:
             if "key" in batch.schema.names:
                 keys = batch.column("key")
-                numbers = kc.partition(keys, self.options.num_partitions, null_keys="round_robin")
+                numbers = partition(keys, self.options.num_partitions, null_keys="round_robin")
                 if keys.null_count:
                     numbers[keys.is_null().to_numpy(zero_copy_only=False)] = self._in_turn(keys.null_count)
             else:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
 from kafkacodec.records.arguments import limit, one_of
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.records.signatures import suggests_options
 from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, framed, with_message_indexes
 from kafkacodec.values.payloads import payloads_of

@@ -149,7 +149,7 @@ class ClusterOperations(Operations):
 
 
 def _version() -> str:
-    from kafkacodec import __version__
+    from kafkacodec.version import __version__
 
     return __version__
 

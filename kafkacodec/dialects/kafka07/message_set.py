@@ -14,7 +14,7 @@ from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.records.arguments import column_names, int64, limit, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.compression import CODECS, compress
-from kafkacodec.records.decode import (
+from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
@@ -25,9 +25,8 @@ from kafkacodec.records.decode import (
     OnError,
     Place,
     budget_of,
-    read_chunks,
-    read_whole,
 )
+from kafkacodec.records.reading import read_chunks, read_whole
 from kafkacodec.records.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:

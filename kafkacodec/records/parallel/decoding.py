@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from kafkacodec.arrow._columns import append, fits
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.records.columns import Problems, RecordColumns
-from kafkacodec.records.decode import (
+from kafkacodec.records.parallel import runs
+from kafkacodec.records.parallel.runs import Reader, Source
+from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
     TABLE_ROWS,
     Plan,
-    read_chunks,
 )
-from kafkacodec.records.parallel import runs
-from kafkacodec.records.parallel.runs import Reader, Source
+from kafkacodec.records.reading import read_chunks
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -15,8 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacodec.records.columns import Problems, RecordColumns
-from kafkacodec.records.decode import NOWHERE, OnError, Place, Plan, end_chunk
 from kafkacodec.records.parallel.workers import Job, Workers
+from kafkacodec.records.plan import NOWHERE, OnError, Place, Plan
+from kafkacodec.records.reading import end_chunk
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.arrow._columns import append, fits
 from kafkacodec.errors import LimitExceeded
-from kafkacodec.records.headers import ScanResult
+from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.parallel.workers import Workers
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["scan_in_threads"]
+__all__ = ["ScanResult", "scan_in_threads"]
+
+ScanResult = tuple[BatchHeaders, int, int, Exception | None, bool]
+"""What `_decoder.scan` returns."""
 
 LEAST_SCANNED = 64
 """Number of batches below which one thread computes their checksums."""
