@@ -102,8 +102,10 @@ static int add_headers(kc_input_block *block, const kc_input_chunk *chunk, int64
 
 /* -1 is the mark for no timestamp: as a time, it would be read as none. */
 static int refuse_mark(const kc_arrow_ints *c, const kc_input_block *block, int64_t row, kc_error *error) {
-    for (int64_t i = 0; i < block->rows && c->time; i++) {
-        if (block->timestamp[i] != -1 || (c->validity && !kc_bit_at(c->validity, c->first + row + i))) continue;
+    if (!c->time) return KC_OK;
+    const int64_t *const times = block->timestamp, rows = block->rows;
+    for (int64_t i = 0; i < rows; i++) {
+        if (times[i] != -1 || (c->validity && !kc_bit_at(c->validity, c->first + row + i))) continue;
         return kc_cannot_encode(error, "1969-12-31 23:59:59.999 is the mark for no timestamp", row + i, -1, 0);
     }
     return KC_OK;
