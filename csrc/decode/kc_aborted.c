@@ -25,9 +25,9 @@ static bool is_commit(const kc_batch *batch) {
     if (!batch->records_size || kc_batch_codec(batch) != KC_CODEC_NONE) return false;
     const uint8_t *p = batch->records, *end = p + batch->records_size;
     int64_t ignored;
-    int n;
     for (int field = 0; field < 4; field++) {
-        if ((n = kc_varint64_decode(p, end, &ignored)) <= 0) return false;
+        const int n = kc_varint64_decode(p, end, &ignored);
+        if (n <= 0) return false;
         p += n;
         if (field == 0 && p < end) p++;
     }
