@@ -66,6 +66,27 @@ class Flip:
         return (self.source / self.segment).read_bytes()[self.position : self.position + self.size]
 
 
+@dataclass(frozen=True)
+class SideFlip:
+    """A bit of a file beside the segments of a partition, or of a checkpoint of its log directory."""
+
+    source: Path  # the partition
+    file: str  # from the log directory
+    bit: int
+
+    def __str__(self) -> str:
+        return f"{self.source.parent.name}/{self.file}, of {self.source.name}: bit {self.bit}"
+
+    def copy(self, directory: Path) -> Path:
+        """As `Flip.copy`."""
+        copied = copy_of(self.source, directory)
+        path = directory / self.file
+        data = bytearray(path.read_bytes())
+        data[self.bit // 8] ^= 1 << self.bit % 8
+        path.write_bytes(data)
+        return copied
+
+
 def copy_of(source: Path, directory: Path) -> Path:
     copied = directory / source.name
     shutil.copytree(source, copied, copy_function=shutil.copyfile)
@@ -122,3 +143,24 @@ def flips(rng: random.Random, fields: dict[bool, dict[str, tuple[int, int]]], fi
             at, width = known[field]
             bit = rng.randrange(8 * width)
             yield Flip(source, segment, row, position, size, field, at + bit // 8, bit % 8)
+
+
+@cache
+def side_files() -> dict[str, list[tuple[Path, str]]]:
+    """All files beside the segments, by kind: the partition, and the file's path from the log directory."""
+    found: dict[str, list[tuple[Path, str]]] = {}
+    for source in partitions():
+        beside = [path for path in source.iterdir() if path.suffix != ".log"]
+        for path in sorted([*beside, *source.parent.glob("*checkpoint")]):
+            if path.is_file() and path.stat().st_size:
+                kind = path.suffix if path.stem.isdigit() else path.name
+                found.setdefault(kind, []).append((source, str(path.relative_to(source.parent))))
+    return found
+
+
+def side_flips(rng: random.Random, kind: str) -> Iterator[SideFlip]:
+    """Random flips in side files of a kind, without end; in preallocated ones, of the used bytes."""
+    while True:
+        source, file = rng.choice(side_files()[kind])
+        data = (source.parent / file).read_bytes()
+        yield SideFlip(source, file, rng.randrange(8 * len(data.rstrip(b"\0") or data)))

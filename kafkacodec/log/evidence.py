@@ -50,7 +50,7 @@ def gather(
     following = listing.segments[after] if after < len(listing.segments) else None
     return Evidence(
         bytes_left=0 if unused(file, end_position) else file.size - end_position,
-        indexed_to=_indexed_to(file.path) if has_batches else None,
+        indexed_to=_indexed_to(file.path, gap.end_offset) if has_batches else None,
         orphans=listing.orphans_between(gap.first_offset, gap.end_offset),
         cleaned_to=_cleaned_to(os.path.dirname(directory), topic, partition),
         removed=has_batches and (_removed(file) or _removed_in(directory, following)),
@@ -104,12 +104,13 @@ def unused(file: StoredFile, position: int) -> bool:
     return True
 
 
-def _indexed_to(path: str) -> int | None:
-    """The last offset in the index files of a segment."""
+def _indexed_to(path: str, end_offset: int) -> int | None:
+    """The last offset in the index files of a segment, whose offsets end at `end_offset`: larger ones are wrong."""
     last: list[int] = []
     for suffix in _INDEXES:
         with optional(path):
-            last += index_of(path, suffix)["offset"][-1:].tolist()
+            offsets = index_of(path, suffix)["offset"]
+            last += offsets[offsets < end_offset][-1:].tolist()
     return max(last, default=None)
 
 

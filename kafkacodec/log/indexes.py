@@ -25,6 +25,9 @@ Entries = npt.NDArray[np.void]
 MAX_BYTES = (1 << 31) - 1
 """The largest index that is read, in bytes; a broker's sizes have 32 bits."""
 
+OUT_OF_ORDER = "an index entry is out of order or out of range"
+"""The reason of an entry that does not follow the one before it: either may be wrong."""
+
 _OFFSET_ENTRY = np.dtype([("offset", "i8"), ("position", "i8")])
 _TIME_ENTRY = np.dtype([("timestamp", "i8"), ("offset", "i8")])
 
@@ -172,9 +175,7 @@ def _read(path: str | os.PathLike[str], kind: _Kind, on_error: str, *, to_end: b
     bad = np.flatnonzero(~kind.good(raw))
     if len(bad):
         used, padding = int(bad[0]), 0
-        problems.append(
-            CorruptIndex("an index entry is out of order or out of range", position=used * entry, path=path)
-        )
+        problems.append(CorruptIndex(OUT_OF_ORDER, position=used * entry, path=path))
     elif rest:
         problems.append(CorruptIndex("trailing partial index entry", position=size - rest, path=path))
     if problems and on_error == "raise":

@@ -14,6 +14,7 @@ import numpy as np
 from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log import layout
 from kafkacodec.log.corrections import ORDER_COLUMNS, Corrections, bounds_beside, corrections_of, first_offsets
+from kafkacodec.log.evidence import first_offset_in, knows_base
 from kafkacodec.log.files import note, reason_of
 from kafkacodec.log.identity import BatchMark
 from kafkacodec.log.indexes import IndexFile, index_of
@@ -173,7 +174,7 @@ class Lookup:
         for i in range(newest, max(newest - MAX_ENTRIES_TRIED, -1), -1):
             position = int(index["position"][i])
             batch = self._entry_batch(index, i)
-            if batch is not None and (_first_offset(batch) <= offset or int(batch["last_offset"][0]) <= offset):
+            if batch is not None and (self._first_offset(batch, position) or 0) <= offset:
                 return position
         return 0
 
@@ -213,17 +214,24 @@ class Lookup:
         reason = "the file ends before the position"
         if position < self.file.size:
             batch = first_batches(self.file, position, verify_crc=True)
-            if _is_whole(batch) and offset >= _first_offset(batch):
+            first = self._first_offset(batch, position) if _is_whole(batch) else None
+            if first is not None and offset >= first:
                 # Brokers before 1.0 put a set of uncompressed messages under its last offset, at its first message.
                 if offset <= int(batch["last_offset"][0]) or int(batch["magic"][0]) < 2:
                     return batch
                 reason = f"the batch ends at offset {int(batch['last_offset'][0])}"
-            elif _is_whole(batch):
-                reason = f"the batch starts at offset {_first_offset(batch)}"
+            elif first is not None:
+                reason = f"the batch starts at offset {first}"
             else:
                 reason = "there is no intact batch at the position"
         self._note(index, i, layout.OFFSET_INDEX_ENTRY.itemsize, reason)
         return None
+
+    def _first_offset(self, batch: BatchHeaders, position: int) -> int | None:
+        """The first offset of the batch at a position, for a compressed set that of its messages; None: unreadable."""
+        if knows_base(batch)[0]:
+            return int(batch["base_offset"][0])
+        return first_offset_in(self.file, position, int(batch["size_in_bytes"][0]))
 
     def _batches(self, start: int, columns: Sequence[str] | None = None) -> Iterator[BatchHeaders]:
         """Headers from a position on: a few at first, since a match is mostly near, then more and more."""
@@ -263,13 +271,6 @@ class Lookup:
 
 def _is_whole(batch: BatchHeaders) -> bool:
     return len(batch) > 0 and bool(batch["crc_ok"][0])
-
-
-def _first_offset(batch: BatchHeaders) -> int:
-    """The smallest offset that the batch may have; unknown for a compressed message set, so 0."""
-    if int(batch["magic"][0]) < 2:
-        return 0
-    return int(batch["base_offset"][0])
 
 
 def _timestamp(batch: BatchHeaders) -> int:

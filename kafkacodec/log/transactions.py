@@ -209,6 +209,8 @@ class TransactionTracker:
             # An index that is being written has markers that were added after the segment was opened.
             grown = segment.size_in_bytes > file.size
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
+        else:
+            self.problems += index.faults
 
     def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
         """Take the next batches."""
@@ -285,6 +287,7 @@ class TransactionIndex:
         self.path = layout.sibling(segment.path, layout.TRANSACTION_INDEX_SUFFIX)
         self.entries: npt.NDArray[np.void] = np.empty(0, ABORTED)
         self.there = segment.base_offset is not None
+        self.faults: list[DecodeError] = []  # what the entries end before
         try:
             if not self.there:
                 raise FileNotFoundError
@@ -294,7 +297,7 @@ class TransactionIndex:
         except (OSError, KafkaCodecError) as error:
             problems.append(CorruptIndex(f"the transaction index cannot be read: {reason_of(error)}", path=self.path))
         else:
-            problems += index.problems
+            self.faults = index.problems
             self.entries = index.entries[list(ABORTED.names or ())].astype(ABORTED)
         self._by_marker: dict[int, Any] = {int(entry["last_offset"]): entry for entry in self.entries}
 
@@ -319,18 +322,32 @@ class TransactionIndex:
 
         If `before` is given, only markers before that offset count.
         """
-        found = np.concatenate([np.empty(0, ABORTED), *aborted])
-        with_records = found[found["first_offset"] < found["last_offset"]]["last_offset"]
-        missing = set(with_records.tolist()) - self._by_marker.keys()
-        known = {marker for marker in self._by_marker if before is None or marker < before}
-        surplus = known - set(found["last_offset"].tolist())
-        for marker in sorted(missing):
-            what = "entry" if self.there else "index"
-            text = f"there is no {what} for the transaction aborted at offset {marker}"
-            problems.append(CorruptIndex(text, path=self.path))
-        for marker in sorted(surplus):
-            text = f"there is an entry for offset {marker}, where no transaction was aborted"
-            problems.append(CorruptIndex(text, path=self.path))
+        found = {int(entry["last_offset"]): entry for entry in np.concatenate([np.empty(0, ABORTED), *aborted])}
+        with_records = {marker for marker, entry in found.items() if entry["first_offset"] < marker}
+        surplus = {marker for marker in self._by_marker if before is None or marker < before} - found.keys()
+        last = max(self._by_marker.keys() - surplus, default=-1)
+        wrong = {int(self._by_marker[marker]["first_offset"]): marker for marker in sorted(surplus)}
+        texts = []
+        for marker in sorted(with_records - self._by_marker.keys()):
+            written = wrong.pop(int(found[marker]["first_offset"]), None)
+            if written is not None:
+                texts.append(f"the entry for the transaction aborted at offset {marker} has the offset {written}")
+            elif not self.faults or marker < last:
+                what = "entry" if self.there else "index"
+                texts.append(f"there is no {what} for the transaction aborted at offset {marker}")
+        for marker in sorted(wrong.values()):
+            texts.append(f"there is an entry for offset {marker}, where no transaction was aborted")
+        for marker in sorted(self._by_marker.keys() & found.keys()):
+            entry, right = self._by_marker[marker], found[marker]
+            if entry["producer_id"] != right["producer_id"]:
+                names = f"producer {right['producer_id']}, not {entry['producer_id']}"
+                texts.append(f"the transaction aborted at offset {marker} is that of {names}")
+            elif entry["first_offset"] > right["first_offset"]:  # smaller: compaction has removed the first batches
+                begins = f"offset {right['first_offset']}, not {entry['first_offset']}"
+                texts.append(f"the transaction aborted at offset {marker} begins at {begins}")
+        problems += [CorruptIndex(text, path=self.path) for text in texts]
+        if not surplus or max(surplus) < last:
+            problems += self.faults  # else the entry before it is wrong
 
 
 def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:

@@ -17,7 +17,7 @@ from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
 from kafkacodec.log.corrections import Corrections
 from kafkacodec.log.evidence import first_offset_in, gather, knows_base, unused
 from kafkacodec.log.files import reason_of
-from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index
+from kafkacodec.log.indexes import OUT_OF_ORDER, IndexFile, read_offset_index, read_time_index
 from kafkacodec.log.placement import NONE
 from kafkacodec.log.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.storage import StoredFile
@@ -69,6 +69,7 @@ class SegmentChecker:
         self.lost_from = 0
         self.missing_indexes = indexes.missing
         self.offset_index, self.time_index = indexes.offset, indexes.time
+        self.last_entry_wrong: set[str] = set()  # kinds of indexes; what follows the entry may seem out of order
         self.offset_entries = self.time_entries = 0  # the number of entries that were compared with batches
 
     def check(
@@ -234,10 +235,16 @@ class SegmentChecker:
             (self.offset_index, self.offset_entries, "offset-index"),
             (self.time_index, self.time_entries, "time-index"),
         ):
-            if index is not None and compared < len(index) and not self.report.damaged_bytes:
+            if index is None:
+                continue
+            if compared < len(index) and not self.report.damaged_bytes:
                 count = len(index) - compared
                 text = "points past the last batch" if count == 1 else f"{count} entries point past the last batch"
                 self.report.add(_entry_fault(index, kind, compared, text))
+                self.last_entry_wrong.add(kind)
+            for problem in index.problems:
+                if problem.reason != OUT_OF_ORDER or kind not in self.last_entry_wrong:
+                    self.report.add(Finding("warning", kind, index.path, problem.reason, problem.position))
 
     def _check_end(self, position: int, surroundings: Surroundings) -> None:
         """Report offsets that are missing between the last batch and what follows the segment."""
@@ -379,6 +386,8 @@ class SegmentChecker:
 
     def _index_fault(self, rows: Rows, row: int, index: IndexFile, kind: str, i: int, text: str) -> None:
         self.doubtful = True
+        if i == len(index) - 1:
+            self.last_entry_wrong.add(kind)
         self.found.append((self._place(rows, row), _entry_fault(index, kind, i, text)))
 
     def _place(self, rows: Rows, row: int) -> int:
@@ -489,6 +498,4 @@ class Indexes:
         except (OSError, KafkaCodecError) as error:
             self.report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))
             return None
-        for problem in index.problems:
-            self.report.add(Finding("warning", kind, path, problem.reason, problem.position))
         return index

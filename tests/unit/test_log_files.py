@@ -138,7 +138,7 @@ def test_a_file_deleted_while_it_is_read_is_read_to_its_end(tmp_path):
 
 
 def test_memory_mapped_pages_are_given_back(tmp_path):
-    path = tmp_path / "00000000000000000000.log"
+    path = tmp_path / "repeated.log"  # in a file that is named by an offset, repeated offsets are damage
     with open(path, "wb") as file:
         for _ in range(3000):
             file.write(DATA)
