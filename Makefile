@@ -96,7 +96,7 @@ proofs: cluster-proof object-stores ## every proof in its long form, for about t
 	$(LONG_PROOFS) $(PY) -m pytest -q $(addprefix tests/integration/, test_spark_kills.py test_spark_exactly_once.py \
 		test_spark_export_kills.py test_spark_broker_kills.py test_spark_live_broker.py test_spark_replicas.py \
 		test_log_writer_killed.py test_verify_live_broker.py) tests/property/test_values_protobuf.py \
-		tests/conformance/test_flipped_bits.py
+		tests/conformance/test_flipped_bits.py tests/conformance/test_flipped_side_files.py
 
 # Servers with the interfaces of S3, Google Cloud Storage and Azure, by their own package managers: Go and npm.
 STORES := .cache/stores

@@ -149,7 +149,7 @@ def _largest_agreement(batches: Batches, bounds: Bounds) -> tuple[Flags, Bounds]
         right[part[part >= 0]] = False
         # From the end, which prefers the first of equal choices.
         columns = (column[first:end][::-1] for column in (-last, -base, fit, named))
-        chosen = part[::-1][_longest_chain(*(column.tolist() for column in columns))]
+        chosen = part[::-1][longest_chain(*(column.tolist() for column in columns))]
         right[chosen[chosen >= 0]] = True
         if _FIRST in part and _FIRST not in chosen:
             bounds = bounds._replace(first=None)
@@ -179,7 +179,7 @@ def _knots(base: Ints, last: Ints) -> list[tuple[int, int]]:
     return [(max(0, int(cuts[i]) - 1), min(int(cuts[i + 1]) + 1, len(base))) for i in found]
 
 
-def _longest_chain(base: list[int], last: list[int], fit: list[int], named: list[int]) -> list[int]:
+def longest_chain(base: list[int], last: list[int], fit: list[int], named: list[int]) -> list[int]:
     """The rows of the longest chain of increasing offsets; of several, one with the most that are named or fit."""
     weight = 4 * len(base)
     worth, previous = [0] * len(base), [-1] * len(base)

@@ -15,6 +15,7 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs, read_topic_id
 from kafkacodec.log.corrections import Placed, placed_segments
 from kafkacodec.log.directory import LogDirectory, discover
+from kafkacodec.log.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.placement import Ints
@@ -48,7 +49,9 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advanc
     checksum leaves out the base offset: one that contradicts the batches around it, the segment's name or the next
     one's is replaced by the right one if that is certain, because the batch fills the gap where it lies, an index names
     it, or its producer's sequence numbers fix it; else this batch is left out. A segment whose own name is wrong gets
-    the right one. What is wrong in one file never ends the recovery of another. Offset, time and transaction indexes,
+    the right one. Nor does the checksum cover the leader epoch: batches whose epoch contradicts those around them are
+    reported as ``leader-epoch``, and are left out of the leader-epoch checkpoint. What is wrong in one file never ends
+    the recovery of another. Offset, time and transaction indexes,
     producer snapshots, the leader-epoch checkpoint and the cleaner's checkpoint are written again; topic ids and
     ``meta.properties`` are copied. Other offset checkpoints are not: a broker without them checks every segment. The
     source is only read. Symbolic links that lead out of it are not followed, and the report names them; the source
@@ -136,7 +139,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
             _left_out(path, "no record can have the offset in its name", report)
             continue
         report.include(copier.copy(placed, advance))
-    epochs = encode_leader_epochs(_earliest(copier.epochs, partition))
+    epochs = encode_leader_epochs(_leader_epochs(copier.epochs.runs, partition, report))
     write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
     _write_producer_files(target)
     _copy_files((layout.PARTITION_METADATA, *_PARTITION_FILES), partition.path, target, report)
@@ -171,18 +174,26 @@ def _leaving_out(path: str, target: str, report: Report) -> Iterator[None]:
         _left_out(path, reason_of(error), report)
 
 
-def _earliest(found: list[LeaderEpoch], partition: Partition) -> list[LeaderEpoch]:
+def _leader_epochs(runs: list[EpochRun], partition: Partition, report: Report) -> list[LeaderEpoch]:
     """The leader epochs of the batches, from the start offsets in the source's checkpoint if these are smaller.
 
-    An epoch's first batches may be compacted away.
+    An epoch's first batches may be compacted away. Epochs that contradict the batches around them are reported.
     """
-    known: dict[int, int] = {}
+    known: list[LeaderEpoch] = []
     with suppress(OSError, KafkaCodecError):
-        known = dict(partition.leader_epochs)
+        known = partition.leader_epochs
+    right, wrong = judge_epochs(runs, known)
+    other = contradiction(right, known)
+    for run, text in ((found.run, found.reason) for found in (*wrong, *(() if other is None else (other,)))):
+        report.add(Finding("warning", "leader-epoch", run.path, text, run.position, None, run.first_offset))
+    starts = dict(known)
     epochs: list[LeaderEpoch] = []
-    for epoch, first in found:
-        least = epochs[-1].start_offset + 1 if epochs else 0
-        epochs.append(LeaderEpoch(epoch, max(least, min(first, known.get(epoch, first)))))
+    least = 0
+    for run in right:
+        if not epochs or run.epoch > epochs[-1].epoch:
+            start = min(run.first_offset, starts.get(run.epoch, run.first_offset))
+            epochs.append(LeaderEpoch(run.epoch, max(least, start)))
+        least = run.last_offset + 1
     return epochs
 
 
@@ -197,7 +208,7 @@ class _Copier:
         self.whole = True  # every segment could be read
         # Of the current segment; of a compressed message set, the number of records is unknown.
         self.copied_batches = self.copied_records = self.left_out_records = 0
-        self.epochs: list[LeaderEpoch] = []
+        self.epochs = EpochRuns()
 
     def copy(self, placed: Placed, advance: Advance) -> Report:
         """Copy a segment; the report counts what was copied."""
@@ -260,7 +271,8 @@ class _Copier:
         times = headers["max_timestamp"].astype(np.int64)
         times = np.where(times == _NO_TIMESTAMP, -1, times).tolist()
         starts, sizes = headers["position"].tolist(), headers["size_in_bytes"].tolist()
-        lasts, epochs, counts = last.tolist(), headers["partition_leader_epoch"].tolist(), headers["count"].tolist()
+        lasts, counts = last.tolist(), headers["count"].tolist()
+        copied: list[int] = []
         for i, start in enumerate(starts):
             if stop is not None and bases[i] >= stop:
                 self.left_out_records += max(0, counts[i])
@@ -276,8 +288,10 @@ class _Copier:
             writer.append(EncodedBatch(data, bases[i], lasts[i], times[i], 0))
             self.copied_batches += 1
             self.copied_records += max(0, counts[i])
-            if magics[i] >= 2 and epochs[i] > (self.epochs[-1].epoch if self.epochs else -1):
-                self.epochs.append(LeaderEpoch(epochs[i], bases[i]))
+            copied.append(i)
+        copied = [i for i in copied if magics[i] >= 2]
+        epochs = headers["partition_leader_epoch"].astype(np.int64)
+        self.epochs.add(file.path, *(column[copied] for column in (epochs, base, last, headers["position"])))
 
     def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
         text = "not copied: offsets out of order"

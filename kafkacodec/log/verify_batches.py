@@ -15,6 +15,7 @@ from kafkacodec.log import layout
 from kafkacodec.log.checkpoints import LeaderEpoch
 from kafkacodec.log.continuity import ALONE, Surroundings, gap_after, missing
 from kafkacodec.log.corrections import Corrections
+from kafkacodec.log.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
 from kafkacodec.log.evidence import first_offset_in, gather, knows_base, unused
 from kafkacodec.log.files import reason_of
 from kafkacodec.log.indexes import OUT_OF_ORDER, IndexFile, read_offset_index, read_time_index
@@ -62,8 +63,9 @@ class SegmentChecker:
         self.base_offset = base_offset
         self.last_offset = -1 if base_offset is None else base_offset - 1
         self.largest_timestamp = NO_TIMESTAMP
-        self.last_epoch = -1
-        self.epochs = epochs
+        self.as_written = as_written
+        self.runs = EpochRuns()
+        self.epochs = epochs or []
         self.found: list[tuple[int, Finding]] = []  # with the stretch, since the last report
         self.open_damage: Problem | None = None
         self.lost_from = 0
@@ -227,6 +229,7 @@ class SegmentChecker:
             self._check_end(position, surroundings)
         self._end_damage(due, 0)
         self._report_found()
+        self._judge_epochs()
         for kind, path in self.missing_indexes:
             # Before 0.10 messages had no timestamps, and brokers wrote no time index.
             if self.report.num_batches and (kind == "offset-index" or self.largest_timestamp != NO_TIMESTAMP):
@@ -360,29 +363,26 @@ class SegmentChecker:
         self.largest_timestamp = int(largest[-1])
 
     def _check_epochs(self, rows: Rows) -> None:
-        """Leader epochs never decrease, and a batch is in its epoch's range of offsets."""
-        with_epoch = np.flatnonzero((rows.magic >= 2) & (rows.epoch >= 0) & (rows.base < self.until))
-        if not len(with_epoch):
-            return
-        epochs, bases, stretch = rows.epoch[with_epoch], rows.base[with_epoch], rows.stretch[with_epoch]
-        largest = np.maximum.accumulate(epochs)
-        before = np.concatenate([[self.last_epoch], largest[:-1]])
-        first = np.flatnonzero(np.diff(stretch, prepend=-1))
-        before[first] = np.maximum(before[first], self.last_epoch)
-        for i in np.flatnonzero(epochs < before).tolist():
-            self._epoch_fault(rows, with_epoch[i], f"leader epoch {epochs[i]} follows {before[i]}")
-        self.last_epoch = max(self.last_epoch, int(largest[-1]))
-        if self.epochs:
-            starts = np.array([epoch.start_offset for epoch in self.epochs])
-            numbers = np.array([epoch.epoch for epoch in self.epochs])
-            term = np.searchsorted(starts, bases, "right") - 1
-            wrong = np.flatnonzero((term >= 0) & (numbers[np.maximum(term, 0)] != epochs))
-            for i in wrong[np.unique(stretch[wrong], return_index=True)[1]].tolist():  # once a stretch
-                text = f"leader epoch {epochs[i]}, but the checkpoint has {numbers[term[i]]}"
-                self._epoch_fault(rows, with_epoch[i], text)
+        """Collect the leader epochs, which `finish` judges; of a partition that is copied, the copier judges all."""
+        own = np.flatnonzero((rows.magic >= 2) & (rows.base < self.until)) if self.as_written else ()
+        if len(own):
+            self.runs.add(
+                self.file.path, *(column[own] for column in (rows.epoch, rows.base, rows.last, rows.position))
+            )
 
-    def _epoch_fault(self, rows: Rows, row: int, text: str) -> None:
-        self._fault(rows, row, "warning", "leader-epoch", text, int(rows.position[row]), None, int(rows.base[row]))
+    def _judge_epochs(self) -> None:
+        """Leader epochs never decrease, and batches are in their epoch's range of offsets."""
+        right, wrong = judge_epochs(self.runs.runs, self.epochs)
+        for found in wrong:
+            self._epoch_fault(found.run, found.reason)
+        other = contradiction(right, self.epochs)
+        if other is not None:
+            self._epoch_fault(other.run, other.reason, other.offset)
+
+    def _epoch_fault(self, run: EpochRun, text: str, first_offset: int | None = None) -> None:
+        position = run.position if first_offset in (None, run.first_offset) else None
+        first = run.first_offset if first_offset is None else first_offset
+        self.report.add(Finding("warning", "leader-epoch", self.file.path, text, position, None, first))
 
     def _index_fault(self, rows: Rows, row: int, index: IndexFile, kind: str, i: int, text: str) -> None:
         self.doubtful = True
@@ -453,9 +453,8 @@ class Rows:
         return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.last)))
 
     def grow(self) -> bool:
-        """Whether neither the last offsets nor the epochs decrease, so that the stretches can be checked together."""
-        epochs = self.epoch[(self.magic >= 2) & (self.epoch >= 0)]
-        return bool((self.last[1:] >= self.last[:-1]).all() and (epochs[1:] >= epochs[:-1]).all())
+        """Whether the last offsets do not decrease, so that the stretches can be checked together."""
+        return bool((self.last[1:] >= self.last[:-1]).all())
 
     def each(self) -> Iterator[Rows]:
         """Every stretch by itself."""

@@ -130,6 +130,28 @@ def test_verify_has_one_error_for_a_wrong_offset(tmp_path):
         shutil.rmtree(tmp_path / "source")
 
 
+def test_a_wrong_leader_epoch_is_told_once_and_left_out_of_the_checkpoint(tmp_path):
+    """The epoch of a log's last batch may be newer than the checkpoint: it is told, and kept."""
+    seen = Counter()
+    for flip in some(UNCHECKED, "leader epoch", 20):
+        partition = flip.copy(tmp_path / "source")
+        findings = [kc.log.Partition(path).verify().counts for path in (flip.source, partition)]
+        assert (findings[1] - findings[0]) == Counter([("warning", "leader-epoch")]), flip
+        report = kc.log.recover(partition.parent, tmp_path / "saved")
+        kc.log.recover(copy_of(flip.source, tmp_path / "unharmed").parent, tmp_path / "expected")
+        assert report.counts["warning", "leader-epoch"] >= 1, flip
+        found, expected = (
+            kc.log.read_leader_epochs(tmp_path / name / partition.name / "leader-epoch-checkpoint")
+            for name in ("saved", "expected")
+        )
+        last = flip.batch == batches(flip.source)[-1]
+        assert found == expected or (last and found[:-1] == expected), flip
+        seen["last" if last else "between"] += 1
+        for path in tmp_path.iterdir():
+            shutil.rmtree(path)
+    print(dict(seen))
+
+
 @pytest.mark.parametrize("to", [153, 0, 361 ^ 8, 1 << 40])
 def test_recover_finds_the_place_of_a_renamed_segment(tmp_path, to):
     """A lower name puts it before segments that its batches follow."""
