@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.ends import misplaced_ends
 from kafkacodec.log.placement import Bounds, in_order
 from kafkacodec.log.storage import open_file
@@ -28,7 +29,10 @@ def count_by_headers(pieces: Iterable[SegmentRange], options: ReadOptions) -> in
     """
     total = 0
     for piece in pieces:
-        found = _count(piece, options)
+        try:
+            found = _count(piece, options)
+        except DecodeError:  # an upload that is damaged
+            return None
         if found is None:
             return None
         total += found

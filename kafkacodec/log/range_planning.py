@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log import layout
 from kafkacodec.log.cuts import Limits
 from kafkacodec.log.identity import LogIdentity
@@ -86,19 +87,36 @@ def _ranges(
     partition, first, stop, _ = portion
 
     def cut(segment: Segment) -> list[SegmentRange]:
-        pieces = segment_ranges(partition, segment, first, stop, limits)
-        if transactions is None:
-            return pieces
-        following = partition.surroundings(segment).following
-        last = None if following is None else max(following - 1, segment.last_offset() or 0)
-        return [transactions.exclude_aborted(piece, last) for piece in pieces]
+        try:
+            pieces = segment_ranges(partition, segment, first, stop, limits)
+            if transactions is None:
+                return pieces
+            following = partition.surroundings(segment).following
+            last = None if following is None else max(following - 1, segment.last_offset() or 0)
+        except DecodeError:
+            if not layout.is_upload(segment.path):
+                raise
+            # Its manifest or a chunk is damaged, which who reads the range finds again.
+            last, until = None, least(stop, end_of(partition, segment))
+            pieces = [partition.surroundings(segment).place(segment.whole(first, until))]
+        return pieces if transactions is None else [transactions.exclude_aborted(piece, last) for piece in pieces]
 
     each = in_threads(cut, partition.segments_between(first, stop), threads)
     found = [piece for pieces in each for piece in pieces]
     log = logs[partition.path]
     if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
-        log = log._replace(end_offset=partition.end_offset())
+        log = log._replace(end_offset=_end_of_log(partition))
     return [replace(piece, log=log) for piece in found]
+
+
+def _end_of_log(partition: Partition) -> int | None:
+    """The log end offset; None if the upload that tells it is damaged."""
+    try:
+        return partition.end_offset()
+    except DecodeError:
+        if not layout.is_upload(partition.segments[-1].path):
+            raise
+        return None
 
 
 def _ends(portion: Portion, logs: Mapping[str, LogIdentity]) -> Iterator[SegmentRange]:
@@ -136,7 +154,7 @@ def segment_ranges(
             most = limits.bytes or identity.size
             # With more offsets than bytes, it was compacted, or compresses well: its headers show which.
             if 0 < identity.size <= most and (limits.records is None or following - base <= identity.size):
-                return [segment.whole(identity, following, first, until)]
+                return [segment.whole(first, until, identity, following)]
     pieces = segment.ranges(
         max_bytes=limits.bytes,
         max_offsets=limits.offsets,

@@ -137,6 +137,22 @@ class SegmentRange:
         """
         one_of("lost", lost, get_args(Lost))
         how = _How(gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads)
+        consumed = self.start_position
+        try:
+            for chunk in self._parts(how, lost, options):
+                consumed = chunk.consumed
+                yield chunk
+        except MissingOffsets:
+            raise
+        except DecodeError as error:
+            if not layout.is_upload(self.path):
+                raise
+            # A damaged manifest or chunk hides the rest, also where batches begin.
+            left = self.end_position - consumed
+            yield self._report(Problem(consumed, None, left, error.within(self.path)), options)
+
+    def _parts(self, how: _How, lost: Lost, options: DecodeOptions) -> Iterator[RecordColumns]:
+        """The chunks of `read`, from the files that have the range's offsets now."""
         found, tries = locate(self), 0
         while (part := next(found, None)) is not None:
             if isinstance(part, MissingOffsets):
@@ -282,15 +298,26 @@ class SegmentRange:
 
 
 def layout_of(pieces: list[SegmentRange], wanted: Layout) -> Layout:
-    """The layout of the records of all ranges: that of the first one with bytes."""
+    """The layout of the records of all ranges: that of the first one with bytes that can be read."""
     check_layout(wanted)
     for piece in pieces:
-        if piece.size_in_bytes:
-            for part in locate(piece):
-                if not isinstance(part, MissingOffsets):
-                    with part[1] as file:
-                        return piece.kind.layout(file, part[0], wanted)
+        found = _layout_of(piece, wanted) if piece.size_in_bytes else None
+        if found is not None:
+            return found
     return wanted
+
+
+def _layout_of(piece: SegmentRange, wanted: Layout) -> Layout | None:
+    """The layout of a range's records; None if there are none, or their upload is damaged."""
+    try:
+        for part in locate(piece):
+            if not isinstance(part, MissingOffsets):
+                with part[1] as file:
+                    return piece.kind.layout(file, part[0], wanted)
+    except DecodeError:
+        if not layout.is_upload(piece.path):
+            raise
+    return None
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

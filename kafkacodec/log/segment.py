@@ -231,10 +231,14 @@ class Segment(Readable):
             return found
 
     def whole(
-        self, identity: FileIdentity, following: int, start_offset: int | None, end_offset: int | None
+        self,
+        start_offset: int | None,
+        end_offset: int | None,
+        identity: FileIdentity | None = None,
+        following: int | None = None,
     ) -> SegmentRange:
         """The range of all batches, planned from the names of this segment and of the next one. Does not open it."""
-        return self._to_end(0, identity, start_offset, end_offset, following)
+        return self._to_end(0, identity or identity_of(self.path), start_offset, end_offset, following)
 
     def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
         """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""

@@ -36,6 +36,8 @@ ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset
 
 FINISHED = ABORTED
 
+_NO_END = int(np.iinfo(np.int64).max)
+
 
 def marker_type(key: bytes | None) -> int | None:
     """The type of a control record: the second int16 of its key. None if the key is too short."""
@@ -185,25 +187,28 @@ class TransactionTracker:
         """Read a segment, from the batch of an offset on, up to that of another."""
         if not kind_of(segment.path).has_batches:  # no transactions
             return
-        found = len(self.aborted)
-        with open_file(segment.path) as file:
-            index = TransactionIndex(segment, self.problems)
-            lookup = Lookup(file, segment.base_offset)
-            start = 0 if begin is None else lookup.position_of_offset(begin)
-            stop = None if end is None else lookup.end_of_offsets(end)
-            lost: list[tuple[int, int]] = []
-            first = None
-            for part in walk_over_damage(file, start, stop):
-                if isinstance(part, Damage):
-                    note(self.problems, part.error)
-                    self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
-                    lost.append((self.next_offset, np.iinfo(np.int64).max))
-                elif len(part):
-                    if lost and lost[-1][1] == np.iinfo(np.int64).max:
-                        lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
-                    self.feed(file, part, index)
-                    first = int(part["base_offset"][0]) if first is None else first
-                    self.next_offset = int(part["last_offset"].max()) + 1
+        found, index = len(self.aborted), None
+        lost: list[tuple[int, int]] = []
+        try:
+            with open_file(segment.path) as file:
+                index = TransactionIndex(segment, self.problems)
+                lookup = Lookup(file, segment.base_offset)
+                start = 0 if begin is None else lookup.position_of_offset(begin)
+                stop = None if end is None else lookup.end_of_offsets(end)
+                for part in walk_over_damage(file, start, stop):
+                    if isinstance(part, Damage):
+                        self._lose(part.error, lost)
+                    elif len(part):
+                        if lost and lost[-1][1] == _NO_END:
+                            lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
+                        self.feed(file, part, index)
+                        self.next_offset = int(part["last_offset"].max()) + 1
+        except DecodeError as error:
+            if not layout.is_upload(segment.path):
+                raise
+            self._lose(error, lost)  # a damaged manifest or chunk hides the rest
+        if index is None:
+            return
         self.aborted += index.inside(lost)
         if segment.base_offset is not None and not lost and start == 0 and stop in (None, file.size):
             # An index that is being written has markers that were added after the segment was opened.
@@ -211,6 +216,12 @@ class TransactionTracker:
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
         else:
             self.problems += index.faults
+
+    def _lose(self, error: DecodeError, lost: list[tuple[int, int]]) -> None:
+        """Note damage, which may hide markers from the next offset on."""
+        note(self.problems, error)
+        self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
+        lost.append((self.next_offset, _NO_END))
 
     def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
         """Take the next batches."""

@@ -198,3 +198,50 @@ def test_one_damaged_upload_ends_nothing_else(payments, suffix, tmp_path):
     saved = kc.log.LogDirectory(tmp_path / "saved")
     assert saved.verify().ok
     assert [topic.count(include_control=True) for topic in map(saved.topic, saved.topics)] == [282, 8]
+
+
+@pytest.mark.parametrize("suffix", [".log", ".rsm-manifest"])
+@pytest.mark.parametrize("damaged", ["payments", "orders"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_readers_skip_a_damaged_upload(tmp_path, suffix, damaged, threads):
+    """The last upload of one topic, and the first one of the other, which others follow."""
+    whole = kc.log.LogDirectory(DATA / "zstd-aes")
+    copy = shutil.copytree(DATA / "zstd-aes", tmp_path / "log")
+    stem = sorted(copy.glob(f"{damaged}-*/0/*.rsm-manifest"))[-1 if damaged == "payments" else 0].with_suffix("")
+    path = stem.with_suffix(suffix)
+    data = path.read_bytes()
+    path.write_bytes(data[:-20] if suffix == ".rsm-manifest" else bytes(byte ^ 1 for byte in data[:40]) + data[40:])
+    partition = whole.partition(damaged, 0)
+    first = int(stem.name[:20])
+    following = min((s.base_offset for s in partition.segments if s.base_offset > first), default=1 << 60)
+    expected = [offset for offset in offsets(partition) if not first <= offset < following]
+
+    partition = kc.log.LogDirectory(copy).partition(damaged, 0)
+    found, problems = [], []
+    for chunk in partition.read(on_error="skip", threads=threads):
+        found += chunk["offset"].tolist()
+        problems += chunk.problems
+    assert found == expected
+    [problem] = problems
+    assert problem.size_in_bytes > 0
+    assert str(stem) in str(problem.exception)
+    left_out = []
+    assert partition.count(on_error="skip", problems=left_out) == len(expected)
+    assert len(left_out) == 1
+    with pytest.raises(kc.errors.DecodeError):
+        offsets(partition)
+    committed = [c["offset"].tolist() for c in partition.read(on_error="skip", isolation_level="read_committed")]
+    assert set(itertools.chain(*committed)) <= set(expected)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".rsm-manifest"])
+def test_stats_skip_a_damaged_upload(payments, suffix):
+    directory = payments(suffix)
+    result = CliRunner().invoke(application, ["stats", "--json", "--on-error", "skip", str(directory)])
+    assert result.exit_code == 0, result.output
+    *topics, codecs = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(line["topic"], line["num_records"]) for line in topics] == [("orders", 282), ("payments", 8)]
+    assert "bytes skipped" in result.stderr
+    size = kc.log.LogDirectory(directory).partition("payments", 0).segments[1].size_in_bytes
+    assert codecs["codecs"]["unreadable_bytes"] == (size if suffix == ".rsm-manifest" else 0)  # the sample is before it
+    assert CliRunner().invoke(application, ["stats", str(directory)]).exit_code == 1

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.evidence import unused
 from kafkacodec.log.kinds import kind_of
+from kafkacodec.log.layout import is_upload
 from kafkacodec.log.partition import Partition
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.segment import Segment
@@ -173,7 +175,12 @@ def _used_bytes(segment: Segment) -> int:
     """The size of a segment without the zeros at its end that a broker preallocates."""
     if not kind_of(segment.path).has_batches:
         return segment.size_in_bytes
-    end = segment.end_position()
+    try:
+        end = segment.end_position()
+    except DecodeError:
+        if not is_upload(segment.path):
+            raise
+        return segment.size_in_bytes
     with open_file(segment.path) as file:
         return end if unused(file, end) else file.size
 
@@ -185,13 +192,23 @@ def _places(segments: list[Segment], sizes: list[int], sample_bytes: int, stretc
     start, target = 0, stride // 2  # bytes, as if all segments were one file
     for segment, size in zip(segments, sizes, strict=True):
         if size and (total <= sample_bytes or target < start + size):
-            for piece in segment.ranges(max_bytes=stride):
+            for piece in _cut(segment, stride):
                 end = start + piece.end_position
                 if total <= sample_bytes or target < end:
                     yield piece
                     target = end // stride * stride + stride // 2
                     target += stride if target < end else 0
         start += size
+
+
+def _cut(segment: Segment, stride: int) -> list[SegmentRange]:
+    """The ranges of a segment; one of a damaged upload, which cannot be cut."""
+    try:
+        return segment.ranges(max_bytes=stride)
+    except DecodeError:
+        if not is_upload(segment.path):
+            raise
+        return [segment.whole(None, None)]
 
 
 class _Attempt:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kafkacodec.errors import DecodeError
+from kafkacodec.log.layout import is_upload
 from kafkacodec.log.ranges import SegmentRange
 from kafkacodec.log.storage import open_file
 from kafkacodec.log.walk import first_batches
@@ -56,11 +57,18 @@ class Stretch:
 def read_stretch(piece: SegmentRange, max_bytes: int) -> Stretch:
     """The stretch at the start of a range. It ends with the batch that reaches `max_bytes`.
 
+    All of a range is unreadable whose upload has a damaged manifest, or a damaged chunk within the stretch.
+
     Raises:
         OSError: the file cannot be read.
         Truncated: it was shortened while it was read.
     """
-    return _batches(piece, max_bytes) if piece.kind.has_batches else _messages(piece, max_bytes)
+    try:
+        return _batches(piece, max_bytes) if piece.kind.has_batches else _messages(piece, max_bytes)
+    except DecodeError:
+        if not is_upload(piece.path):
+            raise
+        return Stretch(unreadable_bytes=piece.size_in_bytes)
 
 
 class _Run(NamedTuple):
