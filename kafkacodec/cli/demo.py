@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 
 from kafkacodec.cli.console import say
 from kafkacodec.cli.output import Column, counted, print_table, text, timestamp
+from kafkacodec.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from kafkacodec.log import LogDirectory, Topic
@@ -77,7 +77,7 @@ def _transactions(payments: Topic) -> None:
 def _damage() -> None:
     import kafkacodec
 
-    with tempfile.TemporaryDirectory(prefix="kafkacodec-demo-") as scratch:
+    with temporary_directory("kafkacodec-demo-") as scratch:
         broken, saved = os.path.join(scratch, "broken"), os.path.join(scratch, "saved")
         log = kafkacodec.sample(broken, damaged=True)
         intact = kafkacodec.sample().verify().num_records

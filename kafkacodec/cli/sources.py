@@ -7,7 +7,6 @@ import io
 import os
 import shutil
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import click
 
 from kafkacodec.cli.destination import FORMATS, TEXT_FORMATS, format_of
 from kafkacodec.cli.standard_input import STANDARD
+from kafkacodec.temporary import temporary_directory
 
 if TYPE_CHECKING:
     from kafkacodec.cli.output import Advance
@@ -85,10 +85,11 @@ class Source:
         if self.path != STANDARD:
             yield self.path
             return
-        with tempfile.NamedTemporaryFile(prefix="kafkacodec.") as copy, self._raw() as raw:
-            shutil.copyfileobj(raw, copy, 1 << 20)
-            copy.flush()
-            yield copy.name
+        with temporary_directory("kafkacodec.") as directory:
+            path = os.path.join(directory, "stdin")
+            with open(path, "xb") as copy, self._raw() as raw:
+                shutil.copyfileobj(raw, copy, 1 << 20)
+            yield path
 
     @contextmanager
     def _raw(self) -> Iterator[BinaryIO]:

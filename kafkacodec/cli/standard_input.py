@@ -6,11 +6,11 @@ import errno
 import os
 import shutil
 import sys
-import tempfile
 
 import click
 
 from kafkacodec.cli import console
+from kafkacodec.temporary import temporary_directory
 
 STANDARD = "-"
 """The path of standard input or output."""
@@ -36,17 +36,15 @@ def path_with_copy(context: click.Context, option: click.Parameter, path: str) -
 def _copy(context: click.Context) -> str:
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed")
-    directory = tempfile.mkdtemp(prefix="kafkacodec.")
-    context.call_on_close(lambda: shutil.rmtree(directory, ignore_errors=True))
+    directory = context.with_resource(temporary_directory("kafkacodec."))
     # Names a partition's directory cannot have, so that topic and partition are unknown.
     path = os.path.join(directory, "stdin")
     console.show_as(path, "standard input")
     try:
         with open(path, "xb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
-    except BaseException as error:
-        shutil.rmtree(directory, ignore_errors=True)
-        if isinstance(error, OSError) and error.filename is None:
+    except OSError as error:
+        if error.filename is None:
             error.filename = "standard input"
         raise
     return path

@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any, BinaryIO, Self
 
 from kafkacodec.log.files import close_read, is_directory, naming
+from kafkacodec.temporary import removed_on_error
 
 TOKEN = r"[0-9a-f]{16}"
 """A regular expression for the part of a temporary name that identifies its writer."""
@@ -128,18 +129,13 @@ def new_file(path: str, *, replace: bool = False, sync: bool = True) -> Iterator
         OSError: it cannot be written; `filename` names it.
     """
     temporary = temporary_name(path, new_token())
-    with naming(path, temporary):
-        file = create(temporary)
-        try:
-            with file:
-                yield file
-                file.flush()
-                if sync:
-                    os.fsync(file.fileno())
-            publish(temporary, path, replace=replace)
-        except BaseException:
-            remove(temporary)
-            raise
+    with naming(path, temporary), removed_on_error(temporary):
+        with create(temporary) as file:
+            yield file
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        publish(temporary, path, replace=replace)
     if sync:
         sync_names(os.path.dirname(path) or os.curdir, os.path.basename(path))
 
@@ -166,19 +162,19 @@ def new_directory(path: str, last: str = "") -> Iterator[str]:
     building = os.path.join(path, f".{token}.tmp") if stays else temporary_name(path, token)
     os.makedirs(parent, exist_ok=True)
     try:
-        with naming(path, building):
-            os.mkdir(building)
-        if there and not stays:
-            os.chmod(building, os.stat(path).st_mode & 0o7777)
-        yield building
-        sync_path(building)
-        if stays:
-            _move_entries(building, path, last)
-        else:
-            os.rename(building, path)  # replaces an empty directory and no other
-    except BaseException as error:
-        shutil.rmtree(building, ignore_errors=True)
-        if isinstance(error, OSError) and isinstance(error.filename, str):
+        with removed_on_error(building):
+            with naming(path, building):
+                os.mkdir(building)
+            if there and not stays:
+                os.chmod(building, os.stat(path).st_mode & 0o7777)
+            yield building
+            sync_path(building)
+            if stays:
+                _move_entries(building, path, last)
+            else:
+                os.rename(building, path)  # replaces an empty directory and no other
+    except OSError as error:
+        if isinstance(error.filename, str):
             error.filename = error.filename.replace(building, path, 1)
             error.filename2 = None
         raise

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Mapping
 from importlib import metadata
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.records.signatures import suggests_options
+from kafkacodec.temporary import directory_until_exit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -211,6 +210,4 @@ def _shim_home(java: str, version: int) -> Path:
 
 def _temporary_directory() -> Path:
     """A private directory that is removed when this process ends."""
-    path = tempfile.mkdtemp(prefix="kafkacodec-java-")
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return Path(path)
+    return Path(directory_until_exit("kafkacodec-java-"))

@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tempfile
 from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kafkacodec.errors import SchemaError
+from kafkacodec.temporary import temporary_directory
 from kafkacodec.values.proto_known import CONFLUENT_FILES, google_directories
 from kafkacodec.values.schemas import Schema
 
@@ -62,7 +62,7 @@ def _compiled(schema: Schema, references: Mapping[str, Schema]) -> bytes:
 
     texts = {**CONFLUENT_FILES, **{name: used.text for name, used in references.items()}, _NAME: schema.text}
     described = descriptor_pb2.FileDescriptorSet()
-    with tempfile.TemporaryDirectory(prefix="kafkacodec-") as directory:
+    with temporary_directory("kafkacodec-") as directory:
         root = Path(directory)
         for name, text in texts.items():
             file = _described(text)

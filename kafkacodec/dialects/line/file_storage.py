@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -17,6 +16,7 @@ from kafkacodec.dialects.assignment import STRATEGIES
 from kafkacodec.dialects.line.record_log import RecordLog, open_or_make, sync_directory
 from kafkacodec.dialects.line.storage import Rows
 from kafkacodec.errors import CorruptRecord, LocalProtocolError
+from kafkacodec.temporary import removed_on_error
 
 __all__ = ["FileStorage", "write_atomically"]
 
@@ -169,14 +169,10 @@ def write_atomically(path: Path, data: bytes) -> None:
         OSError: the old file is unchanged, unless only the sync of the directory failed.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
-    try:
+    with removed_on_error(str(temporary)):
         with open(temporary, "xb", opener=open_or_make) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
     sync_directory(path.parent)
