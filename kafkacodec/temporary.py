@@ -71,6 +71,7 @@ def _remove(path: str) -> None:
 
 @atexit.register
 def _remove_kept() -> None:
-    for path, process in list(_kept.items()):  # of `temporary_directory`: an interrupt of its caller may keep it from its end
+    # Those of `temporary_directory` too: an interrupt of who uses it may keep it from its end.
+    for path, process in list(_kept.items()):
         if process == os.getpid():  # not a fork of it
             _remove(path)

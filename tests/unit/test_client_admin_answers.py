@@ -10,7 +10,7 @@ from kafkacodec import messages
 from kafkacodec.client.admin.acls import Acl, AclFilter
 from kafkacodec.client.aio import Admin, admin as module
 from kafkacodec.client.core.calls import Answer
-from kafkacodec.errors import DeadlineExceeded, ItemErrors
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, ItemErrors
 
 NOBODY = "127.0.0.1:1"
 
@@ -91,15 +91,16 @@ def test_a_replica_that_its_broker_does_not_have_yet_is_not_asked_for_again():
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_calls_that_end_leave_nothing_to_look_up(cancelled):
     async def run():
+        limit_ms = 60_000 if cancelled else 500  # what is wanted is looked at before
         async with Admin(NOBODY) as admin:
             calls = [
-                asyncio.create_task(admin.list_offsets({("t", 0): "latest"}, timeout_ms=50)),
-                asyncio.create_task(admin.describe_groups("g", timeout_ms=50)),
+                asyncio.create_task(admin.list_offsets({("t", 0): "latest"}, timeout_ms=limit_ms)),
+                asyncio.create_task(admin.describe_groups("g", timeout_ms=limit_ms)),
             ]
-            await asyncio.sleep(0.01)
             cluster = admin._cluster
-            assert cluster._wanted.names
-            assert cluster.coordinators._wanted
+            async with asyncio.timeout(20):
+                while not (cluster._wanted.names and cluster.coordinators._wanted):
+                    await asyncio.sleep(0)
             for call in calls if cancelled else []:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
@@ -126,3 +127,19 @@ def test_topics_are_forgotten_some_time_after_the_last_call(monkeypatch):
             assert not cluster._wanted.names
 
     asyncio.run(run())
+
+
+async def test_a_second_close_waits_for_the_first():
+    async with Admin(NOBODY, retry_backoff_ms=1) as admin:
+        call = asyncio.create_task(admin.list_topics())
+        traffic = admin._started()._traffic
+        async with asyncio.timeout(20):
+            while not any(node.connecting for node in traffic._nodes):
+                await asyncio.sleep(0)
+        first = asyncio.create_task(admin.close())
+        await asyncio.sleep(0)
+        assert not first.done()
+        await admin.close()
+        await asyncio.sleep(0)
+        assert first.done()
+        assert isinstance((await asyncio.gather(call, return_exceptions=True))[0], ClientClosed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import kafkacodec as kc
@@ -25,3 +27,18 @@ async def test_a_consumer_that_was_refused_can_subscribe_again():
         await consumer.subscribe(["t"])
         (record,) = await consumer.getmany(2)
         assert record.value == b"a"
+
+
+async def test_a_second_close_waits_for_the_first():
+    async with GroupBroker({"t": 1}) as broker:
+        broker.share.append(b"a")
+        consumer = member(broker, "t")
+        async with consumer:
+            assert await consumer.getmany(10)
+            first = asyncio.create_task(consumer.close())
+            await asyncio.sleep(0)
+            assert not first.done()
+            await consumer.close()
+            await asyncio.sleep(0)
+            assert first.done()
+        await first

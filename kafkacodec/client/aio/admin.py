@@ -92,7 +92,10 @@ class Admin(
         return shown(self, self._settings, closed=self._closed)
 
     async def close(self) -> None:
-        """Close all connections. Calls that wait end with ClientClosed. Does nothing the second time."""
+        """Close all connections. Calls that wait end with ClientClosed.
+
+        Nothing happens the second time; what closes already is waited for.
+        """
         if self._network is not None and not self._network.closed:
             self._network.check()
         self._closed = True

@@ -76,6 +76,7 @@ class ShareConsumer(AsyncFace):
         self._begin()
         self._event = asyncio.Event()
         self._closed = self._left = False
+        self._ended = asyncio.Event()
         self._refusal: Exception | None = None  # of the group
         self._fault: Exception | None = None  # of a machine
         self._broken: Exception | None = None  # raised once
@@ -212,9 +213,14 @@ class ShareConsumer(AsyncFace):
         return found
 
     async def close(self) -> None:
-        """Send the acknowledgements so far, release what is left, leave the group and close all connections."""
+        """Send the acknowledgements so far, release what is left, leave the group and close all connections.
+
+        Nothing happens the second time; what closes already is waited for.
+        """
         network = self._network
         if self._closed or network is None:
+            if network is not None:
+                await self._ended.wait()
             self._closed = True
             return
         network.check()
@@ -231,7 +237,10 @@ class ShareConsumer(AsyncFace):
                     network.wake()
                     await self._until(lambda: self._left or self._over, most)
         finally:
-            await network.close()
+            try:
+                await network.close()
+            finally:
+                self._ended.set()
             self._log_results()
 
     def assignment(self) -> list[Key]:

@@ -60,6 +60,7 @@ class Network:
             silence_ms=settings.default_api_timeout_ms,
         )
         self.closed = False
+        self._ended = asyncio.Event()  # the connections too
         self._process = os.getpid()
         self._machines: dict[Machine, _Owner] = {self.cluster: _Owner()}
         self._traffic = Traffic(
@@ -193,13 +194,18 @@ class Network:
             raise ClientClosed("the client belongs to another event loop: make and use it in the same one")
 
     async def close(self) -> None:
-        """Close all connections. What still waits for an answer fails with ClientClosed."""
+        """Close all connections. What still waits for an answer fails with ClientClosed.
+
+        Nothing happens the second time; what closes already is waited for.
+        """
         if self.closed:
+            await self._ended.wait()
             return
         reason = self._end()
         try:
             await self._traffic.close(reason)
         finally:
+            self._ended.set()
             self._tell_owners(reason)
 
     def abort(self) -> None:
@@ -207,6 +213,7 @@ class Network:
         if not self.closed:
             reason = self._end()
             self._traffic.abort(reason)
+            self._ended.set()
             self._tell_owners(reason)
 
     def _end(self) -> ClientClosed:
