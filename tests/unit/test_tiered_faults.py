@@ -213,7 +213,8 @@ def test_readers_skip_a_damaged_upload(tmp_path, suffix, damaged, threads):
     path.write_bytes(data[:-20] if suffix == ".rsm-manifest" else bytes(byte ^ 1 for byte in data[:40]) + data[40:])
     partition = whole.partition(damaged, 0)
     first = int(stem.name[:20])
-    following = min((s.base_offset for s in partition.segments if s.base_offset > first), default=1 << 60)
+    bases = [segment.base_offset or 0 for segment in partition.segments]
+    following = min((base for base in bases if base > first), default=1 << 60)
     expected = [offset for offset in offsets(partition) if not first <= offset < following]
 
     partition = kc.log.LogDirectory(copy).partition(damaged, 0)
