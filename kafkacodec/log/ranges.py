@@ -278,7 +278,7 @@ class SegmentRange:
         """
         if self.base_offset is None:
             return None
-        most = self.base_offset + OFFSETS_OF_SEGMENT - 1
+        most = min(self.base_offset + OFFSETS_OF_SEGMENT, 1 << 63) - 1
         if self.following is not None and not may_overlap(self.path):
             most = self.following - 1
         if self.end_position < file.size:

@@ -88,7 +88,8 @@ def encode_request(
 
     `header_tags` are tagged fields of the header. Raises EncodeError and UnsupportedVersion as `Message.encode`.
     """
-    return message.encode_frame(version, _request_header(message, version, correlation_id, client_id, header_tags))
+    header = _request_header(message, version, correlation_id, client_id, header_tags)
+    return message.encode_frame(version, header)
 
 
 def request_pieces(
@@ -100,23 +101,24 @@ def request_pieces(
     header_tags: dict[int, bytes] | None = None,
 ) -> list[bytes | memoryview]:
     """A request as `encode_request` returns it, in the pieces of `Message.encode_frame_pieces`."""
-    return message.encode_frame_pieces(
-        version, _request_header(message, version, correlation_id, client_id, header_tags)
-    )
+    header = _request_header(message, version, correlation_id, client_id, header_tags)
+    return message.encode_frame_pieces(version, header)
 
 
 def encode_response(
     message: Message, version: int, correlation_id: int, *, header_tags: dict[int, bytes] | None = None
 ) -> bytes:
     """A response as a frame, including its size; `version` is that of the request. Errors as for `encode_request`."""
-    return message.encode_frame(version, _response_header(message, version, correlation_id, header_tags))
+    header = _response_header(message, version, correlation_id, header_tags)
+    return message.encode_frame(version, header)
 
 
 def response_pieces(
     message: Message, version: int, correlation_id: int, *, header_tags: dict[int, bytes] | None = None
 ) -> list[bytes | memoryview]:
     """A response as `encode_response` returns it, in the pieces of `Message.encode_frame_pieces`."""
-    return message.encode_frame_pieces(version, _response_header(message, version, correlation_id, header_tags))
+    header = _response_header(message, version, correlation_id, header_tags)
+    return message.encode_frame_pieces(version, header)
 
 
 def _request_header(
