@@ -130,7 +130,8 @@ class Refusing(client.aio.Admin):
 
 def test_what_brokers_cannot_do_for_any_item_is_one_error():
     async def run(*refusals):
-        await Refusing(*refusals).describe_groups(["a", "b"])
+        async with Refusing(*refusals) as admin:
+            await admin.describe_groups(["a", "b"])
 
     too_old, no_group = kc.UnsupportedVersion("old"), errors.error(69)()
     with pytest.raises(kc.UnsupportedVersion, match="old"):

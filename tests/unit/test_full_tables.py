@@ -21,7 +21,7 @@ LIMIT = 25
 
 def check_full_tables() -> None:
     """In a separate process, since it may hang."""
-    plan.TABLE_ROWS = reading.TABLE_ROWS = blobs.TABLE_ROWS = LIMIT
+    plan.TABLE_ROWS = reading.TABLE_ROWS = blobs.TABLE_ROWS = LIMIT  # type: ignore[attr-defined]
     for columns in (None, []):
         for threads in (1, 3):
             with pytest.raises(kc.LimitExceeded, match=f"{LIMIT} rows or more; use iter_columns"):
