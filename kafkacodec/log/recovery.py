@@ -51,11 +51,10 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advanc
     it, or its producer's sequence numbers fix it; else this batch is left out. A segment whose own name is wrong gets
     the right one. Nor does the checksum cover the leader epoch: batches whose epoch contradicts those around them are
     reported as ``leader-epoch``, and are left out of the leader-epoch checkpoint. What is wrong in one file never ends
-    the recovery of another. Offset, time and transaction indexes,
-    producer snapshots, the leader-epoch checkpoint and the cleaner's checkpoint are written again; topic ids and
-    ``meta.properties`` are copied. Other offset checkpoints are not: a broker without them checks every segment. The
-    source is only read. Symbolic links that lead out of it are not followed, and the report names them; the source
-    itself may be one.
+    the recovery of another. Offset, time and transaction indexes, producer snapshots, the leader-epoch checkpoint and
+    the cleaner's checkpoint are written again; topic ids and ``meta.properties`` are copied. Other offset checkpoints
+    are not: a broker without them checks every segment. The source is only read. Symbolic links that lead out of it
+    are not followed, and the report names them; the source itself may be one.
 
     The destination appears complete or not at all: it is written under a temporary name in the same directory. Only an
     existing destination that is a mount point, or whose parent is not writable, is filled directory by directory, with

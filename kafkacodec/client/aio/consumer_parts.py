@@ -206,7 +206,7 @@ class ConsumerParts:
 
     def _look_at_ends(self) -> None:
         """The next look at the lag finds the ends of now, also of partitions that are not fetched."""
-        quiet = [s for s in self.positions.partitions.values() if s.position is not None and not self.fetcher.asks(s)]
+        quiet = (s for s in self.positions.partitions.values() if s.position is not None and not self.fetcher.asks(s))
         if not self.network.closed and self._ends.ask(quiet, self.network.now()):
             self.network.wake()
 

@@ -32,8 +32,10 @@ class Ends:
 
     def ask(self, states: Iterable[PartitionState], now: float) -> bool:
         """Ask for the ends of these partitions, unless that was done a moment ago. Returns whether it is to be sent."""
+        if now < self._next_at:
+            return False
         keys = [state.key for state in states]
-        if now < self._next_at or not keys:
+        if not keys:
             return False
         if self._query is not None:  # what had no answer within a second is asked for again
             self._lookup.cancel(self._query)

@@ -266,16 +266,20 @@ class Fetcher:
         return max(min(self._settings.fetch_max_bytes, self._share // 2), 1)
 
     @property
+    def _at(self) -> tuple[int, int]:
+        """The changes of positions and cluster so far."""
+        return self._positions.changes.count, self._cluster.generation
+
+    @property
     def _look_holds(self) -> bool:
         """Whether nothing has changed since the last look at all partitions that might change what it has found."""
-        at = (self._positions.changes.count, self._cluster.generation)
-        return self._look is not None and self._look.at == at
+        return self._look is not None and self._look.at == self._at
 
     def _looked(self, now: float) -> Look:
         """What there is to fetch."""
         if self._look is not None and self._look_holds:
             return self._look
-        at = (self._positions.changes.count, self._cluster.generation)
+        at = self._at
         self._look = look = Look()
         for state in self._positions.partitions.values():
             node = self._source(state, now)
@@ -283,7 +287,7 @@ class Fetcher:
             look.passes = look.passes or bool(state.failures) or now < state.next_at or state.preferred is not None
             if node is not None:
                 look.sources.setdefault(node, []).append(state)
-        if not look.passes and at == (self._positions.changes.count, self._cluster.generation):
+        if not look.passes and at == self._at:
             look.at = at
         return look
 
@@ -328,9 +332,10 @@ class Fetcher:
         """What a request asks for: the same object as the last one, if it is the same."""
         look, node = self._looked(self._now), self._nodes[asked.node]
         alone = not asked.aside and node.beside is None
-        if alone and (asked.node, version) in look.contents:
-            return look.contents[asked.node, version]
-        states, key = self._states(asked, look), (asked.node, version)
+        key = (asked.node, version)
+        if alone and key in look.contents:
+            return look.contents[key]
+        states = self._states(asked, look)
         states.sort(key=lambda state: state.turn)
         ids = {state.topic: self._cluster.topic_id(state.topic) for state in states}
         if version >= _FIRST_WITH_IDS and None in ids.values():
