@@ -106,7 +106,8 @@ def encode_frame_pieces(Program program not None, message, bytes header not None
     whole = memoryview(frame)
     pieces = []
     for position, view in cuts:
-        pieces += whole[begin:position], view
+        pieces.append(whole[begin:position])    # not += of both: without memory, CPython 3.11 loses them
+        pieces.append(view)
         begin = position
     if begin < len(whole):
         pieces.append(whole[begin:])

@@ -96,6 +96,7 @@ def _fetched(data: Any) -> Any:
 
 
 SET = kc.encode(ROWS, batch_bytes=500)
+LARGE_SET = kc.encode([(None, bytes(20_000))])
 OLD = kafka07.encode_messages([row[4] for row in ROWS])
 RESPONSE = _fetched(SET).encode(12)
 MANY = messages.MetadataResponse(
@@ -195,6 +196,10 @@ def _entries() -> Iterator[tuple[str, Entry]]:
         Entry(TAGGED, TAGGED[:-1], lambda data: messages.MetadataResponse.decode(data, 12), _plain),
     )
     yield "encode a message", Entry(SET, None, lambda data: _fetched(data).encode(12))
+    yield (
+        "encode a message in pieces",
+        Entry(LARGE_SET, None, lambda data: b"".join(_fetched(data).encode_frame_pieces(12, b"head"))),
+    )
     yield "decode_request", Entry(FRAME, FRAME[:-1], protocol.decode_request, _plain)
     yield "decode_response", Entry(ANSWER, ANSWER[:-1], lambda data: protocol.decode_response(data, 1, 12), _plain)
     yield "split_frames", Entry(FRAME * 3 + b"\0", b"\xff" * 9, protocol.split_frames, _plain)
