@@ -377,6 +377,18 @@ TEST(decoder_keeps_within_a_budget) {
     CHECK_EQ(kc_live_bytes(), before);
 }
 
+/* Decodes all: how it ends, and the number of rows. */
+static void decode_all(const bytes *data, const kc_decoder_options *options, kc_event *event, int64_t *rows,
+                       kc_error *error) {
+    kc_decoder d;
+    kc_table *t = new_table();
+    CHECK(t != NULL);
+    kc_decoder_init(&d, data->data, data->size, options);
+    *event = kc_decoder_run(&d, t, 100, 1000, error);
+    *rows = t->length;
+    kc_table_release(t);
+}
+
 /* Two batches, of which the second begins at `second`: the position of the fault, or -1 for none, and the rows. */
 static void check_order(int64_t second, int64_t least, int64_t most, int64_t fault, int64_t rows) {
     bytes data, records;
@@ -389,19 +401,16 @@ static void check_order(int64_t second, int64_t least, int64_t most, int64_t fau
     options.in_order = true;
     options.least_offset = least;
     options.most_offset = most;
-    kc_decoder d;
     kc_error error = {0};
-    kc_table *t = new_table();
-    CHECK(t != NULL);
-    kc_decoder_init(&d, data.data, data.size, &options);
-    const kc_event event = kc_decoder_run(&d, t, 100, 1000, &error);
-    CHECK_EQ(t->length, rows);
+    kc_event event = KC_EVENT_END;
+    int64_t found = -1;
+    decode_all(&data, &options, &event, &found, &error);
+    CHECK_EQ(found, rows);
     CHECK_EQ(event, fault < 0 ? KC_EVENT_END : KC_EVENT_FAULT);
     if (fault >= 0) {
         CHECK_EQ(error.code, KC_OUT_OF_ORDER);
         CHECK_EQ(error.position, fault);
     }
-    kc_table_release(t);
 }
 
 TEST(decoder_refuses_batches_out_of_order) {
@@ -425,15 +434,12 @@ TEST(decoder_refuses_messages_out_of_order) {
         add_message(&data, 1, 0, 6, 777, NULL, NULL, -1);
         const size_t at = data.size;
         add_message(&data, 1, 0, third, 888, NULL, "z", 1);
-        kc_decoder d;
         kc_error error = {0};
-        kc_table *t = new_table();
-        CHECK(t != NULL);
-        kc_decoder_init(&d, data.data, data.size, &options);
-        const kc_event event = kc_decoder_run(&d, t, 100, 1000, &error);
+        kc_event event = KC_EVENT_END;
+        int64_t rows = -1;
+        decode_all(&data, &options, &event, &rows, &error);
         CHECK_EQ(event, third > 6 && third <= 50 ? KC_EVENT_END : KC_EVENT_FAULT);
-        CHECK_EQ(t->length, third <= 6 ? 1 : third <= 50 ? 3 : 2);
+        CHECK_EQ(rows, third <= 6 ? 1 : third <= 50 ? 3 : 2);
         if (event == KC_EVENT_FAULT && third > 50) CHECK_EQ(error.position, at);
-        kc_table_release(t);
     }
 }

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kafkacodec.client import Admin, Producer
-from kafkacodec.errors import BrokerError, DeadlineExceeded, ItemErrors
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, DeadlineExceeded, ItemErrors
 from kafkacodec.spark.broker.client_options import shared_options
 from kafkacodec.spark.broker.connections import borrowed
 from kafkacodec.spark.broker.write_options import SinkOptions
@@ -14,7 +14,6 @@ from kafkacodec.spark.errors import OptionError
 
 __all__ = ["require_topics"]
 
-_UNKNOWN_TOPIC: Final = 3
 _CREATION_MS: Final = 3000
 """How long brokers may take to create a topic that is asked for, if they do that, or to hear of a new one."""
 
@@ -35,7 +34,7 @@ def require_topics(options: SinkOptions, topics: Collection[str]) -> None:
     for name, problem in errors.items():
         if not isinstance(problem, BrokerError):
             raise problem
-        if problem.code != _UNKNOWN_TOPIC:
+        if problem.code != UNKNOWN_TOPIC_OR_PARTITION:
             raise OptionError(f"topic: {name}: {problem}")
     limit = min(_CREATION_MS, options.producer.get("max_block_ms", _CREATION_MS))
     with Producer(**{**options.producer, "max_block_ms": limit}) as producer:
@@ -44,6 +43,6 @@ def require_topics(options: SinkOptions, topics: Collection[str]) -> None:
                 producer.partitions_for(str(name))
             except (BrokerError, DeadlineExceeded) as problem:
                 reason = problem if isinstance(problem, BrokerError) else problem.__cause__
-                if isinstance(reason, BrokerError) and reason.code != _UNKNOWN_TOPIC:
+                if isinstance(reason, BrokerError) and reason.code != UNKNOWN_TOPIC_OR_PARTITION:
                     raise OptionError(f"topic: {name}: {reason}") from None
                 raise OptionError(f"topic: the cluster does not have {name!r}, and does not create it") from None
