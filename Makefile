@@ -70,7 +70,17 @@ demo: $(VENV)/.built ## records, transactions, recovery and SQL on a small log d
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV)/.built lint tidy ctest machines wheel pythons old-sparks pytest uvloop plain instructions ## every check and every test
+test: lint tidy ctest wheel pytest instructions ## every check and every test, with this Python and for this processor
+	@echo "passed; not a part of \`make test\`, but of \`make full\`: $(MATRIX)"
+
+# The same code elsewhere: on other processors and versions of Python and Spark, on another event loop, built otherwise.
+MATRIX := machines pythons old-sparks uvloop plain
+
+.PHONY: full
+full: test matrix ## `make test` and `make matrix`
+
+.PHONY: matrix
+matrix: $(MATRIX) ## other processors, versions of Python and Spark, uvloop's event loop, messages in plain C
 
 # For tests of the SASL mechanism GSSAPI; the Python package is built with the headers.
 KERBEROS := /usr/sbin/krb5kdc:krb5-kdc /usr/sbin/kadmin.local:krb5-admin-server kinit:krb5-user gssapi/gssapi.h:libkrb5-dev
@@ -127,10 +137,11 @@ SPARK_VERSIONS := 3.5 4.0 4.1 4.2
 # The oldest one that is supported, and the last that is not.
 .PHONY: old-sparks
 old-sparks: .cache/spark-3.5/.installed .cache/spark-4.0/.installed
+	KAFKACODEC_MATRIX=1 $(PY) -m pytest -q tests/integration/test_spark_versions.py
 
 .PHONY: spark-versions
 spark-versions: $(SPARK_VERSIONS:%=.cache/spark-%/.installed) ## what older versions of Spark can do, and what they say
-	$(PY) -m pytest -q tests/integration/test_spark_versions.py
+	KAFKACODEC_MATRIX=1 $(PY) -m pytest -q tests/integration/test_spark_versions.py
 
 SITE := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
 .cache/spark-%/.installed: | $(VENV)/.dev $(VENV)/.built
@@ -282,6 +293,7 @@ pythons: .cache/pythons ## a wheel for each other CPython found here, and the te
 
 .cache/pythons: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py tests/pythons.py tests/interpreters.py
 	$(PY) -m tests.pythons
+	KAFKACODEC_MATRIX=1 $(PY) -m pytest -q tests/lifetime/test_lifetimes.py::test_another_python
 	@touch $@
 
 .PHONY: docs
