@@ -18,6 +18,8 @@ PACKAGE := $(shell find kafkacodec -name '*.py' -o -name '*.pyi' -o -name '*.kms
 EXTENSIONS := $(subst /,.,$(BINDINGS:.pyx=))
 C_FILES := $(shell find csrc -name '*.[ch]')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of Pythons, each of which would compile its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Builds with other switches have their own directories.
 SANITIZED := .cache/asan
 COVERED := .cache/coverage

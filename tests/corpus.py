@@ -83,12 +83,12 @@ class Sample:
     @property
     def expected(self) -> Expected:
         """With checksums checked."""
-        return _expected(self.writer)["crc"][self.name]
+        return _expected(self.writer, "crc", self.name)
 
     @property
     def expected_without_crc(self) -> Expected:
         """With checksums ignored; for damaged blobs only."""
-        return _expected(self.writer)["nocrc"][self.name]
+        return _expected(self.writer, "nocrc", self.name)
 
 
 class Committed(NamedTuple):
@@ -205,17 +205,20 @@ def _lines(name: str) -> Iterator[dict[str, Any]]:
 
 
 @cache
-def _expected(writer: str) -> dict[str, dict[str, Expected]]:
-    """Both readings (with and without checksums) of all files of a writer, by name."""
+def _expected(writer: str, reading: str, name: str) -> Expected:
+    """What a reading (with or without checksums) of a file has."""
+    return _content(*_readings(writer)[reading, name])
+
+
+@cache
+def _readings(writer: str) -> dict[tuple[str, str], tuple[Any, list[Any], list[Any]]]:
+    """Summary, batches and records of both readings of all files of a writer, by reading and name."""
     if writer.startswith("blobs/"):
-        lines = list(_lines(f"expected/{writer}.jsonl.gz"))
         return {
-            reading: {
-                line["file"]: _content(line[reading]["summary"], line[reading]["batches"], line[reading]["records"])
-                for line in lines
-                if reading in line
-            }
+            (reading, line["file"]): (line[reading]["summary"], line[reading]["batches"], line[reading]["records"])
+            for line in _lines(f"expected/{writer}.jsonl.gz")
             for reading in ("crc", "nocrc")
+            if reading in line
         }
     batches, records = defaultdict(list), defaultdict(list)
     for line in _lines(f"expected/logs/{writer}.batches.jsonl.gz"):
@@ -223,7 +226,7 @@ def _expected(writer: str) -> dict[str, dict[str, Expected]]:
     for line in _lines(f"expected/logs/{writer}.records.jsonl.gz"):
         records[line["file"]].append(line)
     summaries = _lines(f"expected/logs/{writer}.summary.jsonl")
-    return {"crc": {s["file"]: _content(s, batches[s["file"]], records[s["file"]]) for s in summaries}, "nocrc": {}}
+    return {("crc", s["file"]): (s, batches[s["file"]], records[s["file"]]) for s in summaries}
 
 
 def _content(summary: dict[str, Any], batches: list[dict[str, Any]], records: list[dict[str, Any]]) -> Expected:

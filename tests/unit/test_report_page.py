@@ -3,6 +3,7 @@
 import fnmatch
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,12 @@ def boxes(svg):
         yield text, x - shift, y - height, x - shift + width, y, view
 
 
+@cache
 def examples():
+    return dict(drawn())
+
+
+def drawn():
     starts = 1_700_000_000_000 + np.arange(120) * HOUR
     rng = np.random.default_rng(2)
     values = 10 ** np.arange(len(NAMES), dtype=float)
@@ -67,27 +73,27 @@ def examples():
     yield "damage", plots.damage([(name, 10**6, [(0, 1), (5 * 10**5, 10**5)]) for name in NAMES], title="d")
 
 
-@pytest.mark.parametrize(("name", "svg"), list(examples()), ids=lambda value: value[:12])
-def test_labels_do_not_overlap_and_are_inside(name, svg):
-    found = list(boxes(svg))
-    assert len(found) >= 3
-    for text, left, top, right, bottom, (_, _, width, height) in found:
-        assert -1 <= left <= right <= width + 1, text
-        assert -1 <= top <= bottom <= height + 1, text
-    for i, (text, left, top, right, bottom, _) in enumerate(found):
-        for other, left2, top2, right2, bottom2, _ in found[:i]:
-            apart = right <= left2 or right2 <= left or bottom <= top2 or bottom2 <= top
-            assert apart, f"{text!r} and {other!r} overlap"
+def test_labels_do_not_overlap_and_are_inside():
+    for name, svg in examples().items():
+        found = list(boxes(svg))
+        assert len(found) >= 3, name
+        for text, left, top, right, bottom, (_, _, width, height) in found:
+            assert -1 <= left <= right <= width + 1, f"{name}: {text}"
+            assert -1 <= top <= bottom <= height + 1, f"{name}: {text}"
+        for i, (text, left, top, right, bottom, _) in enumerate(found):
+            for other, left2, top2, right2, bottom2, _ in found[:i]:
+                apart = right <= left2 or right2 <= left or bottom <= top2 or bottom2 <= top
+                assert apart, f"{name}: {text!r} and {other!r} overlap"
 
 
-@pytest.mark.parametrize(("name", "svg"), list(examples()), ids=lambda value: value[:12])
-def test_all_colours_are_variables(name, svg):
-    assert re.findall(r"#[0-9a-fA-F]{6}\b", svg) == []
-    assert re.findall(r"(?:fill|stroke): (?!none|var\()[^;\"]+", svg) == []
-    ids = re.findall(r'\bid="([^"]+)"', svg)
-    assert len(set(ids)) == len(ids)
-    assert set(re.findall(r"#([\w-]+)", svg)) == set(ids)
-    assert "<style" not in svg
+def test_all_colours_are_variables():
+    for name, svg in examples().items():
+        assert re.findall(r"#[0-9a-fA-F]{6}\b", svg) == [], name
+        assert re.findall(r"(?:fill|stroke): (?!none|var\()[^;\"]+", svg) == [], name
+        ids = re.findall(r'\bid="([^"]+)"', svg)
+        assert len(set(ids)) == len(ids), name
+        assert set(re.findall(r"#([\w-]+)", svg)) == set(ids), name
+        assert "<style" not in svg, name
 
 
 def test_ids_of_two_plots_differ():
