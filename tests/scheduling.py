@@ -1,0 +1,131 @@
+"""Which worker of pytest-xdist runs which tests, in which order; used with `--dist loadgroup`.
+
+Tests are sent in groups, since what a group shares (a broker, a Spark session) takes long to start. Long groups begin
+first, so that no worker ends with one alone. A worker that crashes is replaced, and its test is named: the scheduler of
+pytest-xdist 3.8 fails when a second worker crashes before the replacement of the first one has collected its tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+INTEGRATION = "tests/integration/"
+SPARK = f"{INTEGRATION}test_spark_"
+# They start JVMs of their own, and use the session that the others share little or not at all.
+OWN_JVMS = re.compile(
+    SPARK + "(broker_kills|cluster|demo|exactly_once|export_kills|kills|live_broker|live_cluster|replicas|versions).py"
+)
+SLICE = 20
+"""As many tests of one file elsewhere are sent to a worker at once."""
+
+
+def arranged(names: Sequence[str]) -> list[list[int]]:
+    """The indices of the tests in groups: those of a file with brokers, those of Spark's session, slices of others.
+
+    (Marks cannot form the groups: pytest-xdist adds them to an attribute that pytest 9.2 does not read.)
+    """
+    groups: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        groups.setdefault(group_of(name), []).append(index)
+    whole = {group: indices for group, indices in groups.items() if group.startswith(INTEGRATION)}
+    first = sorted(whole.values(), key=len, reverse=True)
+    for group, indices in groups.items():
+        if group not in whole:
+            first += [indices[at : at + SLICE] for at in range(0, len(indices), SLICE)]
+    return first
+
+
+def group_of(name: str) -> str:
+    file = name.partition("::")[0]
+    return SPARK if file.startswith(SPARK) and not OWN_JVMS.fullmatch(file) else file
+
+
+class Worker:
+    """The tests that a worker has collected, and those that it was sent and has not finished, in order."""
+
+    def __init__(self) -> None:
+        self.has_collected = False
+        self.pending: dict[int, None] = {}
+
+
+class Groups:
+    """A scheduler of pytest-xdist: `arranged` puts the names of tests into groups, by their indices, in order."""
+
+    def __init__(self, config: Any, arranged: Callable[[Sequence[str]], Iterable[list[int]]]) -> None:
+        from xdist.workermanage import parse_tx_spec_config  # these tests also run where there is no pytest-xdist
+
+        self._wanted = len(parse_tx_spec_config(config))
+        self._arranged = arranged
+        self._workers: dict[Any, Worker] = {}
+        self._names: list[str] = []
+        self._queue: deque[list[int]] = deque()
+        self._has_begun = False
+
+    @property
+    def nodes(self) -> list[Any]:
+        return list(self._workers)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        return self._has_begun or sum(worker.has_collected for worker in self._workers.values()) >= self._wanted
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether no worker needs more tests: one that runs its last test waits for the next one, or the end."""
+        left = any(len(worker.pending) > 1 for worker in self._workers.values())
+        return self._has_begun and not self._queue and not left
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._queue) or any(worker.pending for worker in self._workers.values())
+
+    def add_node(self, node: Any) -> None:
+        self._workers[node] = Worker()
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Raises RuntimeError where a worker has other tests than the first one."""
+        self._names = self._names or list(collection)
+        if self._names != list(collection):
+            different = sorted({*self._names} ^ {*collection})[:5] or "their order"
+            raise RuntimeError(f"{node.gateway.id} has collected other tests than another worker: {different}")
+        self._workers[node].has_collected = True
+
+    def schedule(self) -> None:
+        if not self._has_begun:
+            self._queue.extend(self._arranged(self._names))
+            self._has_begun = True
+        for node in self.nodes:
+            self._fill(node)
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        self._workers[node].pending.pop(item_index)
+        self._fill(node)
+
+    def remove_node(self, node: Any) -> str | None:
+        """The test in which the worker crashed, if it did; other workers run its other tests."""
+        pending = list(self._workers.pop(node).pending)
+        if len(pending) > 1:
+            self._queue.appendleft(pending[1:])
+        for other in self.nodes:
+            self._fill(other)
+        return self._names[pending[0]] if pending else None
+
+    def _fill(self, node: Any) -> None:
+        """Sends groups until there is one test to run and one to follow; at the end, that there are no more."""
+        worker = self._workers[node]
+        while worker.has_collected and self._has_begun and not node.shutting_down and len(worker.pending) < 3:
+            if not self._queue:
+                node.shutdown()
+                return
+            group = self._queue.popleft()
+            worker.pending.update(dict.fromkeys(group))
+            node.send_runtest_some(group)
+
+    def mark_test_pending(self, item: str) -> NoReturn:
+        raise NotImplementedError
+
+    def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> NoReturn:
+        raise NotImplementedError
