@@ -5,6 +5,8 @@ PYTHON ?= python3
 JOBS ?= 2
 # Tests wait for brokers and JVMs a third of the time.
 TEST_WORKERS ?= 3
+# What `make quick` runs: no brokers, JVMs, Spark.
+QUICK_TESTS := tests/unit tests/conformance tests/property
 # Selected tests, for example: make test TESTS=tests/unit PYTEST_ARGS='-k varint'
 TESTS ?= tests README.md docs
 PYTEST_ARGS ?=
@@ -70,6 +72,11 @@ demo: $(VENV)/.built ## records, transactions, recovery and SQL on a small log d
 	$(PY) -m kafkacodec.cli demo
 
 # --- checks -----------------------------------------------------------------------------------------------------------
+
+.PHONY: quick
+quick: $(VENV)/.dev $(VENV)/.built ## what to run before each commit, 3 minutes: style, types, tests without JVM, fewer examples
+	$(QUICK_LINT)
+	KAFKACODEC_QUICK=1 $(PY) -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(QUICK_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test
 test: lint tidy ctest wheel pytest instructions ## every check and every test, with this Python and for this processor
@@ -172,15 +179,20 @@ $(GOLDEN_CASES): tests/golden_cases.py tests/corpus.py tests/data/kafka/manifest
 machines: $(GOLDEN_CASES) ## the C tests under MemorySanitizer and ThreadSanitizer, and on other processors (emulated)
 	@if tools/cross_compilers; then $(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc msan tsan machines; fi
 
+# Seconds, as soon as mypy has its cache.
+define QUICK_LINT
+$(PY) -m ruff check .
+$(PY) -m ruff format --check .
+$(PY) -m mypy
+$(PY) tools/check_docs.py
+$(VENV)/bin/lint-imports --no-logo
+$(PY) tools/check_imports.py
+endef
+
 .PHONY: lint
 lint: $(VENV)/.dev $(VENV)/.built ## style, types, dependencies between packages, stubs
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+	$(QUICK_LINT)
 	$(VENV)/bin/clang-format --dry-run --Werror $(C_FILES)
-	$(PY) -m mypy
-	$(PY) tools/check_docs.py
-	$(VENV)/bin/lint-imports --no-logo
-	$(PY) tools/check_imports.py
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml --ignore-disjoint-bases --ignore-unused-allowlist \
 		--allowlist tests/typing/stubtest.txt $(EXTENSIONS)
 	PYTHONPATH=. $(PY) tools/message_stubs.py --check

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import examples
 from tests.scheduling import Groups, arranged
 
 # No test is about time: a busy machine must not fail one.
-settings.register_profile("timeless", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "timeless", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("timeless")
 
 MISSING = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
@@ -38,6 +41,18 @@ def left_open() -> Iterator[None]:
         warnings.filterwarnings("ignore", ".* was not closed", ResourceWarning)
         yield
         gc.collect()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Leaves modules and tests to no garbage collection: many tests collect garbage, which else takes a second each."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

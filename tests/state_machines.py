@@ -10,10 +10,12 @@ import os
 
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.examples import examples
+
 EXAMPLES = int(os.environ.get("STATE_MACHINE_EXAMPLES", "0"))
 
 machine_settings = settings(
-    max_examples=EXAMPLES or 80,
+    max_examples=examples(EXAMPLES or 80),
     stateful_step_count=80 if EXAMPLES else 40,
     deadline=None,
     phases=[*Phase] if EXAMPLES else [Phase.explicit, Phase.reuse, Phase.generate],

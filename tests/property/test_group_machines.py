@@ -25,6 +25,7 @@ from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings,
 from kafkacodec.client.groups.modern import ModernMembership
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
 from kafkacodec.messages import APIS
+from tests.examples import examples
 from tests.reference.model_coordinators import ClassicCoordinator, ModernCoordinator
 
 VERSIONS = {key: api.valid_versions for key, api in APIS.items()}
@@ -314,6 +315,6 @@ class ModernGroups(Groups):
 
 
 LONG = bool(os.environ.get("KAFKACODEC_LONG"))
-COUNTS = settings(max_examples=2000 if LONG else 50, stateful_step_count=50 if LONG else 30, deadline=None)
+COUNTS = settings(max_examples=examples(2000 if LONG else 50), stateful_step_count=50 if LONG else 30, deadline=None)
 TestEager, TestCooperative, TestModern = EagerGroups.TestCase, CooperativeGroups.TestCase, ModernGroups.TestCase
 TestEager.settings = TestCooperative.settings = TestModern.settings = COUNTS

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kafkacodec.dialects import line
 from kafkacodec.errors import KafkaCodecError
 from tests.dialect_vectors import rows
+from tests.examples import examples
 from tests.line_disk import Disk
 from tests.state_machines import machine_settings
 
@@ -400,7 +401,7 @@ def test_a_broker_answers_any_line(text: str) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("tu"), st.integers(0, 1), st.text(max_size=20)), max_size=8), st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_a_damaged_file_of_records_gives_a_part_of_them_or_a_documented_error(
     records: list[tuple[str, int, str]], draws: st.DataObject
 ) -> None:

@@ -24,6 +24,7 @@ from kafkacodec.spark.planning import plan, refuse_without_batches
 from kafkacodec.spark.reading import read_ranges
 from kafkacodec.spark.schema import COLUMNS, LOG_COLUMNS
 from tests.command_runner import Runner, faults
+from tests.examples import examples
 from tests.log_trees import SEGMENT_ID, UUID, Content, trees, write
 
 EXAMPLES = int(os.environ.get("KAFKACODEC_TREES", "50"))
@@ -152,7 +153,9 @@ def made(tree: dict[str, Any], place: Path) -> Path:
 @example(DAMAGED_UPLOAD)
 @example({f"{0:020}.log": Content("empty"), f"{2**63 - 1:020}.log": Content("txn-0/.log", "cut", 1145)})
 @given(trees)
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(EXAMPLES), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_calls_end_with_a_result_or_a_documented_error(place: Path, tree: dict[str, Any]) -> None:
     root = made(tree, place)
     directories, files = [str(root)], []
@@ -217,7 +220,10 @@ COMMANDS = [
 @example(PHANTOM, 0)
 @example(DAMAGED_UPLOAD, 0)
 @given(trees, st.integers(0, len(COMMANDS) - 1))
-@settings(max_examples=EXAMPLES // 2, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(EXAMPLES // 2),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_commands_end_with_a_result_or_one_line(place: Path, runner: Runner, tree: dict[str, Any], first: int) -> None:
     """Six commands on each tree, different ones."""
     root = made(tree, place)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from kafkacodec import messages
 from kafkacodec.messages.model import snake_case
+from tests.examples import examples
 
 kio_schema = pytest.importorskip("kio.schema")
 serial = pytest.importorskip("kio.serial")
@@ -143,7 +144,7 @@ def test_kafka_python_reads_and_writes_the_same(name):
     low, high = theirs.valid_versions
     shared = sorted({low, high, (low + high) // 2} & set(ours.valid_versions))
 
-    @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(12), deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
         version = data.draw(st.sampled_from(shared))

@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
 from tests.corpus import Sample, blobs, rows, segments
+from tests.examples import examples
 
 SMALL = [s for s in blobs("builder", "foreign", magics={2}) if 200 < s.path.stat().st_size < 1500][:8]
 LARGER = [s for s in segments(magics={2}) if s.path.stat().st_size < 20_000][:20]
@@ -84,7 +85,7 @@ def damaged_segments(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(damaged_segments())
 def test_random_damage(data: bytes) -> None:
     attempt(data)
@@ -93,7 +94,7 @@ def test_random_damage(data: bytes) -> None:
     assert skipped.consumed <= len(data)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.binary(max_size=300))
 def test_random_bytes(data: bytes) -> None:
     attempt(data)

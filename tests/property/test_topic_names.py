@@ -9,6 +9,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from kafkacodec.log import LogDirectory, LogWriter, Segment, discover, layout
 from kafkacodec.log.listing import directory_name
+from tests.examples import examples
 
 LEGAL = "ABCXYZabcxyz0189._-"
 UUID_LIKE = st.one_of(st.just("A" * 22), st.from_regex("[AZaz09_-]{21}[AQgw]", fullmatch=True))
@@ -71,7 +72,7 @@ def test_tiered_directories_are_recognized_by_what_they_hold(topic_id: str, topi
         assert LogDirectory(place).topics == [topic]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(TOPICS, NUMBERS), min_size=1, max_size=4, unique=True))
 @example([("A" * 22 + "-5-foo", 0), ("foo-0", 5), ("foo", 0)])
 def test_what_is_written_is_read_under_the_same_name(targets: list[tuple[str, int]]) -> None:

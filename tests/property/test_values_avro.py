@@ -13,6 +13,7 @@ from kafkacodec.values.avro_library import AvroLibrary, readable
 from kafkacodec.values.avro_schema import parse_avro
 from kafkacodec.values.payloads import payloads_of
 from tests.avro_samples import Sample, encoded, samples
+from tests.examples import examples
 
 
 @given(samples())
@@ -49,7 +50,7 @@ def test_the_library_reads_the_same(sample: Sample) -> None:
         assert AvroLibrary(kind).decode(payloads.joined()).to_pylist() == sample.read
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(samples(), st.data())
 def test_damaged_values_are_errors_or_valid_columns(sample: Sample, data: st.DataObject) -> None:
     values = encoded(sample.schema, sample.written)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
+from tests.examples import examples
 
 SCHEMA = kc.values.Schema(
     json.dumps(
@@ -79,7 +80,7 @@ class Refused(Exception):
     """The value is not JSON, or of another type."""
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(VALUES)
 def test_columns_have_what_python_reads(values: list[bytes]) -> None:
     found = kc.values.decode(values, SCHEMA, on_error="null")

@@ -9,13 +9,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec.values.proto_compile import compiled_files
+from tests.examples import examples
 from tests.proto_samples import Writer, expected, plain, schemas
 
 # KAFKACODEC_LONG=1 compares 100,000 values of 1,000 schemas.
 SCHEMAS, VALUES = (1_000, 100) if os.environ.get("KAFKACODEC_LONG") else (8, 60)
 
 
-@settings(max_examples=SCHEMAS, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(SCHEMAS), suppress_health_check=list(HealthCheck))
 @given(schemas(), st.randoms(use_true_random=True), st.sampled_from([0.0, 0.05, 0.3]))
 def test_columns_have_what_protobuf_reads(text: str, random: Random, oddity: float) -> None:
     compare(text, random, oddity)

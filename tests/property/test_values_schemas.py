@@ -11,6 +11,7 @@ import kafkacodec as kc
 from kafkacodec.values.avro_schema import parse_avro
 from kafkacodec.values.json_schema import parse_json_schema
 from tests.avro_samples import Sample, encoded, samples
+from tests.examples import examples
 
 WORDS = st.sampled_from(
     """
@@ -25,7 +26,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(TREES)
 def test_any_json_is_a_schema_or_an_error(tree: object) -> None:
     text = json.dumps(tree)
@@ -35,7 +36,7 @@ def test_any_json_is_a_schema_or_an_error(tree: object) -> None:
         parse_json_schema(kc.values.Schema(text, "json"), {})
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(samples(), samples())
 def test_any_reader_gives_valid_columns_or_an_error(writer: Sample, reader: Sample) -> None:
     schema, wanted = (kc.values.Schema(json.dumps(sample.schema)) for sample in (writer, reader))

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import kafkacodec as kc
 from kafkacodec.records.parallel import runs
 from tests.corpus import Sample, blobs, copied
+from tests.examples import examples
 from tests.property.test_column_choice import OLD, V2, damaged_batch, damaged_messages
 from tests.property.test_damaged_formats import damaged, sound
 from tests.property.test_record_damage import damaged_segments
@@ -70,7 +71,7 @@ THREADS = st.integers(2, 4)
 ROWS = st.sampled_from([1, 7, 8192])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(damaged_segments(), THREADS, ROWS)
 def test_damaged_segments(data: bytes, threads: int, max_rows: int) -> None:
     assert_views_agree(data, threads, max_rows)

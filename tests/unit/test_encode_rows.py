@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
 from tests.corpus import blobs
+from tests.examples import examples
 from tests.reference import records as reference
 
 SOUND = [s for s in blobs("fetch", "builder", magics={2}) if s.expected.records and s.expected.error is None][:60]
@@ -95,7 +96,7 @@ def test_polars_and_lifetime() -> None:
     st.integers(1, 400),
     st.sampled_from(["none", "lz4"]),
 )
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_any_rows_in_any_chunks(records: list[tuple[int, bytes]], chunk: int, codec: str) -> None:
     records.sort(key=lambda record: record[0])
     columns = pa.table(

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec import messages, protocol
+from tests.examples import examples
 
 IDS = {name: uuid.UUID(int=number) for number, name in enumerate(("a", "b", "orders"), 1)}
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -118,7 +119,7 @@ def test_a_full_request_does_not_starve_a_partition() -> None:
     assert [[partition for _, partition in one.rows] for one in packed] == [[0, 1], [0, 2], [1, 2]] * 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     sizes=st.lists(st.integers(0, 300), max_size=40),
     version=st.sampled_from([0, 2, 3, 8, 9, 13]),

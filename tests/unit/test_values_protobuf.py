@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec.values.proto_compile import compiled_files
+from tests.examples import examples
 
 TEXT = """
 syntax = "proto3";
@@ -204,7 +205,7 @@ def test_wide_messages_do_not_fill_the_memory():
         kc.values.decode([b"\x0a\x00" * 100_000], schema, max_total_bytes=1 << 30)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(
         st.tuples(
@@ -228,7 +229,7 @@ def test_columns_have_what_protobuf_wrote(order_class, rows):
     ] == rows
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.binary(max_size=30), max_size=5))
 def test_any_bytes_are_errors_or_what_protobuf_reads(order_class, values):
     from google.protobuf.message import DecodeError
