@@ -187,6 +187,7 @@ $(PY) -m mypy
 $(PY) tools/check_docs.py
 $(VENV)/bin/lint-imports --no-logo
 $(PY) tools/check_imports.py
+$(PY) tools/check_sizes.py
 endef
 
 .PHONY: lint
