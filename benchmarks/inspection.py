@@ -14,7 +14,7 @@ import kafkacodec as kc
 from benchmarks.cases import Case, records
 from benchmarks.contest import Contest
 from benchmarks.writing import table
-from kafkacodec.log._resync import Resync
+from kafkacodec.log.segments._resync import Resync
 
 GARBAGE_BYTES = 64_000_000
 

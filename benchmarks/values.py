@@ -125,7 +125,7 @@ def _protobuf() -> dict[str, Callable[[], object]]:
     from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
     from google.protobuf.message_factory import GetMessageClass
 
-    from kafkacodec.values.proto_compile import compiled_files
+    from kafkacodec.values.protobuf.compile import compiled_files
 
     schema = kc.values.Schema(PROTO, "protobuf")
     order_class = GetMessageClass(compiled_files(schema, {})[-1].message_types_by_name["Order"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import shutil
+import signal
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +30,7 @@ if importlib.util.find_spec("uvloop") is not None:  # as for the clients' own th
     @pytest.hookimpl(optionalhook=True)  # of pytest-asyncio
     def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Any]:
         """The event loops of asynchronous tests."""
-        from kafkacodec.client.driver.thread import new_loop
+        from kafkacodec.net.loop import new_loop
 
         return {"uvloop": new_loop}
 
@@ -53,6 +54,13 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
         gc.collect()
         gc.freeze()
+
+
+def pytest_configure() -> None:
+    """What the tests start gets signals as it would from a terminal: nohup and shells' background jobs ignore some."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

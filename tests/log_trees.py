@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from kafkacodec.log import layout
+from kafkacodec.log.formats import layout
 from tests.corpus import ROOT
 
 TIERED = ROOT.parent / "tiered"

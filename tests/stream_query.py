@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.streaming import SegmentStreamReader
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.streaming import SegmentStreamReader
 
 
 class Query:

@@ -6,8 +6,8 @@ import json
 import numpy as np
 
 import kafkacodec as kc
-from kafkacodec.log.checkpoints import encode_producer_snapshot
-from kafkacodec.log.layout import PRODUCER_SNAPSHOT_ENTRY
+from kafkacodec.log.formats.checkpoints import encode_producer_snapshot
+from kafkacodec.log.formats.layout import PRODUCER_SNAPSHOT_ENTRY
 
 TOPIC = "t-dlPtJqO1Sb-W-Oym9Umc5w"
 

@@ -56,7 +56,7 @@ class Commands(click.Group):
         """Import the command's module."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"kafkacodec.cli.{cmd_name}")
+        module = importlib.import_module(f"kafkacodec.cli.commands.{cmd_name}")
         command: click.Command = getattr(module, cmd_name)
         return command
 
@@ -65,7 +65,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Suggest a command for an unknown one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kafkacodec.records.arguments import suggestion
+            from kafkacodec.arguments import suggestion
 
             ctx.fail(f"No such command {args[0]!r}; {suggestion(args[0], COMMANDS, 'commands')}")
         return super().resolve_command(ctx, args)

@@ -39,7 +39,7 @@ def _topics_in(path: str) -> set[str]:
 def _topics_of(context: click.Context) -> set[str]:
     import logging
 
-    from kafkacodec.cli.servers import Servers
+    from kafkacodec.cli.options.servers import Servers
     from kafkacodec.errors import KafkaCodecError
 
     logging.getLogger("kafkacodec").addHandler(logging.NullHandler())  # not on standard error

@@ -19,7 +19,7 @@ import click
 from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli.console import is_terminal, say, visible
-from kafkacodec.records.shown import (
+from kafkacodec.shown import (
     DAYS as DAYS,
     MINUTES as MINUTES,
     SECONDS as SECONDS,

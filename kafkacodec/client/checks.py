@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any
 
-from kafkacodec.records.arguments import require_int
+from kafkacodec.arguments import require_int
 
 __all__ = [
     "by_partition",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from kafkacodec.client.driver.network import Network
-    from kafkacodec.client.driver.thread import LoopThread
     from kafkacodec.client.options import ClientSettings
+    from kafkacodec.net.loop import LoopThread
 
 __all__ = ["AsyncFace", "BlockingFace", "Hold", "blocking", "owned", "shown"]
 

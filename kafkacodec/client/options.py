@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
+from kafkacodec.arguments import one_of, require_int, suggestion
 from kafkacodec.client.core.old_brokers import baseline_of
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE
-from kafkacodec.records.arguments import one_of, require_int, suggestion
 
 if TYPE_CHECKING:
     import ssl

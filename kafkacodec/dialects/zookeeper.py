@@ -20,7 +20,7 @@ from typing import ClassVar, TypeAlias
 from kafkacodec.dialects.assignment import assign_range
 from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
 from kafkacodec.patterns import PatternError, whole_matcher
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = [
     "DEFAULT_MAX_PARTITIONS",

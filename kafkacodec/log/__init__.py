@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkacodec.lazy import at_first_use
-from kafkacodec.log.checkpoints import (
+from kafkacodec.log.checking.report import Finding, Report
+from kafkacodec.log.formats.checkpoints import (
     LeaderEpoch,
     ProducerSnapshot,
     read_checkpoint,
@@ -17,14 +18,13 @@ from kafkacodec.log.checkpoints import (
     read_properties,
     read_topic_id,
 )
-from kafkacodec.log.directory import LogDirectory, discover
-from kafkacodec.log.indexes import IndexFile, read_offset_index, read_time_index, read_transaction_index
-from kafkacodec.log.partition import Partition
-from kafkacodec.log.ranges import SegmentRange
-from kafkacodec.log.report import Finding, Report
-from kafkacodec.log.segment import Segment
-from kafkacodec.log.topic import Topic
-from kafkacodec.log.transactions import Transactions
+from kafkacodec.log.formats.indexes import IndexFile, read_offset_index, read_time_index, read_transaction_index
+from kafkacodec.log.partitions.directory import LogDirectory, discover
+from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.partitions.topic import Topic
+from kafkacodec.log.reading.ranges import SegmentRange
+from kafkacodec.log.reading.transactions import Transactions
+from kafkacodec.log.segments.segment import Segment
 
 if TYPE_CHECKING:
     from kafkacodec.log.analysis.contents import RecordStatistics, record_statistics
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     )
     from kafkacodec.log.analysis.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
-    from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
-    from kafkacodec.log.following import Follower, Growth
-    from kafkacodec.log.from_end import read_last
-    from kafkacodec.log.group_lag import PartitionLag, lag
-    from kafkacodec.log.groups import (
+    from kafkacodec.log.checking.recovery import recover
+    from kafkacodec.log.reading.following import Follower, Growth
+    from kafkacodec.log.reading.from_end import read_last
+    from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
+    from kafkacodec.log.state.group_lag import PartitionLag, lag
+    from kafkacodec.log.state.groups import (
         CommittedOffset,
         Group,
         GroupMember,
@@ -52,56 +53,55 @@ if TYPE_CHECKING:
         read_committed_offsets,
         read_consumer_groups,
     )
-    from kafkacodec.log.recovery import recover
-    from kafkacodec.log.schemas import read_schemas
-    from kafkacodec.log.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
-    from kafkacodec.log.tables import groups_table, lag_table, metadata_table, offsets_table
+    from kafkacodec.log.state.schemas import read_schemas
+    from kafkacodec.log.state.tables import groups_table, lag_table, metadata_table, offsets_table
     from kafkacodec.log.tiered.directories import UploadedSegment, uploads
-    from kafkacodec.log.writer import LogWriter
+    from kafkacodec.log.writing.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
+    from kafkacodec.log.writing.writer import LogWriter
 
 # Public name -> the module that holds it.
 _HOMES = {
     "ChangedRecord": "analysis.difference",
-    "ClusterMetadata": "cluster_metadata",
+    "ClusterMetadata": "state.cluster_metadata",
     "CodecResult": "analysis.recompression",
     "CodecTrial": "analysis.recompression",
-    "CommittedOffset": "groups",
+    "CommittedOffset": "state.groups",
     "Difference": "analysis.difference",
-    "Follower": "following",
-    "Group": "groups",
-    "GroupMember": "groups",
-    "Growth": "following",
+    "Follower": "reading.following",
+    "Group": "state.groups",
+    "GroupMember": "state.groups",
+    "Growth": "reading.following",
     "KeyStatistics": "analysis.key_statistics",
     "KeyUse": "analysis.key_statistics",
-    "LogWriter": "writer",
+    "LogWriter": "writing.writer",
     "OffsetRange": "analysis.difference",
-    "OwnedPartitions": "groups",
-    "PartitionLag": "group_lag",
+    "OwnedPartitions": "state.groups",
+    "PartitionLag": "state.group_lag",
     "PartitionStatistics": "analysis.partition_statistics",
-    "PendingSegment": "segment_writer",
+    "PendingSegment": "writing.segment_writer",
     "RecordStatistics": "analysis.contents",
     "SegmentStatistics": "analysis.segment_totals",
-    "SegmentWriter": "segment_writer",
+    "SegmentWriter": "writing.segment_writer",
     "SizeHistogram": "analysis.histograms",
     "TimeHistogram": "analysis.histograms",
     "UploadedSegment": "tiered.directories",
     "codec_trial": "analysis.recompression",
     "diff": "analysis.log_diff",
-    "groups_table": "tables",
-    "lag": "group_lag",
-    "lag_table": "tables",
+    "groups_table": "state.tables",
+    "lag": "state.group_lag",
+    "lag_table": "state.tables",
     "merge_statistics": "analysis.partition_statistics",
-    "metadata_table": "tables",
-    "offsets_table": "tables",
+    "metadata_table": "state.tables",
+    "offsets_table": "state.tables",
     "per_topic": "analysis.partition_statistics",
-    "read_cluster_metadata": "cluster_metadata",
-    "read_committed_offsets": "groups",
-    "read_consumer_groups": "groups",
-    "read_last": "from_end",
-    "read_schemas": "schemas",
+    "read_cluster_metadata": "state.cluster_metadata",
+    "read_committed_offsets": "state.groups",
+    "read_consumer_groups": "state.groups",
+    "read_last": "reading.from_end",
+    "read_schemas": "state.schemas",
     "record_statistics": "analysis.contents",
-    "recover": "recovery",
-    "remove_unfinished": "segment_writer",
+    "recover": "checking.recovery",
+    "remove_unfinished": "writing.segment_writer",
     "segment_statistics": "analysis.segment_totals",
     "statistics": "analysis.partition_statistics",
     "uploads": "tiered.directories",

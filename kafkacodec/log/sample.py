@@ -7,8 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
-from kafkacodec.log.directory import LogDirectory
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.log.partitions.directory import LogDirectory
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["SAMPLE", "sample"]
 

@@ -355,7 +355,7 @@ cdef class Struct:
             for name in layout.names:
                 surplus.pop(name, None)
             if surplus:
-                from kafkacodec.records.arguments import suggestion  # not needed until something is wrong
+                from kafkacodec.arguments import suggestion  # not needed until something is wrong
 
                 wrong = next(iter(surplus))
                 hint = suggestion(wrong, layout.names, "fields")

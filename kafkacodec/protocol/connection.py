@@ -39,7 +39,7 @@ from kafkacodec.protocol.frames import (
 )
 from kafkacodec.protocol.headers import decode_request_header
 from kafkacodec.protocol.versions import api_versions_response, highest_common, ranges_in, supported_ranges
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 from kafkacodec.version import __version__
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 import numpy as np
 
 from kafkacodec import messages
+from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.errors import DecodeError, LimitExceeded, error
-from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.decode import iter_columns
 from kafkacodec.records.headers import scan
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES, PLACE_COLUMNS, DecodeOptions, OnError, budget_of, plan_of
 from kafkacodec.records.reading import read_further
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     import numpy.typing as npt

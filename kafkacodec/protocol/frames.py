@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors
+from kafkacodec.arguments import limit
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated, UnsupportedVersion
 from kafkacodec.messages import by_key, keys
 from kafkacodec.protocol.headers import (
@@ -13,7 +14,6 @@ from kafkacodec.protocol.headers import (
     encode_request_header,
     encode_response_header,
 )
-from kafkacodec.records.arguments import limit
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message, RequestHeader, ResponseHeader

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.arguments import limit, require_int
 from kafkacodec.errors import EncodeError
 from kafkacodec.protocol.partition_rows import PartitionRows, rows_by_partition
-from kafkacodec.records.arguments import limit, require_int
 from kafkacodec.records.encode import EncodePlan, iter_encoded
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
     import numpy as np

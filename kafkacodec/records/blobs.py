@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from kafkacodec.arguments import limit, refuse_unknown, require_int
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.records._decoder import first_blob
-from kafkacodec.records.arguments import limit, refuse_unknown, require_int
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.encode import EncodeOptions, EncodePlan, arrow_chunks
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES, TABLE_ROWS, DecodeOptions, budget_of, plan_of
 from kafkacodec.records.reading import handle_fault
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kafkacodec.arguments import one_of, require_int
 from kafkacodec.internal_records import ControlType
 from kafkacodec.records._encoder import ListChunk
-from kafkacodec.records.arguments import one_of, require_int
 from kafkacodec.records.encode import EncodePlan
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["control_batch", "empty_batch"]
 

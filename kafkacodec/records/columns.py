@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 
+from kafkacodec.arguments import limit
 from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.records import _record_rows
-from kafkacodec.records.arguments import limit
 from kafkacodec.records.record import Record
-from kafkacodec.records.shown import cell_text, html_table
+from kafkacodec.shown import cell_text, html_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import lz4.frame
 from zstandard import ZstdCompressor
 
+from kafkacodec.arguments import require_int
 from kafkacodec.records import _compression
-from kafkacodec.records.arguments import require_int
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Unpack
 
+from kafkacodec.arguments import limit, num_threads
 from kafkacodec.records import _record_rows
-from kafkacodec.records.arguments import limit, num_threads
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import (
     BATCH_COLUMNS as BATCH_COLUMNS,
@@ -38,7 +38,7 @@ from kafkacodec.records.reading import (
     read_whole as read_whole,
 )
 from kafkacodec.records.record import Record
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -12,12 +12,12 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
+from kafkacodec.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
 from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
-from kafkacodec.records.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.records.compression import CODECS, compress, compressor
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 __all__ = [
     "DEFAULT_BATCH_BYTES",

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from kafkacodec.arguments import column_names, limit, num_threads, one_of
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.records import _decoder
-from kafkacodec.records.arguments import column_names, limit, num_threads, one_of
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES, budget_of, checked_range
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

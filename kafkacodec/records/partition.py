@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kafkacodec.arguments import one_of, require_int
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.errors import EncodeError
 from kafkacodec.records._partitioner import arrow_partitions, list_partitions, murmur2
-from kafkacodec.records.arguments import one_of, require_int
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
     import numpy.typing as npt

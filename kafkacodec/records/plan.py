@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 
+from kafkacodec.arguments import column_names, int64, limit, one_of, refuse_unknown
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.records import _decoder
-from kafkacodec.records.arguments import column_names, int64, limit, one_of, refuse_unknown
 from kafkacodec.records.columns import RecordColumns
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kafkacodec.arrow._rows import Needle, header_ends
 from kafkacodec.patterns import PatternError
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
     import numpy.typing as npt

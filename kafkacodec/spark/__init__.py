@@ -11,7 +11,12 @@ from kafkacodec.lazy import at_first_use
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkacodec.spark.column_functions import (
+    from kafkacodec.spark.environment.jvm import NoUsableJava, java_home, session
+    from kafkacodec.spark.errors import OptionError, UnfinishedWrite
+    from kafkacodec.spark.exporting.job import export
+    from kafkacodec.spark.exporting.report import ExportReport
+    from kafkacodec.spark.reading.progress import StreamLag, progress_lag
+    from kafkacodec.spark.sql.column_functions import (
         batch_headers,
         crc_ok,
         decode_message,
@@ -19,39 +24,34 @@ if TYPE_CHECKING:
         kafka_partition,
         split_confluent,
     )
-    from kafkacodec.spark.errors import OptionError, UnfinishedWrite
-    from kafkacodec.spark.exporting.job import export
-    from kafkacodec.spark.exporting.report import ExportReport
-    from kafkacodec.spark.functions import decode_batches
-    from kafkacodec.spark.jvm import NoUsableJava, java_home, session
-    from kafkacodec.spark.progress import StreamLag, progress_lag
-    from kafkacodec.spark.recovery import recover_write
-    from kafkacodec.spark.sql import register_functions
-    from kafkacodec.spark.staging import remove_abandoned
-    from kafkacodec.spark.values import decode_values
+    from kafkacodec.spark.sql.functions import decode_batches
+    from kafkacodec.spark.sql.register import register_functions
+    from kafkacodec.spark.sql.values import decode_values
+    from kafkacodec.spark.writing.recovery import recover_write
+    from kafkacodec.spark.writing.staging import remove_abandoned
 
 # Public name -> its module. The modules import pyspark and are loaded on first use.
 _HOMES = {
     "ExportReport": "exporting.report",
-    "NoUsableJava": "jvm",
+    "NoUsableJava": "environment.jvm",
     "OptionError": "errors",
-    "StreamLag": "progress",
+    "StreamLag": "reading.progress",
     "UnfinishedWrite": "errors",
-    "batch_headers": "column_functions",
-    "crc_ok": "column_functions",
-    "decode_batches": "functions",
-    "decode_message": "column_functions",
-    "decode_records": "column_functions",
-    "decode_values": "values",
+    "batch_headers": "sql.column_functions",
+    "crc_ok": "sql.column_functions",
+    "decode_batches": "sql.functions",
+    "decode_message": "sql.column_functions",
+    "decode_records": "sql.column_functions",
+    "decode_values": "sql.values",
     "export": "exporting.job",
-    "java_home": "jvm",
-    "kafka_partition": "column_functions",
-    "progress_lag": "progress",
-    "recover_write": "recovery",
-    "register_functions": "sql",
-    "remove_abandoned": "staging",
-    "session": "jvm",
-    "split_confluent": "column_functions",
+    "java_home": "environment.jvm",
+    "kafka_partition": "sql.column_functions",
+    "progress_lag": "reading.progress",
+    "recover_write": "writing.recovery",
+    "register_functions": "sql.register",
+    "remove_abandoned": "writing.staging",
+    "session": "environment.jvm",
+    "split_confluent": "sql.column_functions",
 }
 
 __all__ = [
@@ -96,10 +96,10 @@ def register(spark: SparkSession) -> None:
     from pyspark.errors import AnalysisException
     from pyspark.sql.utils import is_remote
 
-    from kafkacodec.spark.broker.datasource import KafkaBrokerDataSource
+    from kafkacodec.spark.environment.shipping import require_interpreter
+    from kafkacodec.spark.live.datasource import KafkaBrokerDataSource
     from kafkacodec.spark.object_access import hadoop_access
-    from kafkacodec.spark.shipping import require_interpreter
-    from kafkacodec.spark.source import KafkaLogDataSource
+    from kafkacodec.spark.reading.source import KafkaLogDataSource
 
     local = not is_remote()
     if local:
@@ -125,13 +125,13 @@ def require_pyspark() -> None:
         KafkaCodecError: a package is missing or too old, or this one is imported from a zip; the message names it and
             what to do.
     """
-    from kafkacodec.spark.shipping import require_unpacked
+    from kafkacodec.spark.environment.shipping import require_unpacked
 
     require_unpacked()
     for package in ("pyspark", "pyarrow", "pandas"):
         if find_spec(package) is None:
             raise KafkaCodecError(f"kafkacodec.spark needs {package}; run: pip install 'kafkacodec[spark]'")
-    from kafkacodec.spark.versions import require_spark
+    from kafkacodec.spark.environment.versions import require_spark
 
     require_spark("kafkacodec.spark", (4, 0))
 
@@ -140,7 +140,7 @@ _imported = at_first_use(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if _HOMES.get(name, "jvm") != "jvm":
+    if _HOMES.get(name) != "environment.jvm":
         require_pyspark()
     return _imported(name)
 

@@ -12,7 +12,7 @@ from kafkacodec.lazy import at_first_use
 if TYPE_CHECKING:
     from kafkacodec.values.decoding import DecodedValues, ValueDecoder, decode
     from kafkacodec.values.directory import SchemaDirectory
-    from kafkacodec.values.json_infer import infer_json
+    from kafkacodec.values.json.infer import infer_json
     from kafkacodec.values.registry import Registry
     from kafkacodec.values.schemas import Reference, Schema, SchemaKey, Schemas, SchemaSource
     from kafkacodec.values.topic import SchemaTopic
@@ -30,7 +30,7 @@ _HOMES = {
     "Schemas": "schemas",
     "ValueDecoder": "decoding",
     "decode": "decoding",
-    "infer_json": "json_infer",
+    "infer_json": "json.infer",
 }
 
 __all__ = [

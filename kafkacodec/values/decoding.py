@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kafkacodec.arguments import limit, one_of
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
-from kafkacodec.records.arguments import limit, one_of
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, framed, with_message_indexes
 from kafkacodec.values.payloads import payloads_of
 from kafkacodec.values.plans import Plan, ResolvedSchema
@@ -29,9 +29,9 @@ OnValueError = Literal["raise", "null"]
 
 # Format -> the module and function that plans its decoders. Modules are loaded when a column needs them.
 _PLANNERS = {
-    "avro": ("kafkacodec.values.avro", "plan_avro"),
-    "protobuf": ("kafkacodec.values.protobuf", "plan_protobuf"),
-    "json": ("kafkacodec.values.json_values", "plan_json"),
+    "avro": ("kafkacodec.values.avro.decoders", "plan_avro"),
+    "protobuf": ("kafkacodec.values.protobuf.decoders", "plan_protobuf"),
+    "json": ("kafkacodec.values.json.values", "plan_json"),
 }
 
 _PACKAGES = {

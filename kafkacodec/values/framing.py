@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkacodec.errors import LimitExceeded
-from kafkacodec.values.message_indexes import message_index, message_indexes
 from kafkacodec.values.payloads import Payloads, arrow_column
+from kafkacodec.values.protobuf.message_indexes import message_index, message_indexes
 from kafkacodec.values.schemas import SchemaKey
 
 __all__ = ["FRAMINGS", "UNKNOWN", "Framed", "Framing", "Part", "framed", "with_message_indexes"]

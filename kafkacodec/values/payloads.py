@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkacodec.values import _avro_check
+from kafkacodec.values.avro import _check as _avro_check
 
 __all__ = ["Joined", "Payloads", "arrow_column", "payloads_of"]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafkacodec.errors import DecodeError, SchemaError
 from kafkacodec.values.decoding import ValueDecoder
 from kafkacodec.values.framing import Part
-from kafkacodec.values.json_infer import JsonInference
+from kafkacodec.values.json.infer import JsonInference
 from kafkacodec.values.schemas import SchemaKey
 
 __all__ = ["RecordValues", "placed"]

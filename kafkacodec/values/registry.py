@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Re
 from uuid import UUID
 
 from kafkacodec.errors import RegistryError, SchemaError, SchemaNotFound
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 from kafkacodec.values.schemas import MAX_TEXT_BYTES, Format, Reference, Schema, SchemaKey
 
 __all__ = ["Registry"]

@@ -15,7 +15,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import log, messages, protocol
-from kafkacodec.log.renumber import renumber_segment
+from kafkacodec.log.writing.renumber import renumber_segment
 from tests.corpus import Sample, segments
 
 Response = messages.FetchResponse

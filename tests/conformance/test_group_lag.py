@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.groups import read_consumer_groups
+from kafkacodec.log.state.groups import read_consumer_groups
 from tests.conformance.test_internal_topics import WRITERS, expected_offsets
 from tests.corpus import ROOT, segments
 

@@ -12,8 +12,8 @@ import struct
 
 import pytest
 
-from kafkacodec.log.cluster_metadata import read_cluster_metadata
-from kafkacodec.log.groups import read_committed_offsets, read_consumer_groups
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.state.groups import read_committed_offsets, read_consumer_groups
 from tests.corpus import ROOT
 
 WRITERS = ["kraft-3.9.1", "kraft-4.1.0", "v0-0.9.0.1", "v1-0.10.2.2", "v2-0.11.0.3", "v2-2.8.2"]

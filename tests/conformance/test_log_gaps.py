@@ -17,7 +17,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, run
-from kafkacodec.log.checkpoints import encode_checkpoint
+from kafkacodec.log.formats.checkpoints import encode_checkpoint
 from tests.corpus import ROOT, log_directories, segments
 
 CHECKPOINTS = (

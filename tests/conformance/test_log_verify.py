@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import indexes, pieces, verify
-from kafkacodec.log.files import MappedFile
+from kafkacodec.log.checking import verify
+from kafkacodec.log.files.opening import MappedFile
+from kafkacodec.log.formats import indexes
+from kafkacodec.log.segments import pieces
 from tests import hostile_trees
 from tests.corpus import ROOT, blobs, segments
 

@@ -9,7 +9,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, run
-from kafkacodec.log.checkpoints import encode_checkpoint, encode_leader_epochs
+from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_leader_epochs
 from tests.corpus import ROOT, log_directories
 
 SOURCE = ROOT / "logs" / "kraft-4.1.0"

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import run
-from kafkacodec.log import LogDirectory, LogWriter, layout, recover
-from kafkacodec.log.recovery import REPORT_FILE
-from kafkacodec.spark import publish as spark_publish
-from kafkacodec.spark.journal import Transaction
-from kafkacodec.spark.publish import StagedTask
+from kafkacodec.log import LogDirectory, LogWriter, recover
+from kafkacodec.log.checking.recovery import REPORT_FILE
+from kafkacodec.log.formats import layout
+from kafkacodec.spark.writing import publish as spark_publish
+from kafkacodec.spark.writing.journal import Transaction
+from kafkacodec.spark.writing.publish import StagedTask
 
 State = dict[str, list[bytes]]
 """The values of each partition, or the content of a file."""

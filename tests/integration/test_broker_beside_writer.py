@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import layout
+from kafkacodec.log.formats import layout
 from tests.integration import kafka_jvm
 from tests.integration.kafka_jvm import Broker
 

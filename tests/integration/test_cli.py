@@ -100,7 +100,7 @@ def test_help_lists_commands_and_exit_codes_without_importing_them():
 import sys
 from kafkacodec.cli.__main__ import run
 code = run(["--help"])
-heavy = {"numpy", "pyarrow", "pyspark", "kafkacodec.cli.scan", "rich"} & set(sys.modules)
+heavy = {"numpy", "pyarrow", "pyspark", "kafkacodec.cli.commands.scan", "rich"} & set(sys.modules)
 sys.exit(f"imported {heavy}" if heavy else code)
 """
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

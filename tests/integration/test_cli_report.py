@@ -235,7 +235,7 @@ def test_no_control_characters_for_any_name(kafkacodec, tmp_path):
 
 
 def test_the_file_appears_when_it_is_complete(kafkacodec, tmp_path, monkeypatch):
-    from kafkacodec.cli.report import page
+    from kafkacodec.cli.commands.report import page
 
     path = tmp_path / "report.html"
 

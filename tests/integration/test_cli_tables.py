@@ -10,10 +10,10 @@ import pytest
 from pyarrow import parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
-from kafkacodec.cli.metadata import TABLES
-from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
-from kafkacodec.log.groups import read_consumer_groups
-from kafkacodec.log.tables import METADATA
+from kafkacodec.cli.commands.metadata import TABLES
+from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
+from kafkacodec.log.state.groups import read_consumer_groups
+from kafkacodec.log.state.tables import METADATA
 from tests.conformance.test_internal_topics import WRITERS, expected_offsets
 from tests.corpus import ROOT
 
@@ -150,7 +150,7 @@ def test_acls_that_apply_to_a_topic(kafkacodec, monkeypatch):
         for n, (kind, pattern, name) in enumerate(names)
     }
     state = ClusterMetadata(topics={"orders": {"topic_id": uuid.UUID(int=9), "partitions": {}}}, acls=acls)
-    monkeypatch.setattr("kafkacodec.cli.metadata.read_cluster_metadata", lambda directory, problems: state)
+    monkeypatch.setattr("kafkacodec.cli.commands.metadata.read_cluster_metadata", lambda directory, problems: state)
     code, out, _ = kafkacodec("metadata", BROKER, "--topic", "o*", "--table", "acls")
     assert code == DONE
     assert sorted(line.split()[-1] for line in out.splitlines()[1:]) == ["*", "ord", "orders"]

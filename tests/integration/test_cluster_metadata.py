@@ -10,9 +10,9 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.cli import metadata
 from kafkacodec.cli.__main__ import DONE, run
-from kafkacodec.log.cluster_metadata import read_cluster_metadata
+from kafkacodec.cli.commands import metadata
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
 from tests.integration import kafka_jvm
 from tests.integration.kafka_jars import RELEASES
 from tests.integration.test_protocol_broker import Client

@@ -47,7 +47,10 @@ SCRIPT = [sys.executable, "-c", "from kafkacodec_command import main; main()"]
     ("module", "code"),
     [
         *((name, -signal.SIGINT) for name in ("kafkacodec", "kafkacodec.errors", "kafkacodec.cli.console")),
-        *((name, INTERRUPTED) for name in ("click", "numpy", "kafkacodec.cli.convert", "pyarrow", "pyarrow.parquet")),
+        *(
+            (name, INTERRUPTED)
+            for name in ("click", "numpy", "kafkacodec.cli.commands.convert", "pyarrow", "pyarrow.parquet")
+        ),
     ],
 )
 def test_an_interrupt_while_something_is_imported(tmp_path: Path, module: str, code: int) -> None:

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.spark.broker import micro_batches
-from kafkacodec.spark.broker.micro_batches import MicroBatch
-from kafkacodec.spark.broker.producing import Sent, send_in_transaction
-from kafkacodec.spark.broker.write_options import SinkOptions, parse_sink_options
+from kafkacodec.spark.live import micro_batches
+from kafkacodec.spark.live.micro_batches import MicroBatch
+from kafkacodec.spark.live.producing import Sent, send_in_transaction
+from kafkacodec.spark.live.write_options import SinkOptions, parse_sink_options
 from tests.integration.kafka_jvm import Broker
 from tests.integration.test_spark_kills import ended, in_a_child
 from tests.unit.test_spark_writing import schema_of

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.spark.broker.read_options import parse_broker_options
-from kafkacodec.spark.broker.streaming import BrokerStreamReader
+from kafkacodec.spark.live.read_options import parse_broker_options
+from kafkacodec.spark.live.streaming import BrokerStreamReader
 from tests.integration import kafka_jvm
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
@@ -213,8 +213,8 @@ def test_a_topic_that_does_not_exist(spark: Any, server: str, where: str, transa
 
 def left_open(server: str, name: str, prefix: str, tasks: int) -> None:
     """What the tasks of a job leave whose driver is killed before it decides."""
-    from kafkacodec.spark.broker.producing import send_in_transaction
-    from kafkacodec.spark.broker.write_options import parse_sink_options
+    from kafkacodec.spark.live.producing import send_in_transaction
+    from kafkacodec.spark.live.write_options import parse_sink_options
     from tests.unit.test_spark_writing import schema_of
 
     given = {"kafka.bootstrap.servers": server, "transactionalIdPrefix": prefix, "topic": name}

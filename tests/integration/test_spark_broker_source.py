@@ -9,11 +9,11 @@ from pyspark.sql.functions import spark_partition_id
 
 import kafkacodec as kc
 from kafkacodec.errors import MissingOffsets
-from kafkacodec.spark.broker.planning import OffsetRange, as_json, from_json
-from kafkacodec.spark.broker.read_options import parse_broker_options
-from kafkacodec.spark.broker.reading import read_task
-from kafkacodec.spark.broker.streaming import BrokerStreamReader
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.live.planning import OffsetRange, as_json, from_json
+from kafkacodec.spark.live.read_options import parse_broker_options
+from kafkacodec.spark.live.reading import read_task
+from kafkacodec.spark.live.streaming import BrokerStreamReader
 from tests.integration.secure_kafka import PASSWORDS, SecureBroker
 from tests.integration.spark_connector import add_connector
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kafkacodec.log import LogDirectory, LogWriter
-from kafkacodec.spark.recovery import read_state
+from kafkacodec.spark.writing.recovery import read_state
 from tests.integration.conftest import ROOT
 
 pytestmark = pytest.mark.spark

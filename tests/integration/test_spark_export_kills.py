@@ -17,10 +17,10 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 import kafkacodec as kc
-from kafkacodec.spark import owner, staging
 from kafkacodec.spark.exporting import job
 from kafkacodec.spark.exporting.iceberg import OFFSETS
 from kafkacodec.spark.exporting.task import ExportTask
+from kafkacodec.spark.writing import owner, staging
 from tests.integration.conftest import ROOT
 from tests.integration.test_spark_export import append, values
 from tests.integration.test_spark_kills import ended, in_a_child
@@ -195,7 +195,8 @@ def test_killed_at_random_moments(tmp_path, monkeypatch):
 DRIVER = """
 import os, signal, sys
 import kafkacodec as kc
-from kafkacodec.spark import owner, staging
+from kafkacodec.spark.writing import owner
+from kafkacodec.spark.writing import staging
 from kafkacodec.spark.exporting import job, task
 
 class Killing(task.ExportTask):

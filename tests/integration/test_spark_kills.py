@@ -16,10 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafkacodec.log import LogDirectory, LogWriter, layout, publishing
+from kafkacodec.log import LogDirectory, LogWriter
+from kafkacodec.log.files import publishing
+from kafkacodec.log.formats import layout
 from kafkacodec.spark.errors import UnfinishedWrite
-from kafkacodec.spark.recovery import recover_write
-from kafkacodec.spark.writing import SegmentsWriter
+from kafkacodec.spark.writing.jobs import SegmentsWriter
+from kafkacodec.spark.writing.recovery import recover_write
 from tests.integration import kafka_jvm
 from tests.unit.test_spark_writing import schema_of
 

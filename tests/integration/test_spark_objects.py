@@ -7,7 +7,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log.sample import sample as take_sample
 from kafkacodec.spark import OptionError
-from kafkacodec.spark.options import parse_read_options
+from kafkacodec.spark.reading.options import parse_read_options
 from tests.object_server import BUCKET, Server, client, upload
 
 SECRETS = ("AKIAOPTION", "hidden-word", "AKIAHADOOP", "veiled-word")
@@ -134,7 +134,7 @@ def test_views_are_those_on_disk(spark, sample, access, view):
     ],
 )
 def test_wrong_settings_are_refused(options, text):
-    from kafkacodec.spark.options import readable_path
+    from kafkacodec.spark.reading.options import readable_path
 
     with pytest.raises(OptionError, match=text):
         readable_path(parse_read_options({"path": f"s3://{BUCKET}/x", **options}).paths[0])

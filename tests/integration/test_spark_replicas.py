@@ -17,12 +17,12 @@ import pytest
 
 from kafkacodec.client import Admin
 from kafkacodec.log import Partition
-from kafkacodec.log.merged import MergedPartition, observe
-from kafkacodec.log.replicas import agreed_end
-from kafkacodec.spark.discovery import selected
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.planning import plan
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.log.partitions.merged import MergedPartition, observe
+from kafkacodec.log.partitions.replicas import agreed_end
+from kafkacodec.spark.reading.discovery import selected
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.planning import plan
+from kafkacodec.spark.reading.tasks import read_ranges
 from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
 

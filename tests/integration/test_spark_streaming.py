@@ -8,8 +8,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import kafkacodec as kc
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.streaming import SegmentStreamReader
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.streaming import SegmentStreamReader
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07, line
-from kafkacodec.log._resync import Resync
+from kafkacodec.log.segments._resync import Resync
 from kafkacodec.records._crc import crc32
 from kafkacodec.records.compression import CODECS, compress, decompress
 from kafkacodec.records.parallel import runs

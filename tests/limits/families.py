@@ -18,7 +18,7 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07, line, zookeeper
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import checkpoints, indexes
+from kafkacodec.log.formats import checkpoints, indexes
 from kafkacodec.records.compression import compress, decompress
 from tests.limits.numbers import count, uvarint
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import layout, tables
-from kafkacodec.log.cluster_metadata import read_cluster_metadata
-from kafkacodec.log.groups import read_committed_offsets, read_consumer_groups
+from kafkacodec.log.formats import layout
+from kafkacodec.log.state import tables
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.state.groups import read_committed_offsets, read_consumer_groups
 from tests.corpus import ROOT
 
 TIMES = int(os.environ.get("KAFKACODEC_LOG_FUZZ", "1"))

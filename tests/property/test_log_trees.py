@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec.log import LogDirectory, Partition, Segment
-from kafkacodec.spark import view_rows
-from kafkacodec.spark.discovery import partitions_of
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import ReadOptions, parse_read_options
-from kafkacodec.spark.planning import plan, refuse_without_batches
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.spark.reading import view_rows
+from kafkacodec.spark.reading.discovery import partitions_of
+from kafkacodec.spark.reading.options import ReadOptions, parse_read_options
+from kafkacodec.spark.reading.planning import plan, refuse_without_batches
+from kafkacodec.spark.reading.tasks import read_ranges
 from kafkacodec.spark.schema import COLUMNS, LOG_COLUMNS
 from tests.command_runner import Runner, faults
 from tests.examples import examples

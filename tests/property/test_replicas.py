@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import given, strategies as st
 
-from kafkacodec.log.checkpoints import LeaderEpoch
-from kafkacodec.log.replicas import Part, Replica, agreed_end, merge
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.partitions.replicas import Part, Replica, agreed_end, merge
 
 
 @dataclass

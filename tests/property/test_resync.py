@@ -7,7 +7,7 @@ import random
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log._resync import Resync
+from kafkacodec.log.segments._resync import Resync
 from tests.corpus import segments
 
 SAMPLES = [s for s in segments() if 5_000 < s.path.stat().st_size < 40_000][::23]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from hypothesis import example, given, settings, strategies as st
 
-from kafkacodec.log import LogDirectory, LogWriter, Segment, discover, layout
-from kafkacodec.log.listing import directory_name
+from kafkacodec.log import LogDirectory, LogWriter, Segment, discover
+from kafkacodec.log.formats import layout
+from kafkacodec.log.partitions.listing import directory_name
 from tests.examples import examples
 
 LEGAL = "ABCXYZabcxyz0189._-"

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import example, given, settings, strategies as st
 
 import kafkacodec as kc
-from kafkacodec.values.avro_decode import AvroDecoder, _Slow
-from kafkacodec.values.avro_library import AvroLibrary, readable
-from kafkacodec.values.avro_schema import parse_avro
+from kafkacodec.values.avro.decode import AvroDecoder, _Slow
+from kafkacodec.values.avro.library import AvroLibrary, readable
+from kafkacodec.values.avro.schema import parse_avro
 from kafkacodec.values.payloads import payloads_of
 from tests.avro_samples import Sample, encoded, samples
 from tests.examples import examples

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import kafkacodec as kc
-from kafkacodec.values.proto_compile import compiled_files
+from kafkacodec.values.protobuf.compile import compiled_files
 from tests.examples import examples
 from tests.proto_samples import Writer, expected, plain, schemas
 

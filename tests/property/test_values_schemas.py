@@ -8,8 +8,8 @@ from contextlib import suppress
 from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
-from kafkacodec.values.avro_schema import parse_avro
-from kafkacodec.values.json_schema import parse_json_schema
+from kafkacodec.values.avro.schema import parse_avro
+from kafkacodec.values.json.schema import parse_json_schema
 from tests.avro_samples import Sample, encoded, samples
 from tests.examples import examples
 

@@ -18,9 +18,9 @@ from typing import Any
 from kafkacodec import messages
 from kafkacodec.client.core.calls import ANY, Answer, prepared
 from kafkacodec.client.driver import network as network_module
-from kafkacodec.client.driver.frames import Frame
 from kafkacodec.client.driver.node import Flight
 from kafkacodec.errors import ConnectionFailed, KafkaCodecError
+from kafkacodec.net.frames import Frame
 from kafkacodec.protocol import decode_response, encode_response
 from tests.reference.model_broker import ModelCluster
 

@@ -10,7 +10,7 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07._decoder import Decoder as Kafka07Decoder
-from kafkacodec.log._resync import Resync
+from kafkacodec.log.segments._resync import Resync
 from kafkacodec.records._decoder import Decoder, record_columns
 from tests.processes import run_python
 
@@ -77,7 +77,7 @@ def test_the_collector_survives_a_fault_in_a_cycle(name: str) -> None:
 
 HOLDER_IN_A_CYCLE = """
 import gc
-from kafkacodec.log import _resync
+from kafkacodec.log.segments import _resync
 from tests.unit.test_buffers import DATA, decoder, decoder07
 
 class Node: pass

@@ -14,10 +14,10 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.errors import MissingOffsets
-from kafkacodec.log.files import MappedFile
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.planning import plan
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.log.files.opening import MappedFile
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.planning import plan
+from kafkacodec.spark.reading.tasks import read_ranges
 from tests.changed_logs import (
     ALL,
     COMPACTED,

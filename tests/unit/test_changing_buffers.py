@@ -14,7 +14,7 @@ COMMON = """
 import random, threading, time
 import numpy as np, pyarrow as pa
 import kafkacodec as kc
-from kafkacodec.log import _resync
+from kafkacodec.log.segments import _resync
 from kafkacodec.dialects import kafka07
 from tests.corpus import blobs
 

@@ -56,7 +56,7 @@ def test_topics_of_several_paths_and_of_none() -> None:
 
 
 def test_commands_and_options_without_heavy_imports() -> None:
-    heavy = "assert not {'numpy', 'pyarrow', 'kafkacodec.log', 'kafkacodec.cli.scan'} & set(sys.modules)"
+    heavy = "assert not {'numpy', 'pyarrow', 'kafkacodec.log', 'kafkacodec.cli.commands.scan'} & set(sys.modules)"
     assert completions("kafkacodec d", after=heavy) == ["dump", "diff", "demo"]
     assert completions("kafkacodec --ver", after=heavy) == ["--version"]
     assert completions("kafkacodec verify --stri", after=heavy) == ["--strict"]

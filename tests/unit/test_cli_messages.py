@@ -13,8 +13,8 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.cli.app import application
 from kafkacodec.log import LogWriter
-from kafkacodec.log.cluster_metadata import read_cluster_metadata
-from kafkacodec.log.groups import read_committed_offsets
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.state.groups import read_committed_offsets
 from tests.corpus import ROOT
 
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from kafkacodec.cli.app import COMMANDS, application
-from kafkacodec.cli.consume_range import Start, parse_start
-from kafkacodec.cli.properties import read_properties
-from kafkacodec.cli.servers import Servers
+from kafkacodec.cli.options.properties import read_properties
+from kafkacodec.cli.options.servers import Servers
+from kafkacodec.cli.rows.consume_range import Start, parse_start
 from kafkacodec.client.aio.admin import AdminSettings
 from kafkacodec.client.producing.settings import ProducerSettings
 
@@ -164,4 +164,4 @@ def test_commands_that_may_ask_brokers():
 
 
 def command(name):
-    return importlib.import_module(f"kafkacodec.cli.{name}").__dict__[name]
+    return importlib.import_module(f"kafkacodec.cli.commands.{name}").__dict__[name]

@@ -22,8 +22,6 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.retrying import Call
-from kafkacodec.client.driver.frames import FrameBuffers, FrameReader
-from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.errors import (
     AuthenticationFailed,
     ClientClosed,
@@ -32,6 +30,8 @@ from kafkacodec.errors import (
     DecodeError,
     LimitExceeded,
 )
+from kafkacodec.net.frames import FrameBuffers, FrameReader
+from kafkacodec.net.loop import LoopThread
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([65531, 65532, 65533, 70000, 200_000]))
 

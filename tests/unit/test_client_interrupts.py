@@ -16,9 +16,9 @@ import pytest
 from kafkacodec.client import faces
 from kafkacodec.client.blocking import callbacks
 from kafkacodec.client.blocking.callbacks import CallbackThread
-from kafkacodec.client.driver import thread as thread_module
-from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.net import loop as thread_module
+from kafkacodec.net.loop import LoopThread
 
 FILES = {thread_module.__file__, faces.__file__, callbacks.__file__}
 

@@ -19,10 +19,10 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.client.core.calls import Answer, prepared
 from kafkacodec.client.driver import network as network_module
-from kafkacodec.client.driver.frames import Frame
 from kafkacodec.client.driver.node import Flight
 from kafkacodec.errors import CODES, ConnectionFailed, KafkaCodecError, RemoteProtocolError
 from kafkacodec.messages import APIS, by_key
+from kafkacodec.net.frames import Frame
 from kafkacodec.protocol import decode_response, encode_response, supported_ranges
 from tests.message_values import Values
 

@@ -9,7 +9,7 @@ import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.cli.__main__ import DONE, run
 from kafkacodec.log import LogWriter
-from kafkacodec.log.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
 
 ORDERS, RETURNS = uuid.UUID(int=1), uuid.UUID(int=2)
 

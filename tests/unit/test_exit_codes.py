@@ -42,6 +42,6 @@ def test_outcomes(
         if raised is not None:
             raise raised
 
-    monkeypatch.setattr("kafkacodec.cli.verify.verify.callback", command)
+    monkeypatch.setattr("kafkacodec.cli.commands.verify.verify.callback", command)
     assert main.run(["verify", str(tmp_path)]) == code
     assert printed in capsys.readouterr().err

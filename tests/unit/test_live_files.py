@@ -16,7 +16,8 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.dialects import kafka07
-from kafkacodec.log import LogWriter, Partition, Segment, files
+from kafkacodec.log import LogWriter, Partition, Segment
+from kafkacodec.log.files import opening as files
 
 RECORDS = pa.table(
     {
@@ -83,7 +84,7 @@ def new_segment(directory: Path) -> Path:
 
 
 def read_by_spark(path: Path) -> list[Any]:
-    from kafkacodec.spark.reading import read_ranges
+    from kafkacodec.spark.reading.tasks import read_ranges
 
     return list(read_ranges(Segment(path).ranges(), ["value", "offset"], permissive=False))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.continuity import Evidence, Gap, cause_of, gap_after, missing
+from kafkacodec.log.order.continuity import Evidence, Gap, cause_of, gap_after, missing
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kafkacodec.log.checkpoints import LeaderEpoch
-from kafkacodec.log.epochs import EpochRuns, contradiction, judge_epochs
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.order.epochs import EpochRuns, contradiction, judge_epochs
 
 
 def runs_of(epochs):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import layout
+from kafkacodec.log.formats import layout
 from tests.corpus import ROOT
 
 SEGMENT = ROOT / "logs/kraft-4.1.0/txn-0/00000000000000000000.log"
@@ -335,7 +335,7 @@ def test_options_of_a_log_directory_are_those_of_a_partition():
     with pytest.raises(TypeError, match="unknown option 'isolation'"):
         list(log.read("txn", 0, isolation="read_committed"))  # type: ignore[call-arg]
     shown = inspect.signature(kc.log.LogDirectory.read).parameters
-    assert kc.log.readable.ReadOptions.__annotations__.keys() <= shown.keys()
+    assert kc.log.reading.readable.ReadOptions.__annotations__.keys() <= shown.keys()
 
 
 def place(chunk):

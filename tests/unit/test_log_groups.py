@@ -10,7 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.log.groups import read_committed_offsets, read_consumer_groups
+from kafkacodec.log.state.groups import read_committed_offsets, read_consumer_groups
 
 
 def commit(topic: str, offset: int) -> tuple[bytes, bytes | None]:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import files, indexes, lookup
+from kafkacodec.log.files import opening as files
+from kafkacodec.log.formats import indexes
+from kafkacodec.log.segments import lookup
 from tests.corpus import ROOT
 
 SOURCE = ROOT / "logs/kraft-4.1.0/txn-codecs-0"

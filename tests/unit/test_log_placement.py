@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from kafkacodec.log.placement import NONE, Batches, Bounds, judge
+from kafkacodec.log.order.placement import NONE, Batches, Bounds, judge
 
 
 def batches(base, span, **more):

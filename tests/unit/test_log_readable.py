@@ -274,7 +274,9 @@ def test_the_signatures_have_the_options_of_reading() -> None:
 
     for kind in (kc.log.Topic, kc.log.Partition, kc.log.Segment):
         wanted = {
-            n for n in inspect.signature(kind.read).parameters if n in kc.log.readable.ReadOptions.__annotations__
+            n
+            for n in inspect.signature(kind.read).parameters
+            if n in kc.log.reading.readable.ReadOptions.__annotations__
         }
         for method in (kind.to_arrow, kind.to_pandas, kind.to_polars, kind.head, kind.count):
             assert wanted <= set(inspect.signature(method).parameters)

@@ -7,13 +7,13 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.log.cluster_metadata import ClusterMetadata, read_cluster_metadata
-from kafkacodec.log.groups import CommittedOffset, Group, GroupMember, OwnedPartitions
+from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
+from kafkacodec.log.state.groups import CommittedOffset, Group, GroupMember, OwnedPartitions
 from tests.corpus import ROOT
 
 pa = pytest.importorskip("pyarrow")
 
-from kafkacodec.log.tables import GROUPS, METADATA, OFFSETS, groups_table, metadata_table, offsets_table  # noqa: E402
+from kafkacodec.log.state.tables import GROUPS, METADATA, OFFSETS, groups_table, metadata_table, offsets_table  # noqa: E402
 
 
 def test_offsets():

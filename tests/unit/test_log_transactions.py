@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.transactions import ABORTED, FINISHED, Transactions
+from kafkacodec.log.reading.transactions import ABORTED, FINISHED, Transactions
 from tests.corpus import ROOT
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 import kafkacodec as kc
-from kafkacodec.log.checkpoints import encode_checkpoint, encode_producer_snapshot
-from kafkacodec.log.indexes import encode_offset_index, encode_time_index
-from kafkacodec.log.layout import PRODUCER_SNAPSHOT_ENTRY, file_name
+from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_producer_snapshot
+from kafkacodec.log.formats.indexes import encode_offset_index, encode_time_index
+from kafkacodec.log.formats.layout import PRODUCER_SNAPSHOT_ENTRY, file_name
 
 START = 1_700_000_000_000
 

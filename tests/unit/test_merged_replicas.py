@@ -10,14 +10,14 @@ from base64 import urlsafe_b64encode
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.checkpoints import LeaderEpoch
-from kafkacodec.log.merged import MergedPartition, observe
-from kafkacodec.log.replicas import Part
-from kafkacodec.spark.discovery import selected
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.partitions.merged import MergedPartition, observe
+from kafkacodec.log.partitions.replicas import Part
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.planning import plan
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.spark.reading.discovery import selected
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.planning import plan
+from kafkacodec.spark.reading.tasks import read_ranges
 from tests.corpus import ROOT
 from tests.unit.test_spark_reading import options, read
 

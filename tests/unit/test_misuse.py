@@ -20,7 +20,7 @@ from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.dialects.line import _tokens
-from kafkacodec.log import _resync
+from kafkacodec.log.segments import _resync
 from kafkacodec.messages import _decode, _program, _struct
 from kafkacodec.records import _chunk_decoder, _confluent, _decoder, _encoder, _partitioner, _record_rows
 from kafkacodec.records.record import Record

@@ -14,9 +14,9 @@ from datetime import timedelta
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import walk
+from kafkacodec.log.segments import walk
 from kafkacodec.log.storage import open_file, read_file, stores
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.spark.reading.tasks import read_ranges
 from tests.hostile_store import HostileStore, strong, use
 
 URL = "s3://bucket/t-0/x.log"

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.sample import sample as take_sample
+from kafkacodec.log.segments.walk import LARGEST_WINDOW
 from kafkacodec.log.storage import identity_of, objects, open_file, stores
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.patterns import matches_of
-from kafkacodec.log.walk import LARGEST_WINDOW
 from tests.object_server import BUCKET, Server, client, upload
 
 

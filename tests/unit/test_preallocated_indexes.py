@@ -86,14 +86,14 @@ def test_an_entry_after_zeros_is_found(live, at):
 
 def test_a_long_index_is_read_to_its_last_entry(tmp_path):
     entries = [(n, n * 4096) for n in range(1, 100_000)]
-    data = kc.log.indexes.encode_offset_index([n for n, _ in entries], [p for _, p in entries], 0)
+    data = kc.log.formats.indexes.encode_offset_index([n for n, _ in entries], [p for _, p in entries], 0)
     path = tmp_path / NAME
     for size in (len(data), 10 << 20):
         path.write_bytes(data)
         os.truncate(path, size)
         index = kc.log.read_offset_index(path)
         assert index.entries.tolist() == entries
-        assert kc.log.indexes.index_of(str(path), ".index").entries.tolist() == entries
+        assert kc.log.formats.indexes.index_of(str(path), ".index").entries.tolist() == entries
         assert index.padding == (size - len(data)) // 8
 
 

@@ -9,8 +9,8 @@ import pytest
 from pyarrow import csv, parquet
 
 import kafkacodec as kc
-from kafkacodec.cli.readers import READERS, Names
-from kafkacodec.cli.sources import Source
+from kafkacodec.cli.files.readers import READERS, Names
+from kafkacodec.cli.files.sources import Source
 from kafkacodec.log import LogDirectory, recover
 from tests.corpus import ROOT
 

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.renumber import renumber_segment
+from kafkacodec.log.writing.renumber import renumber_segment
 from tests.corpus import segments
 
 HEAD = struct.Struct(">qii")

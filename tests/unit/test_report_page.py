@@ -17,13 +17,13 @@ pytest.importorskip("jinja2")
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 
-from kafkacodec.cli.report import plots
-from kafkacodec.cli.report.page import render
+from kafkacodec.cli.commands.report import plots
+from kafkacodec.cli.commands.report.page import render
 from kafkacodec.log.analysis.damage_map import damage_map
 from kafkacodec.log.analysis.histograms import TimeHistogram
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics
 from kafkacodec.log.analysis.survey import Survey
-from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.checking.report import Finding, Report
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkacodec.log import Partition, discover
-from kafkacodec.log.kinds import BATCHES, MESSAGES, kind_of
+from kafkacodec.log.segments.kinds import BATCHES, MESSAGES, kind_of
 from tests.corpus import ROOT
 from tests.dialect_vectors import ROOT as DIALECTS
 

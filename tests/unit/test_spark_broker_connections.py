@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from kafkacodec.spark.broker import connections
-from kafkacodec.spark.broker.connections import borrowed, close_all
+from kafkacodec.spark.live import connections
+from kafkacodec.spark.live.connections import borrowed, close_all
 
 
 class Client:

@@ -4,9 +4,9 @@ import pytest
 
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.producing.settings import ProducerSettings
-from kafkacodec.spark.broker.client_options import client_options, shared_options
-from kafkacodec.spark.broker.read_options import parse_broker_options
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.live.client_options import client_options, shared_options
+from kafkacodec.spark.live.read_options import parse_broker_options
 from tests.certificates import Authority
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kafkacodec.spark.broker.reaching import why_unreachable
+from kafkacodec.spark.live.reaching import why_unreachable
 
 NOBODY = ("127.0.0.1", 1)
 

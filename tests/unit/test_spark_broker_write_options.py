@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from kafkacodec.spark.broker.write_options import parse_sink_options
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.live.write_options import parse_sink_options
 from tests.unit.test_spark_writing import schema_of
 
 BROKER = {"kafka.bootstrap.servers": "localhost:9092"}

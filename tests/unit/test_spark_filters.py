@@ -16,8 +16,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafkacodec.spark.filters import prune
-from kafkacodec.spark.planning import Pruning
+from kafkacodec.spark.reading.filters import prune
+from kafkacodec.spark.reading.planning import Pruning
 
 NOON = datetime(2023, 11, 14, 22, 13, 20, 123999, tzinfo=UTC)
 

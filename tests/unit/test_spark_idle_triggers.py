@@ -10,9 +10,9 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import Partition
-from kafkacodec.log.listings import Listings
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.streaming import SegmentStreamReader
+from kafkacodec.log.partitions.listings import Listings
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.streaming import SegmentStreamReader
 from tests.unit.test_spark_planning import log
 
 

@@ -11,10 +11,11 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.errors import CorruptRecord
-from kafkacodec.log import LogWriter, Partition, layout
-from kafkacodec.spark import recovery
+from kafkacodec.log import LogWriter, Partition
+from kafkacodec.log.formats import layout
 from kafkacodec.spark.errors import UnfinishedWrite
-from kafkacodec.spark.journal import (
+from kafkacodec.spark.writing import recovery
+from kafkacodec.spark.writing.journal import (
     MAX_APPS,
     Identity,
     Journal,
@@ -27,7 +28,7 @@ from kafkacodec.spark.journal import (
     parse_state,
     why_not,
 )
-from kafkacodec.spark.recovery import recover_write
+from kafkacodec.spark.writing.recovery import recover_write
 
 SEGMENTS = tuple(
     WrittenSegment(base, tuple(Identity(base + n, 10 * (base + n)) for n in range(3))) for base in (100, 150)
@@ -228,7 +229,7 @@ def test_a_job_that_is_publishing_is_waited_for(tmp_path: Path, monkeypatch: pyt
 
 def test_without_locks_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pending(tmp_path, written(tmp_path))
-    monkeypatch.setattr("kafkacodec.log.locks.PartitionLock._take", lambda self, file: None)
+    monkeypatch.setattr("kafkacodec.log.files.locks.PartitionLock._take", lambda self, file: None)
     with pytest.raises(UnfinishedWrite, match="the file system has no locks"):
         recovery.roll_back(str(tmp_path))
     assert len(recover_write(tmp_path)) == 1

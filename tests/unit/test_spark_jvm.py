@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kafkacodec.spark import jvm
+from kafkacodec.spark.environment import jvm
 
 
 def fake_java(directory, version):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import EARLIEST, LATEST, parse_columns, parse_read_options
+from kafkacodec.spark.reading.options import EARLIEST, LATEST, parse_columns, parse_read_options
 
 
 def parse(**options):

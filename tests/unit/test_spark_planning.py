@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import Partition, Segment, range_planning
-from kafkacodec.log.pool import in_threads
+from kafkacodec.log import Partition, Segment
+from kafkacodec.log.files.pool import in_threads
+from kafkacodec.log.reading import planning as range_planning
 from kafkacodec.records.headers import scan
-from kafkacodec.spark.planning import MAX_RECORDS, plan
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.spark.reading.planning import MAX_RECORDS, plan
+from kafkacodec.spark.reading.tasks import read_ranges
 from tests.corpus import ROOT
 from tests.unit.test_spark_reading import options
 
@@ -244,7 +245,7 @@ def test_cutting_a_segment_without_an_index_takes_linear_time(tmp_path, monkeypa
         headers.append(len(found))
         return found
 
-    monkeypatch.setattr("kafkacodec.log.walk.scan", counting)
+    monkeypatch.setattr("kafkacodec.log.segments.walk.scan", counting)
     tasks = plan(options(tmp_path, maxRecordsPerPartition=most))
     assert len(tasks) == -(-batches // most)
     assert sum(headers) <= 300 * batches

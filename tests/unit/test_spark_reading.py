@@ -12,9 +12,9 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import parse_read_options
-from kafkacodec.spark.planning import Pruning, plan
-from kafkacodec.spark.reading import null_when_empty, read_ranges
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.planning import Pruning, plan
+from kafkacodec.spark.reading.tasks import null_when_empty, read_ranges
 from kafkacodec.spark.schema import COLUMNS, arrow_schema, column_names
 from tests.corpus import ROOT, assert_same_records
 from tests.spark_columns import as_decoded, consumer_records, partition_directories

@@ -8,13 +8,13 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log import LogWriter
-from kafkacodec.spark import view_rows
-from kafkacodec.spark.blobs import Explosion
-from kafkacodec.spark.column_functions import UDFS
-from kafkacodec.spark.discovery import partitions_of
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.spark.reading import view_rows
+from kafkacodec.spark.reading.discovery import partitions_of
+from kafkacodec.spark.reading.tasks import read_ranges
+from kafkacodec.spark.reading.views import VIEWS
+from kafkacodec.spark.sql.blobs import Explosion
+from kafkacodec.spark.sql.column_functions import UDFS
 from kafkacodec.spark.times import TIME, microseconds
-from kafkacodec.spark.views import VIEWS
 from tests.unit.test_spark_reading import options, read
 
 MOST = 9223372036854775  # ms, whose microseconds fit 64 bits
@@ -68,7 +68,7 @@ def test_permissive_reads_null_and_tells_once_for_a_range(log, caplog):
 
 
 def test_what_is_told_is_noted_for_reports(log):
-    from kafkacodec.spark.planning import plan
+    from kafkacodec.spark.reading.planning import plan
 
     noted = []
     (ranges,) = plan(options(log, mode="PERMISSIVE"))

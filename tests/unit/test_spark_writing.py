@@ -18,14 +18,15 @@ from pyspark.sql.types import StructType
 
 import kafkacodec as kc
 from kafkacodec.errors import EncodeError
-from kafkacodec.log import layout, publishing
-from kafkacodec.log.segment_writer import publish_files
-from kafkacodec.spark import owner, recovery
+from kafkacodec.log.files import publishing
+from kafkacodec.log.formats import layout
+from kafkacodec.log.writing.segment_writer import publish_files
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.staging import remove_abandoned
-from kafkacodec.spark.task_writer import TaskWriter
-from kafkacodec.spark.write_options import parse_write_options
-from kafkacodec.spark.writing import SegmentsWriter
+from kafkacodec.spark.writing import owner, recovery
+from kafkacodec.spark.writing.jobs import SegmentsWriter
+from kafkacodec.spark.writing.options import parse_write_options
+from kafkacodec.spark.writing.staging import remove_abandoned
+from kafkacodec.spark.writing.tasks import TaskWriter
 from tests.corpus import ROOT, assert_same_records
 from tests.spark_columns import as_decoded, consumer_records, partition_directories
 from tests.unit.test_spark_reading import read
@@ -236,7 +237,7 @@ def test_small_segments_are_joined(tmp_path):
 
 
 def test_many_segments_in_a_partition_give_one_warning(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("kafkacodec.spark.publish.JOIN_AT_MOST", 0)
+    monkeypatch.setattr("kafkacodec.spark.writing.publish.JOIN_AT_MOST", 0)
     tasks = [[batch(topic=["t"] * 2, partition=[0, 1], value=[b"a", b"b"])] for _ in range(65)]
     job(tmp_path, tasks[:64])
     assert not caplog.records
@@ -291,7 +292,8 @@ def test_overwriting_is_refused(tmp_path):
 
 KILLED_AMONG_RENAMES = """
 import os, signal, sys
-from kafkacodec.log import layout, publishing
+from kafkacodec.log.formats import layout
+from kafkacodec.log.files import publishing
 from tests.unit.test_spark_writing import batch, job
 publish, count = publishing.publish, 0
 def killed(source, target, **options):

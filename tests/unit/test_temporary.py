@@ -14,8 +14,8 @@ import click
 import pytest
 
 from kafkacodec import temporary
-from kafkacodec.cli import sources, standard_input
-from kafkacodec.log import publishing
+from kafkacodec.cli.files import sources, standard_input
+from kafkacodec.log.files import publishing
 from kafkacodec.temporary import directory_until_exit, temporary_directory
 
 FILES = {module.__file__ for module in (temporary, publishing, standard_input, sources, contextlib)}

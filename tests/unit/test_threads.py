@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.records.arguments import MAX_THREADS, num_threads
+from kafkacodec.arguments import MAX_THREADS, num_threads
 from kafkacodec.records.parallel import runs
 
 ROWS = 40_000

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import kafkacodec as kc
 from kafkacodec.cli.app import application
-from kafkacodec.log.checkpoints import encode_producer_snapshot
-from kafkacodec.log.group_lag import _Logs
-from kafkacodec.log.layout import PRODUCER_SNAPSHOT_ENTRY
+from kafkacodec.log.formats.checkpoints import encode_producer_snapshot
+from kafkacodec.log.formats.layout import PRODUCER_SNAPSHOT_ENTRY
+from kafkacodec.log.state.group_lag import _Logs
 from kafkacodec.log.storage import stores
 from kafkacodec.log.tiered import directories
 from tests.hostile_store import HostileStore, use

@@ -253,7 +253,7 @@ def test_a_default_of_a_logical_type_has_to_be_one():
 
 
 def test_what_the_library_panics_at_is_read_by_the_other(monkeypatch):
-    from kafkacodec.values.avro_library import AvroLibrary
+    from kafkacodec.values.avro.library import AvroLibrary
 
     def panics(self, joined):
         raise LibraryPanic("arrow-avro panicked")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.values.proto_compile import compiled_files
+from kafkacodec.values.protobuf.compile import compiled_files
 
 registry = pytest.importorskip("confluent_kafka.schema_registry")
 

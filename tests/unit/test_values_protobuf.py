@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import kafkacodec as kc
-from kafkacodec.values.proto_compile import compiled_files
+from kafkacodec.values.protobuf.compile import compiled_files
 from tests.examples import examples
 
 TEXT = """

@@ -10,7 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.values.contained import LibraryPanic, contained
-from kafkacodec.values.proto_compile import compiled_files
+from kafkacodec.values.protobuf.compile import compiled_files
 from tests.proto_samples import expected, plain, sized, varint
 
 PROTO3 = """
@@ -360,8 +360,8 @@ def test_messages_of_maps_may_be_counted_or_not(text, index):
 
 def test_a_panic_is_an_exception_like_others():
     """The bytes are not plain, so they do not get to ptars but here."""
-    from kafkacodec.values.proto_library import ProtoLibrary
-    from kafkacodec.values.proto_types import proto_message
+    from kafkacodec.values.protobuf.library import ProtoLibrary
+    from kafkacodec.values.protobuf.types import proto_message
 
     descriptor = compiled_files(kc.values.Schema(PROTO3, "protobuf"), {})[-1].message_types_by_name["A"]
     library = ProtoLibrary(proto_message(descriptor))
@@ -370,7 +370,7 @@ def test_a_panic_is_an_exception_like_others():
 
 
 def test_what_a_library_panics_at_is_read_by_the_other(monkeypatch, parsers):
-    from kafkacodec.values.proto_library import ProtoLibrary
+    from kafkacodec.values.protobuf.library import ProtoLibrary
 
     def panics(self, column):
         raise LibraryPanic("ptars panicked")

@@ -52,7 +52,7 @@ def test_rows_beyond_microseconds():
 
 
 def test_spark_has_an_error_for_times_that_it_cannot_hold():
-    from kafkacodec.spark.values import column_decoder
+    from kafkacodec.spark.sql.values import column_decoder
 
     schema = kc.values.Schema(json.dumps({"type": "long", "logicalType": "timestamp-millis"}))
     values = pa.array([encode_varint(number) for number in (1, 9223372036854775, 9223372036854776, LEAST)] + [b"\x80"])

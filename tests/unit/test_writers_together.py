@@ -15,7 +15,8 @@ from threading import Thread
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log import LogDirectory, LogWriter, Partition, SegmentWriter, locks, publishing, remove_unfinished
+from kafkacodec.log import LogDirectory, LogWriter, Partition, SegmentWriter, remove_unfinished
+from kafkacodec.log.files import locks, publishing
 
 RECORDS = [(b"k", b"%d" % n) for n in range(10)]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.arguments import one_of
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
 from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
-from kafkacodec.records.arguments import one_of
 
 __all__ = [
     "BrokerDescription",

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.arguments import one_of
 from kafkacodec.client.admin.group_descriptions import DESCRIBES, GROUP_ID_NOT_FOUND, GroupDescription
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, at_broker, group_coordinator, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, ItemErrors, UnsupportedVersion, error
-from kafkacodec.records.arguments import one_of
 
 __all__ = ["GroupListing", "GroupOperations"]
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkacodec import messages
+from kafkacodec.arguments import IsolationLevel, one_of
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import (
     Operations,
@@ -20,7 +21,6 @@ from kafkacodec.client.admin.operations import (
 from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
-from kafkacodec.records.arguments import IsolationLevel, one_of
 
 __all__ = ["GroupOffset", "OffsetAndTimestamp", "OffsetOperations", "OffsetSpec"]
 

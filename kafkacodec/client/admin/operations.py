@@ -6,12 +6,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kafkacodec import messages
+from kafkacodec.arguments import require_int
 from kafkacodec.client.admin.job import Ask, Job
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
 from kafkacodec.errors import AuthenticationFailed, ItemErrors, UnsupportedVersion
-from kafkacodec.records.arguments import require_int
 
 if TYPE_CHECKING:
     from kafkacodec.client.core.cluster import Cluster

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.arguments import require_int
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
-from kafkacodec.records.arguments import require_int
 
 __all__ = ["QuorumDescription", "QuorumOperations", "QuorumReplica"]
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.arguments import one_of
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, TopicPartition, at_broker, by_topic, mapped, pairs
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
-from kafkacodec.records.arguments import one_of
 
 __all__ = ["ElectionType", "LogDir", "Reassignment", "ReplicaOperations", "ReplicaSize", "TopicPartitionReplica"]
 

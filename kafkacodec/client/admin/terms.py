@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from kafkacodec.records.arguments import one_of
+from kafkacodec.arguments import one_of
 
 __all__ = [
     "AclOperation",

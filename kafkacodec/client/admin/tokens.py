@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.arguments import require_int
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
-from kafkacodec.records.arguments import require_int
 
 __all__ = ["DelegationToken", "TokenOperations"]
 

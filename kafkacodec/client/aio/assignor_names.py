@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kafkacodec.arguments import suggestion
 from kafkacodec.client.groups.assignor import Assignor
 from kafkacodec.client.groups.assignors import ASSIGNORS
-from kafkacodec.records.arguments import suggestion
 
 __all__ = ["assignors_of"]
 

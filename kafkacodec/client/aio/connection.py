@@ -15,7 +15,7 @@ from kafkacodec.client.faces import AsyncFace, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message

@@ -17,7 +17,7 @@ from kafkacodec.client.faces import shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 __all__ = ["Consumer"]
 

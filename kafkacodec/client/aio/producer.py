@@ -25,7 +25,7 @@ from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettin
 from kafkacodec.client.producing.transactions import State, Transactions
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 __all__ = ["Producer"]
 

@@ -31,7 +31,7 @@ from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, UnsupportedVersion
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 __all__ = ["DEFAULTS", "ShareConsumer"]
 

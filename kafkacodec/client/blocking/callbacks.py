@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.errors import ClientClosed
+from kafkacodec.net.loop import LoopThread
 
 __all__ = ["CallbackThread"]
 

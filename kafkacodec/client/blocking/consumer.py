@@ -19,7 +19,7 @@ from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.security.java_config import config_options
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.signatures import shows_options
 
 __all__ = ["Consumer"]
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.checks import offset_number, seconds
-from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.net.loop import LoopThread
+from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     from kafkacodec.client.producing.queue import TopicQueues

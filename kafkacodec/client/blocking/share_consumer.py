@@ -7,13 +7,13 @@ from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import share_consumer as aio
 from kafkacodec.client.consuming.positions import Key
-from kafkacodec.client.driver.thread import LoopThread
 from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
-from kafkacodec.records.signatures import shows_options
+from kafkacodec.net.loop import LoopThread
+from kafkacodec.signatures import shows_options
 
 __all__ = ["ShareConsumer"]
 

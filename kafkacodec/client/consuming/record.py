@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from kafkacodec.arguments import column_names
 from kafkacodec.client.consuming.positions import Key
-from kafkacodec.records.arguments import column_names
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, require_int
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.options import ClientOptions, ClientSettings
-from kafkacodec.records.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, require_int
 from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["ConsumerOptions", "ConsumerSettings", "GroupProtocol"]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
+from kafkacodec.arguments import one_of
 from kafkacodec.protocol.versions import highest_common
-from kafkacodec.records.arguments import one_of
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.client.core.metadata import BrokerAddress
 from kafkacodec.client.core.opening import FIRST_WAY, Opening, Way
 from kafkacodec.client.driver.dialing import Dialer
-from kafkacodec.client.driver.frames import Frame, FrameBuffers
 from kafkacodec.client.driver.link import Link
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.client.security.sasl import SaslExchange, provided
 from kafkacodec.client.security.tls import client_context, handshake_error
 from kafkacodec.errors import ConnectionFailed, KafkaCodecError
+from kafkacodec.net.frames import Frame, FrameBuffers
 
 if TYPE_CHECKING:
     from kafkacodec.protocol.connection import ResponseReceived

@@ -16,11 +16,11 @@ from kafkacodec.client.core.metadata import BrokerAddress
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.old_brokers import throttles_late
 from kafkacodec.client.driver.connecting import Connector
-from kafkacodec.client.driver.frames import Frame
 from kafkacodec.client.driver.node import COORDINATION, Flight, Node
 from kafkacodec.client.driver.nodes import Nodes
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded, KafkaCodecError
+from kafkacodec.net.frames import Frame
 
 if TYPE_CHECKING:
     from kafkacodec.protocol.connection import ResponseReceived

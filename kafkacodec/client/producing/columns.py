@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kafkacodec.arguments import require_int
 from kafkacodec.client.checks import check_topic
 from kafkacodec.client.producing.queue import (
     READABLE_BY,
@@ -21,7 +22,6 @@ from kafkacodec.client.producing.queue import (
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import EncodeError, LimitExceeded
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
-from kafkacodec.records.arguments import require_int
 from kafkacodec.records.columns import import_extra
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import EncodePlan, iter_writable

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from kafkacodec.arguments import one_of, require_int
 from kafkacodec.client.options import ClientOptions, ClientSettings
-from kafkacodec.records.arguments import one_of, require_int
 from kafkacodec.records.compression import CODECS, compressor
 
 __all__ = [

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.arguments import require_int
 from kafkacodec.client.checks import by_partition
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.protocol.versions import highest_common
-from kafkacodec.records.arguments import require_int
 
 __all__ = ["Offsets", "add_offsets", "add_partitions", "codes", "commit_offsets", "end", "has_version_2", "init"]
 

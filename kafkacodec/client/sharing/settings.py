@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from kafkacodec.arguments import one_of, require_int
 from kafkacodec.client.options import ClientOptions, ClientSettings
-from kafkacodec.records.arguments import one_of, require_int
 from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["AcknowledgementMode", "ShareConsumerOptions", "ShareConsumerSettings"]

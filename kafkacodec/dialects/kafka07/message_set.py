@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from kafkacodec.arguments import column_names, int64, limit, one_of
 from kafkacodec.arrow._columns import Budget
 from kafkacodec.dialects.kafka07 import _decoder
 from kafkacodec.errors import UnsupportedMagic
-from kafkacodec.records.arguments import column_names, int64, limit, one_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.compression import CODECS, compress
 from kafkacodec.records.plan import (
@@ -27,7 +27,7 @@ from kafkacodec.records.plan import (
     budget_of,
 )
 from kafkacodec.records.reading import read_chunks, read_whole
-from kafkacodec.records.signatures import shows_options, suggests_options
+from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -17,7 +17,7 @@ from kafkacodec.dialects.line.partitions import Partitions
 from kafkacodec.dialects.line.replication import Partition
 from kafkacodec.dialects.line.storage import Storage
 from kafkacodec.errors import KafkaCodecError, LocalProtocolError
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["Broker", "Reply"]
 

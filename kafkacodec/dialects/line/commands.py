@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kafkacodec.dialects.line.messages import LENGTHS, MESSAGES, prepare_messages, refine_messages
 from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, INTEGERS, KEY_VALUE, WORD, Kind, choice, option
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["COMMANDS", "RECORD", "Args", "Command", "Slot", "command"]
 

@@ -11,7 +11,7 @@ from kafkacodec.dialects.line._tokens import read_words
 from kafkacodec.dialects.line.commands import COMMANDS, RECORD, Args, Command
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
 from kafkacodec.errors import EncodeError
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["Request", "Response", "parse_request", "parse_response"]
 

@@ -29,7 +29,7 @@ from kafkacodec.dialects.rewrite.rpcs import (
     Rpc,
 )
 from kafkacodec.errors import LocalProtocolError
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["Broker", "GroupController", "Reply"]
 

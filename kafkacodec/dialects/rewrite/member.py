@@ -32,7 +32,7 @@ from kafkacodec.dialects.rewrite.rpcs import (
     Rpc,
 )
 from kafkacodec.errors import LocalProtocolError, RemoteProtocolError
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["Action", "Assigned", "Failed", "GroupMember", "MemberState", "Rewound", "Send", "Stop"]
 

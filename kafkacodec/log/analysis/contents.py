@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kafkacodec.log.analysis.histograms import SizeHistogram, TimeHistogram
 from kafkacodec.log.analysis.key_statistics import MAX_KEYS, KeyStatistics, KeyUse
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["CHUNK_BYTES", "CHUNK_ROWS", "COLUMNS", "RecordStatistics", "record_statistics"]
 

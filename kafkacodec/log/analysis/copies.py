@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafkacodec.log.analysis.partition_statistics import PartitionStatistics
-    from kafkacodec.log.partition import Partition
+    from kafkacodec.log.partitions.partition import Partition
 
 __all__ = ["copies_of", "copies_sentence"]
 

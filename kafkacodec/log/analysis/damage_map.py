@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kafkacodec.log.report import Finding, Report
+from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.storage import identity_of, is_directory
 
 __all__ = ["SegmentDamage", "damage_map"]

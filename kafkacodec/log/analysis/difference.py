@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.errors import CorruptRecord, DecodeError
-from kafkacodec.log.continuity import ALWAYS_COMPACTED
-from kafkacodec.log.files import note
-from kafkacodec.log.partition import Partition
+from kafkacodec.log.files.opening import note
+from kafkacodec.log.order.continuity import ALWAYS_COMPACTED
+from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.comparing import COMPARED, differing
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["KeyStatistics", "KeyUse"]
 

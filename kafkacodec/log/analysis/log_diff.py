@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from kafkacodec.arguments import limit as checked_limit
 from kafkacodec.log.analysis.difference import DEFAULT_LIMIT, Difference, compare
 from kafkacodec.log.analysis.partition_statistics import partition_statistics
-from kafkacodec.log.directory import discover
-from kafkacodec.log.partition import Partition
-from kafkacodec.records.arguments import limit as checked_limit
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.log.partitions.directory import discover
+from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["diff", "difference", "pairs"]
 

@@ -10,15 +10,15 @@ from typing import Any
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.analysis.batch_totals import OF_RECORDS, BatchTotals, added
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics_among
-from kafkacodec.log.directory import discover
-from kafkacodec.log.files import note
-from kafkacodec.log.kinds import kind_of
-from kafkacodec.log.layout import is_stand_in
-from kafkacodec.log.partition import Partition
-from kafkacodec.log.range_planning import end_of
-from kafkacodec.log.segment import Segment
-from kafkacodec.log.transactions import scan_transactions
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.log.files.opening import note
+from kafkacodec.log.formats.layout import is_stand_in
+from kafkacodec.log.partitions.directory import discover
+from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.reading.planning import end_of
+from kafkacodec.log.reading.transactions import scan_transactions
+from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.log.segments.segment import Segment
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["PartitionStatistics", "breaks_of", "merge_statistics", "partition_statistics", "per_topic", "statistics"]
 

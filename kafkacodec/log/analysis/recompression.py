@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.arguments import limit
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
-from kafkacodec.log.evidence import unused
-from kafkacodec.log.kinds import kind_of
-from kafkacodec.log.layout import is_upload
-from kafkacodec.log.partition import Partition
-from kafkacodec.log.ranges import SegmentRange
-from kafkacodec.log.segment import Segment
+from kafkacodec.log.formats.layout import is_upload
+from kafkacodec.log.order.evidence import unused
+from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.reading.ranges import SegmentRange
+from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.storage import open_file
-from kafkacodec.records.arguments import limit
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
-    from kafkacodec.log.verify import Advance
+    from kafkacodec.log.checking.verify import Advance
 
 __all__ = ["DEFAULT_CODECS", "CodecResult", "CodecTrial", "codec_trial"]
 

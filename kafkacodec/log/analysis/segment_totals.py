@@ -10,16 +10,16 @@ from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log.analysis.batch_rows import BatchRows, batches_of, messages_of
 from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.analysis.record_totals import count_messages, count_records
-from kafkacodec.log.continuity import ALONE, Surroundings
-from kafkacodec.log.evidence import first_offset_in
-from kafkacodec.log.files import note
-from kafkacodec.log.kinds import kind_of
-from kafkacodec.log.layout import is_upload
-from kafkacodec.log.range_planning import least
-from kafkacodec.log.segment import Segment, check_is_segment
+from kafkacodec.log.files.opening import note
+from kafkacodec.log.formats.layout import is_upload
+from kafkacodec.log.order.continuity import ALONE, Surroundings
+from kafkacodec.log.order.evidence import first_offset_in
+from kafkacodec.log.reading.planning import least
+from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.log.segments.segment import Segment, check_is_segment
+from kafkacodec.log.segments.walk import Damage
 from kafkacodec.log.storage import StoredFile, open_file
-from kafkacodec.log.walk import Damage
-from kafkacodec.records.signatures import suggests_options
+from kafkacodec.signatures import suggests_options
 
 __all__ = ["SegmentStatistics", "segment_statistics", "statistics_among"]
 

@@ -14,18 +14,18 @@ from kafkacodec.log.analysis.batch_rows import batches_of, messages_of
 from kafkacodec.log.analysis.histograms import TimeHistogram
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, partition_statistics
 from kafkacodec.log.analysis.recompression import CodecTrial, codec_trial
-from kafkacodec.log.files import reason_of
-from kafkacodec.log.group_lag import PartitionLag, lag
-from kafkacodec.log.kinds import kind_of
-from kafkacodec.log.partition import Partition
-from kafkacodec.log.range_planning import end_of
-from kafkacodec.log.report import Report
-from kafkacodec.log.segment import Segment
+from kafkacodec.log.checking.report import Report
+from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.reading.planning import end_of
+from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.segments.walk import Damage
+from kafkacodec.log.state.group_lag import PartitionLag, lag
 from kafkacodec.log.storage import open_file
-from kafkacodec.log.walk import Damage
 
 if TYPE_CHECKING:
-    from kafkacodec.log.verify import Advance
+    from kafkacodec.log.checking.verify import Advance
 
 __all__ = ["Survey", "survey"]
 

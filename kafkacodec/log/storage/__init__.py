@@ -16,9 +16,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import layout
-from kafkacodec.log.files import FileIdentity
-from kafkacodec.log.preallocated import without_zeros
+from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.preallocated import without_zeros
+from kafkacodec.log.formats import layout
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.places import (
     Entry,

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import files, preallocated
-from kafkacodec.log.files import FileIdentity, MappedFile
+from kafkacodec.log.files import opening as files, preallocated
+from kafkacodec.log.files.opening import FileIdentity, MappedFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

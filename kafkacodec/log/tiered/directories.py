@@ -11,10 +11,10 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
-from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import LeaderEpoch, read_leader_epochs
-from kafkacodec.log.files import FileIdentity
-from kafkacodec.log.pool import in_threads
+from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.pool import in_threads
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, read_leader_epochs
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.objects import ObjectEntry
 from kafkacodec.log.storage.places import Entry

@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.tiered.manifest import Manifest
 
 __all__ = ["Reading", "in_the_log"]

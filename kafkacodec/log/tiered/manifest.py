@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kafkacodec.errors import UnsupportedVersion
-from kafkacodec.log import layout
-from kafkacodec.log.checkpoints import LeaderEpoch
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.tiered.chunks import ChunkIndex, chunk_index
 from kafkacodec.log.tiered.fields import Fields
 

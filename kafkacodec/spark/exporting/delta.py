@@ -25,13 +25,13 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.objects import files_below
-from kafkacodec.spark.checkpoint import Position
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import DATE, target_path
 from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
 from kafkacodec.spark.exporting.run_files import RunFiles, partition_values
-from kafkacodec.spark.options import TopicPartition
+from kafkacodec.spark.reading.checkpoint import Position
+from kafkacodec.spark.reading.options import TopicPartition
 
 __all__ = ["DeltaDirectory"]
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
-from kafkacodec.spark.checkpoint import Position
 from kafkacodec.spark.exporting.report import ExportReport
 from kafkacodec.spark.exporting.run_files import RunFiles, StagedFiles, UploadedFiles
-from kafkacodec.spark.options import TopicPartition
+from kafkacodec.spark.reading.checkpoint import Position
+from kafkacodec.spark.reading.options import TopicPartition
 from kafkacodec.spark.schema import COLUMNS, arrow_schema
 
 __all__ = ["Destination", "Table"]

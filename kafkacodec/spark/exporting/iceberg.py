@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.storage.access import S3Access
-from kafkacodec.spark.checkpoint import Offsets, Position, dump, parse
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.days import DAY_MICROSECONDS, FIRST_DAY, LAST_DAY
 from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import DATE, target_path
 from kafkacodec.spark.exporting.report import ExportReport
 from kafkacodec.spark.exporting.run_files import RunFiles
-from kafkacodec.spark.options import TopicPartition
+from kafkacodec.spark.reading.checkpoint import Offsets, Position, dump, parse
+from kafkacodec.spark.reading.options import TopicPartition
 
 __all__ = ["OFFSETS", "IcebergDirectory"]
 

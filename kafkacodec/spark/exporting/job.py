@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import S3Access
-from kafkacodec.records.signatures import suggests_options
-from kafkacodec.spark.checkpoint import dump
+from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import (
@@ -32,7 +31,8 @@ from kafkacodec.spark.exporting.run_files import tidy
 from kafkacodec.spark.exporting.task import RESULT, ExportTask, Written
 from kafkacodec.spark.exporting.typed import TypedColumns, typed_columns
 from kafkacodec.spark.object_access import hadoop_access
-from kafkacodec.spark.options import ReadOptions
+from kafkacodec.spark.reading.checkpoint import dump
+from kafkacodec.spark.reading.options import ReadOptions
 from kafkacodec.spark.schema import arrow_schema
 
 if TYPE_CHECKING:

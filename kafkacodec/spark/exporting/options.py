@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from kafkacodec.arguments import suggestion
 from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.objects import SCHEMES
-from kafkacodec.records.arguments import suggestion
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import ReadOptions, local_path, parse_read_options, readable_path
+from kafkacodec.spark.reading.options import ReadOptions, local_path, parse_read_options, readable_path
 from kafkacodec.spark.schema import column_names
 
 __all__ = ["DATE", "ExportFormat", "FileOptions", "columns_of", "partitioning", "source_options"]

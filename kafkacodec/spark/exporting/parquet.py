@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import publishing
+from kafkacodec.log.files import publishing
 from kafkacodec.log.storage import is_url
-from kafkacodec.spark.checkpoint import Offsets, Position, parse
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import local_target
 from kafkacodec.spark.exporting.report import ExportReport
 from kafkacodec.spark.exporting.run_files import RunFiles, StagedFiles
-from kafkacodec.spark.options import TopicPartition
+from kafkacodec.spark.reading.checkpoint import Offsets, Position, parse
+from kafkacodec.spark.reading.options import TopicPartition
 
 __all__ = ["SUCCESS", "ParquetDirectory"]
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kafkacodec.log import Partition, SegmentRange
-from kafkacodec.log.pool import in_threads
-from kafkacodec.spark.bounds import EARLIEST, Bound
-from kafkacodec.spark.checkpoint import Loss, Position, advance, deleted_before, resume, vanished
-from kafkacodec.spark.discovery import THREADS, partitions_of, steadily
+from kafkacodec.log.files.pool import in_threads
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.report import ExportProblem
-from kafkacodec.spark.observing import batch_before, covered, key_of, observe
-from kafkacodec.spark.options import ReadOptions, TopicPartition
-from kafkacodec.spark.planning import Pruning, divide, span
+from kafkacodec.spark.reading.bounds import EARLIEST, Bound
+from kafkacodec.spark.reading.checkpoint import Loss, Position, advance, deleted_before, resume, vanished
+from kafkacodec.spark.reading.discovery import THREADS, partitions_of, steadily
+from kafkacodec.spark.reading.observing import batch_before, covered, key_of, observe
+from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
+from kafkacodec.spark.reading.planning import Pruning, divide, span
 
 __all__ = ["Plan", "plan"]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kafkacodec.spark.checkpoint import Offsets
+from kafkacodec.spark.reading.checkpoint import Offsets
 
 __all__ = ["ExportProblem", "ExportReport", "ExportedFile"]
 

@@ -14,15 +14,15 @@ from tempfile import gettempdir
 from urllib.parse import quote
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log import publishing
+from kafkacodec.log.files import publishing
 from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.objects import files_below, remove_objects, upload
-from kafkacodec.spark import owner, staging
 from kafkacodec.spark.exporting.days import date_of
 from kafkacodec.spark.exporting.options import DATE
 from kafkacodec.spark.exporting.report import ExportedFile
-from kafkacodec.spark.staging import Owner
+from kafkacodec.spark.writing import owner, staging
+from kafkacodec.spark.writing.staging import Owner
 
 __all__ = ["RunFiles", "StagedFiles", "UploadedFiles", "partition_values", "tidy"]
 

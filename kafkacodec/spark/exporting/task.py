@@ -21,9 +21,9 @@ from kafkacodec.spark.exporting.options import FileOptions
 from kafkacodec.spark.exporting.report import ExportedFile, ExportProblem
 from kafkacodec.spark.exporting.run_files import RunFiles
 from kafkacodec.spark.exporting.typed import TypedColumns
-from kafkacodec.spark.observing import key_of
-from kafkacodec.spark.options import ReadOptions, TopicPartition
-from kafkacodec.spark.reading import read_ranges
+from kafkacodec.spark.reading.observing import key_of
+from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
+from kafkacodec.spark.reading.tasks import read_ranges
 
 __all__ = ["RESULT", "ExportTask", "Written"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafkacodec.arguments import suggestion
 from kafkacodec.errors import DecodeError, SchemaError
-from kafkacodec.records.arguments import suggestion
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.options import TopicPartition
-from kafkacodec.spark.values import ColumnDecoder, column_decoder
+from kafkacodec.spark.reading.options import TopicPartition
+from kafkacodec.spark.sql.values import ColumnDecoder, column_decoder
 from kafkacodec.values.framing import Part
 from kafkacodec.values.record_values import placed
 

@@ -1,0 +1,250 @@
+"""``kafkacodec consume``: print the records of topics from brokers, or write them to a file."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from kafkacodec.cli.completion import complete_topic
+from kafkacodec.cli.console import is_file, note
+from kafkacodec.cli.files.destination import Destination, RecordDestination, destination_options
+from kafkacodec.cli.files.standard_input import STANDARD
+from kafkacodec.cli.options.inputs import moment
+from kafkacodec.cli.options.printing import Printing, print_options
+from kafkacodec.cli.options.search import Wanted, search_options
+from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
+from kafkacodec.cli.output import Advance, counted, full_option, progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkacodec.cli.rows.consume_range import Range, Start
+    from kafkacodec.cli.rows.consumed import Consumed
+    from kafkacodec.client import Consumer
+
+_STORED = "stored"
+_PATTERN = "^"
+_LEAVE_SECONDS = 5.0
+
+
+@click.command()
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
+@server_options()
+@click.option(
+    "-p", "--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."
+)
+@click.option(
+    "-o",
+    "--offset",
+    default=None,
+    help="Start at the beginning (default), the end, an offset, -N for the last N of each partition, s@MILLISECONDS; "
+    "with --group: stored (default).",
+)
+@click.option(
+    "--start-time",
+    "--from-time",
+    "start_time",
+    metavar="TIME",
+    callback=moment,
+    help="Start at the first record of this time or later: milliseconds since 1970, or ISO 8601.",
+)
+@click.option("--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later.")
+@click.option("-G", "--group", help="Join this group, go on after its committed offsets, and commit what was printed.")
+@click.option(
+    "--follow/--exit-at-end",
+    " /-e",
+    "follow",
+    default=True,
+    help="Go on with new records until Ctrl-C (default), or stop where the partitions ended at the start.",
+)
+@click.option("-n", "-c", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
+@search_options
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_uncommitted",
+    show_default=True,
+    help="read_committed excludes aborted and open transactions.",
+)
+@full_option
+@print_options(batch_columns=False)
+@destination_options(RecordDestination)
+def consume(
+    topics: tuple[str, ...],
+    servers: Servers,
+    numbers: tuple[int, ...],
+    offset: str | None,
+    start_time: int | datetime | None,
+    end_time: int | datetime | None,
+    group: str | None,
+    follow: bool,
+    limit: int | None,
+    wanted: Wanted,
+    isolation_level: Literal["read_uncommitted", "read_committed"],
+    printing: Printing,
+    output: Destination,
+) -> None:
+    """Print the records of topics from brokers, as `kafkacodec dump` prints those of files.
+
+    Reads all partitions from their beginning and goes on until Ctrl-C. With --exit-at-end it stops at the end. With
+    --group several consumers share the partitions, and a TOPIC that begins with ^ is a regular expression: '^t' is all
+    topics whose names begin with t. Options of the client come from -F and -X, also those of security.
+
+    With --output it writes one file of Parquet, Arrow IPC, CSV or JSON, as `kafkacodec convert` does, and needs
+    --exit-at-end or --limit. The file appears when it is complete; a group commits after that.
+    """
+    from kafkacodec.cli.rows.consumed import Consumed
+    from kafkacodec.client import Consumer
+    from kafkacodec.client.consuming.settings import ConsumerSettings
+
+    for topic in topics:
+        if group is None or not topic.startswith(_PATTERN):
+            legal_topic(topic)
+    start = _start(offset, start_time, group)
+    if group is not None and (numbers or end_time is not None):
+        raise click.UsageError("--group decides about partitions: --partition and --end-time do not apply")
+    if output:
+        _check_output(output, printing, follow and limit is None)
+    printer = printing.printer(several=True, headers=True)
+    own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
+    if group is not None:
+        own |= {"group_id": group, **({"auto_offset_reset": start.spec} if offset not in (None, _STORED) else {})}
+    # To read a topic that is deleted meanwhile would create it again.
+    options = {
+        "auto_offset_reset": "earliest",
+        "allow_auto_create_topics": False,
+        **servers.options(ConsumerSettings, own),
+    }
+    if group is None:
+        ranges = _ranges(servers, topics, numbers, start, end_time, not follow, isolation_level)
+    else:
+        ranges = {}
+        _require_topics(servers, topics, follow)
+    grouped = group is not None
+    to_file = output.path not in (None, STANDARD) or is_file(sys.stdout)
+    with Consumer(**options) as consumer, _leaving(consumer), _progress(ranges, limit, to_file) as advance:
+        _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
+        commits = grouped and not output
+        consumed = Consumed(consumer, ranges, grouped and not follow, wanted.search(), limit, commits, advance)
+        if output:
+            count = _write(output, consumed)
+            if grouped:
+                consumed.commit()
+            note(f"{output.shown}: {counted(count, 'record')}")
+            return
+        rows = consumed.rows()
+        try:
+            printer(rows)
+        finally:
+            rows.close()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _leaving(consumer: Consumer) -> Iterator[None]:
+    """Wait for a coordinator that hangs only for a moment where someone waits for the end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        consumer.close(_LEAVE_SECONDS)
+        raise
+
+
+def _check_output(output: Destination, printing: Printing, endless: bool) -> None:
+    if endless:
+        raise click.UsageError("--output needs an end: --exit-at-end or --limit")
+    if printing.columns is not None or printing.template is not None or printing.raw:
+        raise click.UsageError("--output writes all columns as they are: --columns, --format and --raw do not apply")
+    output.check([], as_json=printing.as_json)
+
+
+def _write(output: Destination, consumed: Consumed) -> int:
+    """Write the records as a table; returns their number."""
+    import pyarrow as pa
+
+    from kafkacodec.log.segments.kinds import BATCHES
+    from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
+
+    schema = pa.record_batch(BATCHES.nothing({"columns": PLACE_COLUMNS + RECORD_COLUMNS})).schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in consumed.tables():
+            yield pa.record_batch(table)
+
+    return output.write(schema, batches())
+
+
+def _start(offset: str | None, start_time: int | datetime | None, group: str | None) -> Start:
+    from kafkacodec.cli.rows.consume_range import Start, parse_start
+
+    if offset is not None and start_time is not None:
+        raise click.UsageError("--offset and --start-time exclude each other")
+    if group is None and offset == _STORED:
+        raise click.UsageError("--offset stored needs --group")
+    if group is not None and (start_time is not None or offset not in (None, _STORED, "beginning", "end")):
+        raise click.UsageError("--group goes on after committed offsets: --offset is stored, beginning or end")
+    if start_time is not None:
+        return Start(start_time)
+    try:
+        return Start() if offset in (None, _STORED) else parse_start(offset or "")
+    except ValueError as error:
+        raise click.UsageError(f"--offset: {error}; --output names a file") from None
+
+
+def _require_topics(servers: Servers, topics: tuple[str, ...], follow: bool) -> None:
+    """Refuse topics that are not there: a group would wait for them. It may wait for those of a pattern."""
+    from kafkacodec.cli.rows.consume_range import described
+
+    patterns = [topic for topic in topics if topic.startswith(_PATTERN)]
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise click.UsageError(f"{pattern}: {error}") from None
+    with servers.admin() as admin:
+        described(admin, [topic for topic in topics if topic not in patterns])
+        names = admin.list_topics() if patterns else []
+    for pattern in patterns:
+        if not any(re.search(pattern, name) for name in names):
+            if not follow:
+                raise click.ClickException(f"no topic matches {pattern}")
+            note(f"no topic matches {pattern} yet")
+
+
+def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
+    from kafkacodec.cli.rows.consume_range import partition_ranges
+
+    numbers, start, end_time, to_end, isolation_level = arguments
+    with servers.admin() as admin:
+        return partition_ranges(admin, topics, numbers, start, end_time, to_end=to_end, isolation_level=isolation_level)
+
+
+def _progress(
+    ranges: Mapping[tuple[str, int], Range], limit: int | None, to_file: bool
+) -> AbstractContextManager[Advance]:
+    """A bar while records go to a file. Its total is the limit, or the number of offsets if there is an end."""
+    if not to_file:
+        return nullcontext(lambda count: None)
+    ends = [part.end - part.start for part in ranges.values() if part.end is not None]
+    total = sum(ends) if ends and len(ends) == len(ranges) else None
+    return progress("consume", total if limit is None else limit, records=True)
+
+
+def _begin(consumer: Any, topics: tuple[str, ...], starts: dict[tuple[str, int], int]) -> None:
+    """Assign the partitions with their starts, or subscribe to the topics."""
+    if starts:
+        consumer.assign(list(starts))
+        for (topic, number), offset in starts.items():
+            consumer.seek(topic, number, offset)
+    elif any(topic.startswith(_PATTERN) for topic in topics):
+        # As in librdkafka, a pattern may match a part; a consumer's has to match in full.
+        consumer.subscribe(
+            pattern="|".join(f".*(?:{topic}).*" if topic.startswith(_PATTERN) else re.escape(topic) for topic in topics)
+        )
+    else:
+        consumer.subscribe(list(topics))

@@ -1,0 +1,101 @@
+"""``kafkacodec convert``: write records to a file of another format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.console import note
+from kafkacodec.cli.files.destination import destination_options
+from kafkacodec.cli.files.spark_export import SparkOptions, TableDestination, export, spark_options
+from kafkacodec.cli.options.inputs import Reading, reading_options, threads_option
+from kafkacodec.cli.options.values import ValueOptions, value_options
+from kafkacodec.cli.output import counted, progress, size
+from kafkacodec.log.segments.kinds import BATCHES, kind_of
+from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkacodec import RecordColumns
+    from kafkacodec.records.decode import DecodeOptions
+
+
+@click.command()
+@reading_options
+@destination_options(TableDestination, required=True)
+@click.option("--batch-columns", is_flag=True, help="Add columns of the batches: producer, sequence, codec, ...")
+@value_options
+@threads_option
+@spark_options
+def convert(
+    reading: Reading,
+    output: TableDestination,
+    batch_columns: bool,
+    typed: ValueOptions,
+    threads: int | None,
+    spark: SparkOptions,
+) -> None:
+    """Write records to one file of Parquet, Arrow IPC, CSV or JSON.
+
+    The columns topic and partition come first. In CSV and JSON, bytes that are UTF-8 are text; other bytes are
+    hex after 0x in CSV and {"base64": "..."} in JSON. In CSV, headers are JSON. The file appears when it is
+    complete. For logs of Kafka 0.6 and 0.7, --batch-columns adds only magic and codec.
+
+    With --values and --keys, Avro, Protobuf and JSON become typed columns; records are then read twice, first to find
+    their schemas. Columns with the number of the schema and with errors follow.
+
+    With --spark, each call adds what is new since the last one to the directory or table that -o names: Parquet files,
+    or --format iceberg or delta. Columns are those of Spark's Kafka source. --values needs --reader-schema then, or
+    --schemas FILE.
+    """
+    if spark:
+        export(reading, output, typed, spark)
+        return
+    output.check_file()
+    record_values = typed.record_values()
+    partitions = reading.partitions()
+    segments = [segment.path for partition in partitions for segment in partition.segments]
+    output.check(segments)
+    pieces = reading.ranges(partitions)
+    total = sum(piece.size_in_bytes for piece in pieces)
+    columns: DecodeOptions = {"columns": PLACE_COLUMNS + RECORD_COLUMNS, "batch_columns": batch_columns}
+    schema = _schema(segments, columns)
+    with progress("converting", total * (2 if record_values else 1)) as advance:
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for piece in pieces:
+                for chunk in reading.read(piece, advance, columns=columns, threads=threads):
+                    yield _filled(chunk, schema)
+
+        if record_values is None:
+            rows = output.write(schema, batches())
+        else:
+            for batch in batches():
+                record_values.look(batch)
+            fixed = record_values.fix(schema)
+            rows = output.write(fixed, record_values.typed(batches(), fixed))
+    summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
+    note(f"{output.shown}: {summary}")
+    if record_values is not None and record_values.num_errors:
+        note(f"{counted(record_values.num_errors, 'value')} could not be decoded; the column of errors says why")
+
+
+def _schema(segments: list[str], columns: DecodeOptions) -> pa.Schema:
+    """The union of the segments' columns: segments of Kafka 0.6 and 0.7 have fewer."""
+    import pyarrow as pa
+
+    kinds = sorted({kind_of(path) for path in segments} or {BATCHES}, key=lambda kind: kind.has_batches, reverse=True)
+    return pa.unify_schemas([pa.record_batch(kind.nothing(columns)).schema for kind in kinds])
+
+
+def _filled(chunk: RecordColumns, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the schema, with nulls for those that the chunk lacks."""
+    import pyarrow as pa
+
+    batch = pa.record_batch(chunk)
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [found.pop(f.name) if f.name in found else pa.nulls(batch.num_rows, f.type) for f in schema]
+    return pa.record_batch(columns, schema=schema)

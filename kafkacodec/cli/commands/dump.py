@@ -1,0 +1,104 @@
+"""``kafkacodec dump``: print records, all or those that are searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.options.inputs import Reading, reading_options
+from kafkacodec.cli.options.printing import Printing, print_options
+from kafkacodec.cli.options.search import Wanted, search_options
+from kafkacodec.cli.output import full_option
+
+if TYPE_CHECKING:
+    from kafkacodec.cli.rows.record_rows import Row
+    from kafkacodec.log import Partition
+
+
+@click.command()
+@reading_options
+@search_options
+@full_option
+@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
+@click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the last N records of each partition.")
+@click.option("--follow", is_flag=True, help="Go on with new records as they are written, until Ctrl-C.")
+@print_options(batch_columns=True)
+@click.option(
+    "--log-format",
+    type=click.Choice(["kafka", "kafka07"]),
+    help="Fail if a segment has another format. kafka07: Kafka 0.6 and 0.7 (*.kafka).",
+)
+def dump(
+    reading: Reading,
+    wanted: Wanted,
+    limit: int | None,
+    tail: int | None,
+    follow: bool,
+    printing: Printing,
+    log_format: str | None,
+) -> None:
+    """Print records.
+
+    The table shows keys and values as text if they are printable, else as hex, and is cut to the terminal's width. In
+    JSON they are strings if they are UTF-8, else {"base64": "..."}; timestamps are milliseconds since 1970. Records of
+    internal topics, such as __consumer_offsets, and control records are shown by the names of their fields.
+    """
+    from kafkacodec.cli.rows.record_source import Source
+
+    if follow and (reading.end_offset is not None or reading.end_time is not None):
+        raise click.UsageError("--follow reads on: --end-offset and --end-time do not apply")
+    partitions = reading.partitions()
+    if log_format is not None:
+        _require_kind(partitions, log_format)
+    several = len(partitions) > 1 or (follow and bool(reading.log_directories()))
+    printer = printing.printer(several=several, headers=printing.raw or _has_headers(partitions))
+    source = Source(reading, wanted.search(), _batch_fields(reading, printing))
+    if follow:
+        rows: Iterator[Row | None] = source.followed(partitions, tail)
+    elif tail is not None:
+        rows = (row for partition in partitions for row in source.last(partition, tail))
+    else:
+        rows = source.all(partitions)
+    printer(_limited(rows, limit))
+
+
+def _require_kind(partitions: list[Partition], name: str) -> None:
+    from kafkacodec.log.segments.kinds import kind_of
+
+    for path in (segment.path for partition in partitions for segment in partition.segments):
+        if kind_of(path).name != name:
+            raise click.ClickException(
+                f"{path}: not a segment of format {name}; the suffix decides, .kafka for kafka07, or else the content"
+            )
+
+
+def _has_headers(partitions: list[Partition]) -> bool:
+    """Whether records may have headers; those of internal topics have none."""
+    from kafkacodec.messages.stored import INTERNAL_TOPICS
+
+    return any(partition.topic not in INTERNAL_TOPICS for partition in partitions)
+
+
+def _batch_fields(reading: Reading, printing: Printing) -> tuple[str, ...]:
+    """The fields of the batch that are shown, or needed to show a control record."""
+    from kafkacodec.cli.rows.record_rows import FIELDS
+    from kafkacodec.cli.rows.stored_records import BATCH_FIELDS
+
+    named = BATCH_FIELDS if reading.include_control and not printing.raw else ()
+    return tuple({name: None for name in (*named, *(printing.columns or ())) if name not in FIELDS})
+
+
+def _limited(rows: Iterator[Row | None], limit: int | None) -> Iterator[Row | None]:
+    """At most so many records; what is None does not count."""
+    if limit is None:
+        yield from rows
+        return
+    found = 0
+    while found < limit:
+        row = next(rows, ...)
+        if row is ...:
+            return
+        found += row is not None
+        yield row

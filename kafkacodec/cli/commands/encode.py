@@ -1,0 +1,207 @@
+"""``kafkacodec encode``: write segments from other files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Unpack
+
+import click
+
+import kafkacodec
+from kafkacodec.cli.console import is_terminal, note
+from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
+from kafkacodec.cli.files.sources import READ_FORMATS, Source
+from kafkacodec.cli.files.standard_input import STANDARD
+from kafkacodec.cli.output import counted
+from kafkacodec.log import LogWriter
+from kafkacodec.log.writing.writer import check_topic
+from kafkacodec.records.compression import CODECS
+from kafkacodec.records.encode import BatchOptions, EncodePlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@click.command()
+@click.argument(
+    "inputs",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    metavar="FILE...",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(file_okay=False, allow_dash=True),
+    help="Log directory to write to, or - for one segment on standard output.",
+)
+@click.option("--topic", help="The topic; a partition's directory is TOPIC-N.")
+@click.option("--partition", type=click.IntRange(0, MAX_INT32), help="The partition to write; 0 by default.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, MAX_INT32),
+    help="Spread records over this many partitions by key, as Kafka does.",
+)
+@click.option("--format", "kind", type=click.Choice(READ_FORMATS), help="Default: by the files' suffixes.")
+@click.option("--codec", type=click.Choice(CODECS), default="zstd", show_default=True)
+@click.option("--level", type=int, help="Compression level of the codec.")
+@click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Bytes of a batch before compression.")
+@click.option(
+    "--segment-bytes", type=click.IntRange(1, MAX_INT32), default=1 << 30, show_default=True, help="Bytes of a segment."
+)
+@click.option("--append", is_flag=True, help="Append to partitions that have records.")
+@click.option("--keep-offsets", is_flag=True, help="Use the offsets in the column offset instead of new ones.")
+@click.option("--key-column", help="Column of the keys; key by default.")
+@click.option("--value-column", help="Column of the values; value by default.")
+@click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default.")
+@click.option(
+    "--key-encoding", type=click.Choice(["text", *DECODERS]), default="text", help="Encoding of keys; text by default."
+)
+@click.option(
+    "--value-encoding",
+    type=click.Choice(["text", *DECODERS]),
+    default="text",
+    help="Encoding of values; text by default.",
+)
+def encode(
+    inputs: tuple[str, ...],
+    output: str,
+    topic: str | None,
+    partition: int | None,
+    partitions: int | None,
+    kind: str | None,
+    append: bool,
+    segment_bytes: int,
+    keep_offsets: bool,
+    key_column: str | None,
+    value_column: str | None,
+    timestamp_column: str | None,
+    key_encoding: str,
+    value_encoding: str,
+    **encoding: Unpack[BatchOptions],
+) -> None:
+    """Write records from Parquet, Arrow IPC, CSV, JSON or lines as segments that a broker opens.
+
+    Reads the columns key, value, timestamp and headers, as `kafkacodec convert` writes them. A column named by an
+    option must exist. Text is stored as UTF-8; in JSON, {"base64": "..."} holds bytes, and times are milliseconds or
+    ISO 8601. In any format, keys and values may be hex or base64. With --format lines, each line is a value. FILE may
+    be - for standard input; text formats may be compressed with gzip or zstd. With --partitions, records without a key
+    go to the partitions in turn. After an error or an interrupt, new partitions are removed. With -o -, one segment
+    goes to standard output.
+    """
+    if partition is not None and partitions is not None:
+        raise click.UsageError("--partition and --partitions exclude each other")
+    if keep_offsets and partitions is not None:
+        raise click.UsageError("--keep-offsets and --partitions exclude each other")
+    if output == STANDARD:
+        _check_standard_output(topic, partition, partitions, append)
+    elif topic is None:
+        raise click.UsageError("Missing option '--topic'.")
+    try:
+        check_topic(topic or "none")
+        EncodePlan.of(encoding)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    sources = [Source(path, kind) for path in inputs]
+    asked = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": None}
+    if keep_offsets:
+        asked["offset"] = "offset"
+    numbers = list(range(partitions)) if partitions is not None else [partition or 0]
+    with closing(batches(sources, asked, {"key": key_encoding, "value": value_encoding})) as found:
+        # Check inputs and columns before a directory is made.
+        first = list(islice(found, 1))
+        for batch in first:
+            kafkacodec.encode(batch.slice(0, 1), **encoding)
+        with _opened(output, topic, numbers, append=append, segment_bytes=segment_bytes) as writers:
+            spread = _Spread(len(writers))
+            written = 0
+            for batch in chain(first, found):
+                for writer, part in zip(writers, spread(batch), strict=True):
+                    written += writer.write(part, **encoding)
+    if topic is None:
+        note(f"standard output: {counted(written, 'record')}")
+    else:
+        note(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}")
+
+
+def _opened(
+    output: str, topic: str | None, numbers: list[int], *, append: bool, segment_bytes: int
+) -> AbstractContextManager[Sequence[LogWriter | _StandardOutput]]:
+    if topic is None:
+        return nullcontext([_StandardOutput()])
+    return _writers(output, topic, numbers, append=append, segment_bytes=segment_bytes)
+
+
+def _check_standard_output(topic: str | None, partition: int | None, partitions: int | None, append: bool) -> None:
+    if topic is not None or partition is not None or partitions is not None or append:
+        raise click.UsageError("--topic, --partition, --partitions and --append need a log directory, not -o -")
+    if is_terminal(sys.stdout):
+        raise click.UsageError("a segment is not text: redirect standard output to a file or a pipe")
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+class _StandardOutput:
+    """Writes one segment, from offset 0 on."""
+
+    def __init__(self) -> None:
+        self._next_offset = 0
+
+    def write(self, records: pa.RecordBatch, **options: Unpack[BatchOptions]) -> int:
+        """Write records; returns their number."""
+        for batch in kafkacodec.iter_encoded(records, base_offset=self._next_offset, **options):
+            sys.stdout.buffer.write(batch.data)
+            self._next_offset = batch.last_offset + 1
+        count: int = records.num_rows
+        return count
+
+
+@contextmanager
+def _writers(
+    output: str, topic: str, numbers: list[int], *, append: bool, segment_bytes: int
+) -> Iterator[list[LogWriter]]:
+    """Writers that commit together at the end, and withdraw what they wrote after an error or an interrupt."""
+    writers: list[LogWriter] = []
+    starts: list[int] = []
+    try:
+        for number in numbers:
+            writers.append(LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes))
+            starts.append(writers[-1].next_offset)
+        yield writers
+        for writer in writers:
+            writer.commit()
+    except BaseException as error:
+        for writer in reversed(writers):
+            writer.withdraw()
+        for writer, start in zip(writers, starts, strict=False):
+            if writer.next_offset > start and os.path.isdir(writer.path):
+                note(f"kafkacodec: warning: {writer.path}: keeps the records appended at offset {start} and later")
+        if isinstance(error, FileExistsError):
+            raise click.ClickException(f"{error.filename}: the partition has records; --append adds to it") from None
+        raise
+
+
+class _Spread:
+    """Distributes rows over partitions: by key, and those without a key in turn."""
+
+    def __init__(self, count: int) -> None:
+        self._count, self._next = count, 0
+
+    def __call__(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The rows of each partition, in their order."""
+        import numpy as np
+        import pyarrow as pa
+
+        if self._count == 1:
+            return [batch]
+        keys = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
+        places = kafkacodec.partition(keys, self._count, null_keys="round_robin", first_partition=self._next)
+        self._next = (self._next + keys.null_count) % self._count
+        return [batch.take(pa.array(np.flatnonzero(places == number))) for number in range(self._count)]

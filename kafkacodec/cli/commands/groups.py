@@ -1,0 +1,95 @@
+"""``kafkacodec groups``: list consumer groups and their members, from a broker's disk."""
+
+from __future__ import annotations
+
+import click
+
+from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.files.destination import Destination, destination_options
+from kafkacodec.cli.options.inputs import on_error_option, warn
+from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
+from kafkacodec.cli.output import Column, counted, full_option, print_table
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.state.groups import Group, read_consumer_groups
+
+
+@click.command()
+@click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False))
+@server_options(INSTEAD_OF_FILES)
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
+@on_error_option
+@full_option
+@destination_options()
+def groups(
+    directory: str | None, servers: Servers, as_json: bool, output: Destination, problems: list[DecodeError] | None
+) -> None:
+    """List the consumer groups in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
+
+    Shows the state of each group as of its last record. With --bootstrap, asks the brokers.
+    """
+    live = servers.instead_of(directory, "DIRECTORY")
+    if output:
+        output.check([directory] if directory else [], as_json=as_json)
+    states: dict[str, str] = {}
+    if live:
+        from kafkacodec.cli.rows.live_groups import live_groups
+
+        with servers.admin() as admin:
+            found, states = live_groups(admin, lambda name: True)
+    else:
+        found = read_consumer_groups(directory or "", problems=problems)
+        warn(problems)
+    if output:
+        from kafkacodec.log.state.tables import groups_table
+
+        output.write_table(groups_table(found))
+        return
+    if as_json:
+        for group in found:
+            say_json(group.to_dict() | ({"state": states[group.group]} if live else {}))
+        return
+    columns = [
+        Column("group", stretch=True),
+        Column("kind"),
+        *([Column("state")] if live else []),
+        Column("generation", right=True),
+        Column("protocol", stretch=True),
+        Column("members", right=True),
+        Column("topics", stretch=True),
+        Column("owned partitions", stretch=True),
+    ]
+    rows = (
+        [
+            group.group,
+            group.kind,
+            *([states[group.group]] if live else []),
+            str(group.generation),
+            group.protocol or group.protocol_type or "-",
+            str(len(group.members)),
+            ", ".join(sorted({topic for member in group.members for topic in member.topics})) or "-",
+            _owned(group) or "-",
+        ]
+        for group in found
+    )
+    print_table(columns, rows)
+    say(counted(len(found), "group"))
+
+
+def _owned(group: Group) -> str:
+    """The partitions of all members, as ``orders 0-2,5; returns 0``."""
+    owned: dict[str, list[int]] = {}
+    for member in group.members:
+        for topic, partitions in member.owned:
+            owned.setdefault(topic, []).extend(partitions)
+    return "; ".join(f"{topic} {_spans(sorted(owned[topic]))}" for topic in sorted(owned))
+
+
+def _spans(numbers: list[int]) -> str:
+    """Numbers in order as spans: ``0-2,5``."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number <= spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

@@ -1,0 +1,126 @@
+"""``kafkacodec lag``: how far consumer groups are behind, from the disks of brokers or from brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import click
+
+from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.files.destination import Destination, destination_options
+from kafkacodec.cli.options.inputs import matches, on_error_option, topics_option, warn
+from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
+from kafkacodec.cli.output import SECONDS, Column, counted, duration, full_option, print_table, timestamp
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.state.group_lag import PartitionLag, lag as read_lag
+
+
+@click.command()
+@click.argument("directories", metavar="DIR...", nargs=-1, type=click.Path(exists=True, file_okay=False))
+@server_options(INSTEAD_OF_FILES)
+@click.option("--group", "-g", "groups", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
+@topics_option
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_uncommitted",
+    show_default=True,
+    help="With read_committed, a log ends at its first open transaction.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
+@on_error_option
+@full_option
+@destination_options()
+def lag(
+    directories: tuple[str, ...],
+    servers: Servers,
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    isolation_level: Literal["read_uncommitted", "read_committed"],
+    as_json: bool,
+    output: Destination,
+    problems: list[DecodeError] | None,
+) -> None:
+    """Show how far consumer groups are behind, in the data directories DIR of one or more brokers.
+
+    A log ends at the high watermark in the broker's checkpoint, or where its files end if there is none. "behind" is
+    the time from the first record that is not read to the newest one. Times are in UTC. With --bootstrap, asks the
+    brokers, which do not tell times.
+    """
+    live = servers.instead_of(directories, "DIR...")
+    if output:
+        output.check(directories, as_json=as_json)
+    if live:
+        from kafkacodec.cli.rows.live_groups import live_lag
+
+        with servers.admin() as admin:
+            found = live_lag(
+                admin, lambda name: matches(name, groups), lambda name: matches(name, topics), isolation_level
+            )
+    else:
+        found = [
+            line
+            for line in read_lag(directories, isolation_level=isolation_level, problems=problems)
+            if matches(line.group, groups) and matches(line.topic, topics)
+        ]
+    warn(problems)
+    if output:
+        from kafkacodec.log.state.tables import lag_table
+
+        output.write_table(lag_table(found))
+    elif as_json:
+        for line in found:
+            say_json(line._asdict() | {"notes": line.notes})
+    else:
+        _print_table(found)
+
+
+def _print_table(found: Sequence[PartitionLag]) -> None:
+    columns = [
+        Column("group", stretch=True),
+        Column("topic", stretch=True),
+        Column("part", right=True),
+        Column("committed", right=True),
+        Column("end", right=True),
+        Column("lag", right=True),
+        Column("behind", right=True),
+        Column("client", stretch=True),
+        Column("committed (UTC)", optional=True),
+        Column("host", optional=True, stretch=True),
+        Column("member", optional=True, stretch=True),
+        Column("notes", below=True),
+    ]
+    print_table(columns, map(_row, found))
+    say(_sum(found))
+
+
+def _sum(found: Sequence[PartitionLag]) -> str:
+    here = [line.lag for line in found if line.log_end_offset is not None]
+    parts = [counted(len({line.group for line in found}), "group"), counted(len(found), "partition")]
+    if here or not found:
+        parts.append(f"lag {sum(lag or 0 for lag in here):,}")
+    if len(here) < len(found):
+        parts.append(f"{counted(len(found) - len(here), 'partition')} not in the directory")
+    return ", ".join(parts)
+
+
+def _row(line: PartitionLag) -> list[str]:
+    return [
+        line.group,
+        line.topic,
+        str(line.partition),
+        _number(line.offset),
+        _number(line.end_offset),
+        "-" if line.lag is None else f"{line.lag:,}",
+        duration(line.lag_ms),
+        line.client_id or "-",
+        timestamp(line.commit_timestamp, SECONDS),
+        line.client_host or "-",
+        line.member_id or "-",
+        ", ".join(line.notes),
+    ]
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,157 @@
+"""``kafkacodec produce``: send records to a topic."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkacodec.cli.completion import complete_topic
+from kafkacodec.cli.console import note
+from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
+from kafkacodec.cli.files.sources import READ_FORMATS, Source
+from kafkacodec.cli.files.standard_input import STANDARD
+from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
+from kafkacodec.cli.output import counted, progress
+from kafkacodec.records.compression import CODECS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkacodec.cli.rows.produced_lines import Lines
+    from kafkacodec.client import Delivery, Producer, TableDelivery
+
+_LINES = "lines"
+_ENCODINGS = click.Choice(["text", *DECODERS])
+
+
+@click.command()
+@click.argument("topic", metavar="TOPIC", shell_complete=complete_topic)
+@click.argument("inputs", nargs=-1, type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="[FILE...]")
+@server_options()
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(READ_FORMATS),
+    help="Default: by the files' suffixes; lines on standard input.",
+)
+@click.option("-p", "--partition", type=click.IntRange(0, MAX_INT32), help="The partition; by key by default.")
+@click.option("-z", "--codec", type=click.Choice(CODECS), help="Compression; none by default.")
+@click.option("-k", "--key", help="Lines: the key of all records.")
+@click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Lines: a header; repeatable.")
+@click.option("-K", "--key-delimiter", metavar="TEXT", help="Lines: the key ends before this; such as ':' or '\\t'.")
+@click.option("-D", "--delimiter", metavar="TEXT", help="Lines: records end with this instead of a line feed.")
+@click.option("-Z", "--empty-as-null", is_flag=True, help="Lines: an empty key or value is null.")
+@click.option("--key-column", help="Column of the keys; key by default.")
+@click.option("--value-column", help="Column of the values; value by default.")
+@click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default.")
+@click.option("--key-encoding", type=_ENCODINGS, default="text", help="Encoding of keys; text by default.")
+@click.option("--value-encoding", type=_ENCODINGS, default="text", help="Encoding of values; text by default.")
+def produce(
+    topic: str,
+    inputs: tuple[str, ...],
+    servers: Servers,
+    kind: str | None,
+    partition: int | None,
+    codec: str | None,
+    key_column: str | None,
+    value_column: str | None,
+    timestamp_column: str | None,
+    key_encoding: str,
+    value_encoding: str,
+    **lines: Any,
+) -> None:
+    """Send records to a topic: each line of standard input, or the rows of files.
+
+    Reads the formats and columns that `kafkacodec encode` reads; files other than lines need the extra arrow. Options
+    of the producer, such as acks=1 or linger.ms=100, come from -F and -X, also those of security. Exits with 0 when all
+    records are acknowledged; the first error ends it.
+    """
+    from kafkacodec.client import Producer
+    from kafkacodec.client.producing.settings import ProducerSettings
+
+    legal_topic(topic)
+    own = {} if codec is None else {"compression_type": codec}
+    options = servers.options(ProducerSettings, own)
+    sources = [_source(path, kind) for path in inputs or (STANDARD,)]
+    plan = _lines(sources, lines)
+    asked = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": None}
+    encodings = {"key": key_encoding, "value": value_encoding}
+    if plan is not None and (any(asked.values()) or set(encodings.values()) != {"text"}):
+        raise click.UsageError("options of columns do not apply to lines")
+    with Producer(**options) as producer:
+        sent = _Sent(producer, topic, partition)
+        if plan is not None:
+            with progress("sending", sum(source.size_in_bytes for source in sources) or None) as advance:
+                for source in sources:
+                    source.advance = advance
+                    for key, value in plan.records(source):
+                        sent.record(key, value, plan.headers)
+        else:
+            with closing(batches(sources, asked, encodings)) as found:
+                for batch in found:
+                    sent.table(batch)
+        sent.finish()
+    note(f"{topic}: {counted(sent.count, 'record')}")
+
+
+def _source(path: str, kind: str | None) -> Source:
+    """An input; standard input has lines unless something else is asked for."""
+    return Source(path, kind or (_LINES if path == STANDARD else None))
+
+
+def _lines(sources: list[Source], options: dict[str, Any]) -> Lines | None:
+    """How lines become records; None if the inputs are not lines."""
+    from kafkacodec.cli.rows.produced_lines import Lines
+
+    kinds = {source.kind == _LINES for source in sources}
+    if kinds == {True}:
+        return Lines.of(**options)
+    if any(value for value in options.values()):
+        raise click.UsageError("--key, --header, --key-delimiter, --delimiter and --empty-as-null are for lines")
+    if len(kinds) > 1:
+        raise click.UsageError("lines and other formats cannot be sent at once; add --format")
+    return None
+
+
+class _Sent:
+    """Sends records, and raises the first error of those that were sent."""
+
+    def __init__(self, producer: Producer, topic: str, partition: int | None) -> None:
+        self._producer, self._topic, self._partition = producer, topic, partition
+        self._waiting: deque[tuple[int, Delivery | TableDelivery]] = deque()
+        self.count = 0
+
+    def record(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
+        """Send a record."""
+        sent = self._producer.send(self._topic, value, key=key, headers=headers, partition=self._partition)
+        self._add(sent, 1)
+
+    def table(self, batch: pa.RecordBatch) -> None:
+        """Send the rows of a table."""
+        import numpy as np
+        import pyarrow as pa
+
+        if self._partition is not None:
+            numbers = pa.array(np.full(batch.num_rows, self._partition, np.int32))
+            batch = batch.append_column("partition", numbers)
+        self._add(self._producer.send_columns(batch, topic=self._topic), batch.num_rows)
+
+    def finish(self) -> None:
+        """Wait until all are acknowledged. Raises the first error."""
+        self._producer.flush()
+        self._look()
+
+    def _add(self, sent: Delivery | TableDelivery, count: int) -> None:
+        self._waiting.append((self.count, sent))
+        self.count += count
+        self._look()
+
+    def _look(self) -> None:
+        """Take the deliveries that are known from the front."""
+        while self._waiting and self._waiting[0][1].done():
+            number, sent = self._waiting.popleft()
+            if sent.error is not None:
+                raise click.ClickException(f"{self._topic}: record {number + 1} and later: {sent.error}")

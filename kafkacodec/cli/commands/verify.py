@@ -1,0 +1,84 @@
+"""``kafkacodec verify``: check that every record can be read and trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.options.inputs import Choice, choice_options, place, size_of, threads_option
+from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size
+
+if TYPE_CHECKING:
+    from kafkacodec.log import LogDirectory, Partition, Report
+
+
+@click.command()
+@choice_options
+@full_option
+@click.option("--strict", is_flag=True, help="Fail on warnings too: wrong index files or checkpoints, torn tails.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object per partition instead of a table.")
+@threads_option
+def verify(choice: Choice, strict: bool, as_json: bool, threads: int | None) -> None:
+    """Check every batch, the order of offsets, the index files, and a data directory's checkpoints.
+
+    Decompresses and reads all records. An error means that records are lost or cannot be trusted; a warning does not.
+    The exit code is 1 if there are errors, with --strict also if there are warnings.
+    """
+    partitions = choice.partitions()
+    reports: list[tuple[Partition, Report]] = []
+    with progress("verifying", sum(map(size_of, partitions))) as advance:
+        for partition in partitions:
+            reports.append((partition, partition.verify(threads=threads, advance=advance)))
+    checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories()]
+    if as_json:
+        for partition, report in reports:
+            say_json({"topic": partition.topic, "partition": partition.partition} | report.to_dict())
+        for report in checkpoints:
+            if report.findings:
+                say_json({"topic": None, "partition": None} | report.to_dict())
+    else:
+        _print(reports, checkpoints)
+    bad = [report for _, report in reports if not (report.clean if strict else report.ok)]
+    if bad:
+        raise click.ClickException(f"{len(bad)} of {counted(len(reports), 'partition')} failed verification")
+    if strict and not all(report.clean for report in checkpoints):
+        raise click.ClickException("checkpoints failed verification")
+
+
+def _checkpoints(directory: LogDirectory, partitions: list[Partition]) -> Report:
+    """The report on a data directory's checkpoints, for the chosen partitions."""
+    inside = {partition.path for partition in directory.all_partitions}
+    return directory.verify_checkpoints([partition for partition in partitions if partition.path in inside])
+
+
+def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report]) -> None:
+    columns = [
+        Column("partition", stretch=True),
+        Column("segments", right=True),
+        Column("size", right=True),
+        Column("batches", right=True),
+        Column("records", right=True),
+        Column("damaged", right=True),
+        Column("state"),
+    ]
+    print_table(columns, (_row(partition, report) for partition, report in reports))
+    for report in [*(report for _, report in reports), *checkpoints]:
+        for finding in report.findings:
+            say(str(finding))
+        hidden = sum(report.counts.values()) - len(report.findings)
+        if hidden:
+            say(f"{report.path}: {counted(hidden, 'more finding')}")
+
+
+def _row(partition: Partition, report: Report) -> list[str]:
+    return [
+        place(partition.topic, partition.partition, partition.segments[0].path if partition.segments else report.path),
+        str(report.num_segments),
+        size(report.size_in_bytes),
+        f"{report.num_batches:,}",
+        f"{report.num_records:,}",
+        size(report.damaged_bytes) if report.damaged_bytes else "-",
+        "intact" if report.clean else "warnings" if report.ok else "DAMAGED",
+    ]

@@ -1,0 +1,1 @@
+"""The files that commands read rows from and write rows to."""

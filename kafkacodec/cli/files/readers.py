@@ -1,0 +1,219 @@
+"""Read files of records as Arrow batches with columns key, value, timestamp, headers, offset. Needs pyarrow."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafkacodec.cli.files import json_rows
+from kafkacodec.cli.files.sources import Source
+
+ROWS = 8192
+"""Rows in a batch."""
+
+_BLOCK_BYTES = 16 << 20
+_PIECE = 1 << 20
+_LINE_FEED = 10
+_ARROW_FILE = b"ARROW1"
+
+
+class Names(NamedTuple):
+    """The file's names of the columns key, value and so on, and the columns that it must have."""
+
+    of: dict[str, str]
+    required: frozenset[str]
+
+    def require(self, present: Iterable[str]) -> None:
+        """Raise ValueError if a required column is missing."""
+        missing = sorted(self.of[column] for column in self.required.difference(present))
+        if missing:
+            raise ValueError(f"missing column {missing[0]!r}")
+
+
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_TYPES = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "timestamp": pa.timestamp("ms", "UTC"),
+    "headers": _HEADERS,
+    "offset": pa.int64(),
+}
+
+
+def read_parquet(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
+    """Parquet; reads only the named columns."""
+    from pyarrow import parquet
+
+    with source.on_disk() as path, parquet.ParquetFile(path) as file:
+        wanted = [name for name in names.of.values() if name in file.schema_arrow.names]
+        part = source.size_in_bytes / max(file.metadata.num_rows, 1)
+        for batch in file.iter_batches(ROWS, columns=wanted):
+            yield _renamed(batch, names)
+            source.advance(int(batch.num_rows * part))
+
+
+def read_arrow(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
+    """Arrow IPC: the file format, or the stream format in a file."""
+    with source.on_disk() as path, open(path, "rb") as start:
+        if start.read(len(_ARROW_FILE)) != _ARROW_FILE:
+            start.seek(0)
+            yield from _read_stream(start, names)
+            return
+        with pa.OSFile(path) as opened, pa.ipc.open_file(opened) as file:
+            for number in range(file.num_record_batches):
+                yield _checked(file.get_batch(number), names)
+                source.advance(source.size_in_bytes // file.num_record_batches)
+
+
+def read_arrow_stream(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
+    """Arrow IPC, the stream format."""
+    with source.opened() as file:
+        yield from _read_stream(file, names)
+
+
+def _read_stream(file: BinaryIO, names: Names) -> Iterator[pa.RecordBatch]:
+    with pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            yield _checked(batch, names)
+
+
+def _checked(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
+    batch.validate(full=True)  # offsets may exceed the buffers, text may not be UTF-8
+    return _renamed(batch, names)
+
+
+def read_csv(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
+    """CSV with a header line. An unquoted empty cell is null; headers are JSON."""
+    from pyarrow import csv
+
+    types = {names.of[column]: pa.string() for column in ("key", "value", "headers")}
+    options = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    with source.opened() as plain, csv.open_csv(plain, convert_options=options) as file:
+        for batch in file:
+            batch = _renamed(batch, names)
+            if "headers" in batch.schema.names:
+                rows = [json_rows.headers_of_text(text) for text in batch.column("headers").to_pylist()]
+                place = batch.schema.get_field_index("headers")
+                batch = batch.set_column(place, "headers", pa.array(rows, _HEADERS))
+            yield batch
+
+
+def read_jsonl(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
+    """A JSON object per line. Bytes are strings or ``{"base64": "..."}``; any other value is stored as JSON text."""
+    with source.opened() as file:
+        rows = (json_rows.row_of_line(place, line, names.of) for place, line in json_rows.lines(file))
+        yield from _batches(rows, names)
+
+
+def read_json(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
+    """One JSON array of objects, or objects that follow one another."""
+    with source.opened() as file:
+        rows = (json_rows.row_of(place, found, names.of) for place, found in json_rows.elements(file))
+        yield from _batches(rows, names)
+
+
+def _batches(rows: Iterator[json_rows.Row], names: Names) -> Iterator[pa.RecordBatch]:
+    seen: set[str] = set()
+    for block in _blocks(rows):
+        present = [column for column in _TYPES if any(column in row for row in block)]
+        seen.update(present)
+        arrays = [pa.array([row.get(column) for row in block], _TYPES[column]) for column in present]
+        yield pa.record_batch(arrays, names=present)
+    if seen:
+        names.require(seen)
+
+
+def _blocks(rows: Iterator[json_rows.Row]) -> Iterator[list[json_rows.Row]]:
+    """Up to `ROWS` rows, fewer if they are large."""
+    block: list[json_rows.Row] = []
+    size = 0
+    for row in rows:
+        block.append(row)
+        size += len(row.get("key") or b"") + len(row.get("value") or b"")
+        if len(block) == ROWS or size >= _BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def read_lines(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
+    """Each line, without its line feed, is a value."""
+    if names.required:
+        raise ValueError("lines have no columns: each is a value")
+    with source.opened() as file:
+        for data in _complete_lines(file):
+            array = np.frombuffer(data, np.uint8)
+            ends = np.flatnonzero(array == _LINE_FEED)
+            offsets = np.concatenate([[0], ends - np.arange(len(ends))]).astype(np.int32)
+            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(array[array != _LINE_FEED])]
+            yield pa.record_batch([pa.Array.from_buffers(pa.binary(), len(ends), buffers)], names=["value"])
+
+
+def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The file in pieces that end after a line; the last line gets a line feed if it has none."""
+    start: list[bytes] = []
+    while piece := file.read(_PIECE):
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*start, piece[:end]])
+            start = []
+        start.append(piece[end:])
+        if sum(map(len, start)) > json_rows.MAX_BYTES:
+            raise ValueError(f"a line is longer than {json_rows.MAX_BYTES >> 20} MiB")
+    if any(start):
+        yield b"".join([*start, b"\n"])
+
+
+READERS: dict[str, Callable[[Source, Names], Iterator[pa.RecordBatch]]] = {
+    "arrow": read_arrow,
+    "arrow-stream": read_arrow_stream,
+    "csv": read_csv,
+    "feather": read_arrow,
+    "json": read_json,
+    "jsonl": read_jsonl,
+    "lines": read_lines,
+    "ndjson": read_jsonl,
+    "parquet": read_parquet,
+}
+
+
+def decoded(batch: pa.RecordBatch, encodings: dict[str, str]) -> pa.RecordBatch:
+    """The batch, with the columns of `encodings` decoded from hex or base64."""
+    for column, encoding in encodings.items():
+        if encoding != "text" and column in batch.schema.names:
+            values = [_bytes(column, encoding, value) for value in batch.column(column).to_pylist()]
+            batch = batch.set_column(batch.schema.get_field_index(column), column, pa.array(values, pa.binary()))
+    return batch
+
+
+def _bytes(column: str, encoding: str, value: Any) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        return binascii.unhexlify(value) if encoding == "hex" else base64.b64decode(value, validate=True)
+    except (TypeError, ValueError):
+        shown = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        raise ValueError(f"{column} {shown[:40]!r} is not {encoding}") from None
+
+
+def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
+    twice = [name for name in names.of.values() if batch.schema.names.count(name) > 1]
+    if twice:
+        raise ValueError(f"duplicate column {twice[0]!r}")
+    present = {column: _plain(batch.column(name)) for column, name in names.of.items() if name in batch.schema.names}
+    names.require(present)
+    if not {"key", "value"} & present.keys():
+        raise ValueError(f"no column {names.of['key']!r} or {names.of['value']!r}")
+    return pa.record_batch(list(present.values()), names=list(present))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """A view column as plain text or bytes, since pyarrow's `take` does not support views."""
+    kinds = {"string_view": pa.string(), "binary_view": pa.binary()}
+    return column.cast(kinds[str(column.type)]) if str(column.type) in kinds else column

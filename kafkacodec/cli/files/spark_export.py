@@ -1,0 +1,205 @@
+"""``kafkacodec convert --spark``: a face of `kafkacodec.spark.export`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+from click.core import ParameterSource
+
+from kafkacodec.cli.console import note
+from kafkacodec.cli.files.destination import FORMATS, Destination
+from kafkacodec.cli.files.standard_input import STANDARD
+from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.cli.options.inputs import Reading
+from kafkacodec.cli.options.values import ValueOptions
+from kafkacodec.cli.output import counted, size
+from kafkacodec.errors import KafkaCodecError
+
+if TYPE_CHECKING:
+    from kafkacodec.spark import ExportReport
+
+TABLES = ("parquet", "iceberg", "delta")
+"""What Spark writes: directories of files, not one file."""
+
+# The command's argument -> why an export does without it.
+_NOT_WITH_SPARK = {
+    "numbers": "--partition: an export keeps its place in all partitions of a topic; choose by --topic",
+    "start_offset": "--start-offset: an export starts where the last one ended; choose by --start-time",
+    "end_offset": "--end-offset: an export ends where the logs end; choose by --end-time",
+    "verify_crc": "--no-crc: Spark's tasks always verify checksums",
+    "include_control": "--control: an export has no control records",
+    "batch_columns": "--batch-columns: an export has the columns of records only",
+    "threads": "--threads: Spark decides how many tasks run; use --master 'local[N]'",
+    "force": "--force: an export adds to what is there, and replaces nothing",
+    "csv_safe": "--csv-safe applies to CSV",
+}
+_WITH_SPARK_ONLY = {"master": "--master", "partition_by": "--partition-by", "catalog": "--catalog"}
+
+_WILD = re.compile(r"(\*|\?|\[[^\]]+\])")
+
+
+class TableDestination(Destination):
+    """A file, or a directory or table that Spark writes."""
+
+    formats: ClassVar[tuple[str, ...]] = (*FORMATS, *(name for name in TABLES if name not in FORMATS))
+
+    def check_file(self) -> None:
+        """Refuse a format that is not one of files.
+
+        Raises:
+            click.UsageError: with the reason.
+        """
+        if self.kind is not None and self.kind not in FORMATS:
+            raise click.UsageError(f"--format {self.kind} needs --spark")
+
+    def table_format(self) -> str:
+        """What Spark is to write.
+
+        Raises:
+            click.UsageError: Spark does not write it.
+        """
+        kind = self.kind or "parquet"
+        if kind not in TABLES:
+            raise click.UsageError(f"--spark writes {', '.join(TABLES)}, not {kind}")
+        if self.path == STANDARD:
+            raise click.UsageError("--spark writes a directory or a table, not standard output")
+        return kind
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """The options of an export that a conversion lacks."""
+
+    spark: bool
+    master: str | None
+    partition_by: str | None
+    catalog: str | None
+
+    def __bool__(self) -> bool:
+        return self.spark
+
+    def __post_init__(self) -> None:
+        refused = _NOT_WITH_SPARK if self.spark else dict.fromkeys(_WITH_SPARK_ONLY)
+        context = click.get_current_context()
+        for name, reason in refused.items():
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(reason or f"{_WITH_SPARK_ONLY[name]} needs --spark")
+
+
+def export(reading: Reading, output: TableDestination, typed: ValueOptions, options: SparkOptions) -> None:
+    """Export what is new since the last time, and print a summary.
+
+    Raises:
+        click.UsageError: an option does not apply to exports, or pyspark is missing.
+        KafkaCodecError, OSError: as `kafkacodec.spark.export`; and Spark's own errors, in a sentence.
+    """
+    kind, target = output.table_format(), output.path
+    assert target is not None
+    arguments: dict[str, Any] = {"format": kind, "catalog": options.catalog}
+    if output.compression is not None:
+        arguments["compression"] = output.compression
+    if options.partition_by is not None:
+        arguments["partition_by"] = tuple(filter(None, (part.strip() for part in options.partition_by.split(","))))
+    with _usage_errors():
+        from kafkacodec.spark import require_pyspark
+
+        require_pyspark()
+        from kafkacodec.spark.environment.own_session import in_own_session
+        from kafkacodec.spark.exporting.job import export as run
+        from kafkacodec.spark.exporting.options import FileOptions, partitioning
+        from kafkacodec.spark.schema import column_names
+
+        FileOptions(compression=output.compression or FileOptions.compression)
+        partitioning(arguments.get("partition_by", ()), column_names(headers=True))
+        arguments |= {f"{part}s": options for part, options in typed.column_options().items()}
+    source = source_options(reading)
+    report = in_own_session(
+        lambda spark: run(spark, source, target, **arguments),
+        {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()},
+        master=options.master,
+        app_name="kafkacodec convert",
+    )
+    _summarize(report)
+
+
+def source_options(reading: Reading) -> dict[str, str]:
+    """The options of the format `kafkalog` that read the same records.
+
+    Raises:
+        click.UsageError: an option does not apply to exports.
+    """
+    from kafkacodec.log.segments.segment import to_milliseconds
+
+    if reading.on_error == "stop":
+        raise click.UsageError("--on-error stop: Spark's tasks fail at damage, or skip it")
+    found = {
+        "paths": json.dumps(reading.paths),
+        "includeHeaders": "true",
+        "gaps": reading.gaps,
+        "isolationLevel": reading.isolation_level,
+        "mode": "PERMISSIVE" if reading.on_error == "skip" else "FAILFAST",
+    }
+    if reading.topics:
+        found["subscribePattern"] = "|".join(_expression(glob) for glob in reading.topics)
+    if reading.start_time is not None:
+        found["startingTimestamp"] = str(to_milliseconds(reading.start_time))
+        found["startingOffsetsByTimestampStrategy"] = "latest"
+    if reading.end_time is not None:
+        found["endingTimestamp"] = str(to_milliseconds(reading.end_time))
+    return found
+
+
+def _expression(glob: str) -> str:
+    """A glob as a regular expression in RE2's syntax."""
+    wild = {"*": ".*", "?": "."}
+    parts = _WILD.split(glob)
+    parts[::2] = [re.escape(text) for text in parts[::2]]
+    parts[1::2] = [wild.get(text) or text.replace("[!", "[^", 1) for text in parts[1::2]]
+    return "".join(parts)
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Show errors of the caller as such: missing packages and wrong options have an exit code of their own."""
+    try:
+        yield
+    except KafkaCodecError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _summarize(report: ExportReport) -> None:
+    for problem in report.problems:
+        place = f"{problem.path}: " if problem.path else ""
+        skipped = "" if problem.size_in_bytes is None else f"{problem.size_in_bytes:,} bytes skipped: "
+        reason = problem.message.removeprefix(f"{problem.path}: ")
+        note(f"kafkacodec: warning: {place}{skipped}{reason}")
+    if report.run is None:
+        note(f"{report.target}: nothing new")
+        return
+    files = f"in {counted(len(report.files), 'file')} ({size(report.size_in_bytes)})"
+    partitions = f"of {counted(len(report.spans), 'partition')}"
+    note(f"{report.target}: {counted(report.rows, 'record')} {partitions} {files}")
+
+
+_OPTIONS = (
+    click.option("--spark", is_flag=True, help="Let Spark write a directory of Parquet, or an Iceberg or Delta table."),
+    click.option("--master", metavar="URL", help="Spark's master. Default: local[*]."),
+    click.option(
+        "--partition-by",
+        metavar="COLUMNS",
+        help="Some of topic,partition,date. Default: all three.",
+    ),
+    click.option("--catalog", metavar="NAME", help="For Iceberg: the catalog in pyiceberg's configuration."),
+)
+
+
+def spark_options(command: Command) -> Command:
+    """Adds the options to a command, which gets them as `SparkOptions` in the argument ``spark``."""
+    return gathered(command, "spark", SparkOptions, _OPTIONS)

@@ -1,0 +1,332 @@
+"""Paths and options that commands share: which partitions, offsets and records to read."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from kafkacodec.cli.completion import complete_topic
+from kafkacodec.cli.console import note
+from kafkacodec.cli.files.standard_input import paths_with_copy
+from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.cli.options.log_path import LogPath
+from kafkacodec.errors import DecodeError, MissingOffsets
+
+if TYPE_CHECKING:  # the log's modules take longer to import than --help and completions may take
+    from kafkacodec import Problem, RecordColumns
+    from kafkacodec.cli.output import Advance
+    from kafkacodec.log import LogDirectory, Partition, SegmentRange
+    from kafkacodec.records.decode import DecodeOptions
+
+_START = 4096
+_SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch
+
+
+TREE_LEVELS = 2
+"""How deep in a tree of directories log directories are looked for."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The partitions to read."""
+
+    paths: tuple[str, ...]
+    topics: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    def partitions(self, levels: int = 0) -> list[Partition]:
+        """The chosen partitions, within a directory by topic and number; `levels` as in `discover`."""
+        from kafkacodec.log import discover
+
+        found = discover(self.paths, levels=levels)
+        chosen = [partition for partition in found if self.wants(partition)]
+        if not chosen:
+            raise click.ClickException(f"{', '.join(self.paths)}: no partition matches --topic and --partition")
+        return chosen
+
+    def log_directories(self) -> list[LogDirectory]:
+        """The paths that are data directories, not partitions or segments."""
+        from kafkacodec.log import LogDirectory, Partition
+        from kafkacodec.log.storage import is_directory
+
+        return [LogDirectory(path) for path in self.paths if is_directory(path) and not Partition(path).segments]
+
+    def wants(self, partition: Partition) -> bool:
+        """Whether --topic and --partition choose it."""
+        topic = matches(partition.topic or "", self.topics)
+        return topic and (not self.numbers or partition.partition in self.numbers)
+
+
+@dataclass(frozen=True)
+class Span(Choice):
+    """The offsets to read, and which checks to make."""
+
+    start_offset: int | None
+    end_offset: int | None
+    verify_crc: bool
+    gaps: Literal["error", "accept"]
+
+
+@dataclass(frozen=True)
+class Reading(Span):
+    """The records to read, and how to decode them."""
+
+    start_time: int | datetime | None
+    end_time: int | datetime | None
+    isolation_level: Literal["read_uncommitted", "read_committed"]
+    include_control: bool
+    on_error: Literal["raise", "stop", "skip"]
+
+    def ranges(self, partitions: list[Partition] | None = None) -> list[SegmentRange]:
+        """The ranges of segments to read, in order: of `partitions`, by default of all that are chosen."""
+        partitions = self.partitions() if partitions is None else partitions
+        if self.start_time is not None or self.end_time is not None:
+            for partition in partitions:
+                if partition.is_kafka07:
+                    reason = "logs of Kafka 0.6 and 0.7 have no timestamps; choose records by offset"
+                    raise click.UsageError(f"{partition.path}: {reason}")
+        return [
+            piece
+            for partition in partitions
+            for piece in partition.ranges(
+                start_offset=self.start_offset,
+                end_offset=self.end_offset,
+                start_timestamp=self.start_time,
+                end_timestamp=self.end_time,
+                isolation_level=self.isolation_level,
+            )
+        ]
+
+    def read(
+        self,
+        piece: SegmentRange,
+        advance: Advance,
+        *,
+        max_rows: int = 8192,
+        max_bytes: int | None = None,
+        columns: DecodeOptions | None = None,
+        threads: int | None = 1,
+    ) -> Iterator[RecordColumns]:
+        """The records of a range, in chunks. Prints a warning for each fault that is skipped."""
+        options: DecodeOptions = {
+            "verify_crc": self.verify_crc,
+            "include_control": self.include_control,
+            "on_error": self.on_error,
+            **(columns or {}),
+        }
+        done = piece.start_position
+        for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, max_bytes=max_bytes, threads=threads, **options):
+            yield chunk
+            advance(chunk.consumed - done)
+            done = chunk.consumed
+            self.warn(piece, chunk.problems)
+        if done == 0 and piece.kind.has_batches:
+            self._check_without_batches(piece)
+        advance(piece.end_position - done)
+
+    def _check_without_batches(self, piece: SegmentRange) -> None:
+        """Raise if the file does not begin like a segment; warn if it has no more than the start of a batch."""
+        from kafkacodec.log import Segment
+        from kafkacodec.log.storage import open_file
+
+        on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
+        headers = Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)
+        if headers.consumed or headers.problems or not piece.size_in_bytes:
+            return
+        with open_file(piece.path) as file:
+            start = file.read(0, _START)
+        if any(start) or piece.size_in_bytes < _SMALLEST_UNUSED:  # else it is preallocated
+            note(f"kafkacodec: warning: {piece.path}: no complete batch in {piece.size_in_bytes:,} bytes")
+
+    @staticmethod
+    def warn(piece: SegmentRange, problems: list[Problem]) -> None:
+        """Print a warning on standard error for each problem."""
+        for problem in problems:
+            skipped = (
+                "" if isinstance(problem.exception, MissingOffsets) else f"{problem.size_in_bytes:,} bytes skipped: "
+            )
+            reason = str(problem.exception).removeprefix(f"{piece.path}: ")
+            note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
+
+
+def moment(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
+    """Milliseconds since 1970, or a date and time in ISO 8601 (UTC by default)."""
+    if value is None or value.removeprefix("-").isdecimal():
+        return None if value is None else int(value)
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        reason = f"{value!r} is neither milliseconds nor a date and time such as 2024-05-01T12:00"
+        raise click.BadParameter(reason, context, option) from None
+
+
+def matches(name: str, globs: Sequence[str]) -> bool:
+    """Whether one of the globs matches; without any, all names do."""
+    return not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+
+
+topics_option = click.option(
+    "--topic",
+    "topics",
+    metavar="GLOB",
+    multiple=True,
+    shell_complete=complete_topic,
+    help="Only topics matching GLOB; repeatable.",
+)
+"""For commands that take globs for `matches`."""
+
+
+def _paths(required: bool) -> Callable[[Command], Command]:
+    return click.argument(
+        "paths",
+        metavar="PATH...",
+        nargs=-1,
+        required=required,
+        type=LogPath(exists=True, readable=True, allow_dash=True),
+        callback=paths_with_copy,
+    )
+
+
+def _use_keys(_context: click.Context, _option: click.Parameter, value: tuple[str, ...]) -> None:
+    if value:
+        from kafkacodec.log.tiered.keys import KEYS_VARIABLE
+
+        os.environ[KEYS_VARIABLE] = os.pathsep.join(value)
+
+
+tiered_key_option = click.option(
+    "--tiered-key",
+    metavar="[ID=]FILE",
+    multiple=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_use_keys,
+    help="Private key (PEM) of segments in tiered storage, of the key pair ID; repeatable.",
+)
+"""For commands that read logs: sets the environment variable for this process and those that it starts."""
+
+
+_CHOICE_OPTIONS = (
+    _paths(True),
+    topics_option,
+    click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
+    tiered_key_option,
+)
+_SPAN_OPTIONS = (
+    click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Start at this offset."),
+    click.option("--end-offset", metavar="N", type=int, help="Stop before this offset."),
+    click.option("--crc/--no-crc", "verify_crc", default=True, help="Verify checksums (default) or not."),
+    click.option(
+        "--gaps",
+        type=click.Choice(["error", "accept"]),
+        default="error",
+        show_default=True,
+        help="Offsets missing between segments that compaction does not explain: treat as damage, or read on.",
+    ),
+)
+_READING_OPTIONS = (
+    click.option(
+        "--start-time",
+        "--from-time",
+        "start_time",
+        metavar="TIME",
+        callback=moment,
+        help="Start at the first record of this time or later: milliseconds since 1970, or ISO 8601.",
+    ),
+    click.option(
+        "--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later."
+    ),
+    click.option(
+        "--isolation-level",
+        type=click.Choice(["read_uncommitted", "read_committed"]),
+        default="read_uncommitted",
+        show_default=True,
+        help="read_committed excludes aborted and open transactions.",
+    ),
+    click.option("--control", "include_control", is_flag=True, help="Include control records (transaction markers)."),
+    click.option(
+        "--on-error",
+        type=click.Choice(["raise", "stop", "skip"]),
+        default="raise",
+        show_default=True,
+        help="At damaged data: fail; stop reading the segment, with a warning; or skip the data, with a warning.",
+    ),
+)
+
+
+on_error_option = click.option(
+    "--on-error",
+    "problems",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    callback=lambda context, option, value: [] if value == "skip" else None,
+    help="At a batch or record that cannot be read: fail, or skip it with a warning.",
+)
+"""For commands that read stored records: ``problems`` is a list to collect skipped faults in, or None."""
+
+
+def _threads(context: click.Context, option: click.Parameter, value: str) -> int | None:
+    from kafkacodec.arguments import MAX_THREADS, num_threads
+
+    try:
+        return None if value == "all" else num_threads(int(value))
+    except ValueError:
+        reason = f"{value!r} is neither a number from 1 to {MAX_THREADS} nor all"
+        raise click.BadParameter(reason, context, option) from None
+
+
+threads_option = click.option(
+    "--threads",
+    metavar="N|all",
+    default="1",
+    show_default=True,
+    callback=_threads,
+    help="How many threads read; all is one for each processor.",
+)
+"""For commands that decode or check much data: they get the number, or None for all."""
+
+
+def size_of(partition: Partition) -> int:
+    """The bytes of a partition, for showing progress; 0 for an upload with a damaged manifest, which is reported."""
+    try:
+        return partition.size_in_bytes
+    except DecodeError:
+        return 0
+
+
+def warn(problems: list[DecodeError] | None) -> None:
+    """Print a warning on standard error for each problem."""
+    for problem in problems or ():
+        note(f"kafkacodec: warning: skipped: {problem}")
+
+
+def choice_options(command: Command) -> Command:
+    """Add PATH... and the options of `Choice` to a command, as one argument, ``choice``."""
+    return gathered(command, "choice", Choice, _CHOICE_OPTIONS)
+
+
+def optional_choice_options(command: Command) -> Command:
+    """The same for a command that may do without PATH."""
+    return gathered(command, "choice", Choice, (_paths(False), *_CHOICE_OPTIONS[1:]))
+
+
+def span_options(command: Command) -> Command:
+    """Add PATH... and the options of `Span` to a command, as one argument, ``span``."""
+    return gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS)
+
+
+def reading_options(command: Command) -> Command:
+    """Add PATH... and the options of `Reading` to a command, as one argument, ``reading``."""
+    return gathered(command, "reading", Reading, _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS)
+
+
+def place(topic: str | None, partition: int | None, path: str) -> str:
+    """A partition's name in tables: ``orders-3``, or the file's name if the topic is unknown."""
+    return os.path.basename(path) if topic is None else f"{topic}-{partition}"

@@ -1,0 +1,148 @@
+"""Options that decode keys and values: ``--values``, ``--keys``, ``--schemas`` and what belongs to them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkacodec.cli.options.gathering import Command, gathered
+
+if TYPE_CHECKING:
+    from kafkacodec.values import Schema, SchemaSource
+    from kafkacodec.values.decoding import OnValueError
+    from kafkacodec.values.framing import Framing, Part
+    from kafkacodec.values.record_values import RecordValues
+    from kafkacodec.values.schemas import Format
+
+_FORMATS = click.Choice(["avro", "protobuf", "json"])
+_FRAMINGS = click.Choice(["auto", "confluent", "glue", "apicurio"])
+
+# Environment variables, since arguments of a process are visible to others.
+USER, PASSWORD, TOKEN = "KAFKACODEC_REGISTRY_USER", "KAFKACODEC_REGISTRY_PASSWORD", "KAFKACODEC_REGISTRY_TOKEN"
+
+
+@dataclass(frozen=True)
+class ValueOptions:
+    """The options as given."""
+
+    values: Format | None
+    keys: Format | None
+    schemas: str | None
+    framing: Framing | None
+    reader_schema: str | None
+    on_value_error: OnValueError
+
+    def __post_init__(self) -> None:
+        if not (self.values or self.keys) and (self.schemas or self.framing or self.reader_schema):
+            raise click.UsageError("--schemas, --framing and --reader-schema need --values or --keys")
+        if {self.values, self.keys} & {"avro", "protobuf"} and self.schemas is None:
+            raise click.UsageError("avro and protobuf need --schemas: a directory, a URL, a log directory or a file")
+
+    def record_values(self) -> RecordValues | None:
+        """What decodes keys and values of records; None if they stay bytes.
+
+        Raises:
+            click.UsageError: there is no such directory, or the URL is wrong.
+        """
+        if not (self.values or self.keys):
+            return None
+        from kafkacodec.values import Schema, ValueDecoder
+        from kafkacodec.values.json.infer import JsonInference
+        from kafkacodec.values.record_values import RecordValues
+
+        reader = self.reader_schema
+        decoders: dict[Part, ValueDecoder | JsonInference] = {}
+        formats: dict[Part, Format | None] = {"key": self.keys, "value": self.values}
+        for part, format in formats.items():
+            if format is not None and self.schemas is None:
+                decoders[part] = JsonInference(on_error=self.on_value_error)
+            elif format is not None:
+                decoders[part] = ValueDecoder(
+                    self._source(format),
+                    format=format,
+                    framing=self.framing,
+                    part=part,
+                    reader_schema=None if reader is None or part == "key" else Schema(_text(reader), format),
+                    on_error=self.on_value_error,
+                )
+        return RecordValues(decoders)
+
+    def column_options(self) -> dict[Part, dict[str, Any]]:
+        """The options of `kafkacodec.spark.decode_values` that decode keys and values.
+
+        Raises:
+            click.UsageError: as `record_values`; or Spark could not know the columns before it reads.
+        """
+        from kafkacodec.values import Schema
+
+        found: dict[Part, dict[str, Any]] = {}
+        formats: dict[Part, Format | None] = {"key": self.keys, "value": self.values}
+        for part, format in formats.items():
+            if format is None:
+                continue
+            source = None if self.schemas is None else self._source(format)
+            reader = None if self.reader_schema is None or part == "key" else Schema(_text(self.reader_schema), format)
+            if source is None or (reader is None and not isinstance(source, Schema)):
+                needed = "--schemas FILE" if part == "key" else "--reader-schema FILE, or --schemas FILE"
+                raise click.UsageError(f"--{part}s with --spark needs {needed}: Spark has to know the columns first")
+            found[part] = {
+                "schemas": source,
+                "reader_schema": reader,
+                "format": format,
+                "framing": self.framing,
+                "on_error": self.on_value_error,
+            }
+        return found
+
+    def _source(self, format: Format) -> SchemaSource | Schema:
+        """The schemas; a file has the one schema of all values, which then have no framing."""
+        from kafkacodec.log import LogDirectory, read_schemas
+        from kafkacodec.values import Registry, Schema, SchemaDirectory
+
+        place = self.schemas or ""
+        if place.startswith(("http://", "https://")):
+            user, token = os.environ.get(USER), os.environ.get(TOKEN)
+            try:
+                return Registry(place, auth=(user, os.environ.get(PASSWORD, "")) if user else None, token=token)
+            except ValueError as error:
+                raise click.UsageError(f"--schemas: {error}") from None
+        if os.path.isfile(place):
+            return Schema(_text(place), format)
+        if not os.path.isdir(place):
+            raise click.UsageError(f"--schemas: {place} is not a directory, a file or a URL")
+        if "_schemas" in LogDirectory(place).topics:
+            return read_schemas(place)
+        return SchemaDirectory(place)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+_OPTIONS = (
+    click.option("--values", type=_FORMATS, help="Decode values to typed columns."),
+    click.option("--keys", type=_FORMATS, help="Decode keys to typed columns."),
+    click.option(
+        "--schemas",
+        metavar="PLACE",
+        help="A directory of schemas, a URL, a log directory with _schemas, or a file with the schema of all.",
+    ),
+    click.option("--framing", type=_FRAMINGS, help="Where records have the number of their schema."),
+    click.option("--reader-schema", metavar="FILE", help="Read values as columns of this schema."),
+    click.option(
+        "--on-value-error",
+        type=click.Choice(["raise", "null"]),
+        default="raise",
+        show_default=True,
+        help="Fail at a value that cannot be decoded, or make it null and give the reason.",
+    ),
+)
+
+
+def value_options(command: Command) -> Command:
+    """Adds the options to a command, which gets them as `ValueOptions` in the argument ``typed``."""
+    return gathered(command, "typed", ValueOptions, _OPTIONS)

@@ -1,0 +1,132 @@
+"""Which offsets of a topic's partitions `kafkacodec consume` reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkacodec.cli.console import note
+
+if TYPE_CHECKING:
+    from kafkacodec.arguments import IsolationLevel
+    from kafkacodec.client import Admin
+    from kafkacodec.client.admin.topic_terms import TopicDescription
+
+__all__ = ["Range", "Start", "described", "parse_start", "partition_ranges"]
+
+Key = tuple[str, int]
+_NAMES = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
+
+
+@dataclass(frozen=True)
+class Range:
+    """The offsets to read of a partition; `end` is exclusive, None without one."""
+
+    start: int
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to start, as kcat's ``-o`` has it: a name, a time, an offset, or so many records before the end."""
+
+    spec: Any = "earliest"
+    offset: int | None = None
+    before_end: int | None = None
+
+
+def parse_start(text: str) -> Start:
+    """A start by its text: ``beginning``, ``end``, an offset, ``-N`` for the last N, ``s@MILLISECONDS``.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    if text in _NAMES:
+        return Start(_NAMES[text])
+    if re.fullmatch(r"s@[0-9]{1,18}", text):
+        return Start(int(text[2:]))
+    if re.fullmatch(r"-?[0-9]{1,18}", text):
+        return Start(before_end=int(text[1:])) if text.startswith("-") else Start(offset=int(text))
+    if text.startswith("e@"):
+        raise ValueError("e@MILLISECONDS is --end-time MILLISECONDS")
+    raise ValueError(f"{text!r} is none of beginning, end, stored, an offset, -N for the last N, s@MILLISECONDS")
+
+
+def described(admin: Admin, topics: Iterable[str]) -> dict[str, TopicDescription]:
+    """The topics by name. Raises click.ClickException if one is not there."""
+    from kafkacodec.errors import ItemErrors
+
+    try:
+        return admin.describe_topics(list(dict.fromkeys(topics)))
+    except ItemErrors as errors:
+        raise click.ClickException("; ".join(f"{name}: {error}" for name, error in errors.errors.items())) from None
+
+
+def partition_ranges(
+    admin: Admin,
+    topics: Iterable[str],
+    numbers: Iterable[int],
+    start: Start,
+    end_time: int | datetime | None,
+    *,
+    to_end: bool,
+    isolation_level: IsolationLevel,
+) -> dict[Key, Range]:
+    """The range of each partition of the topics, or of those with these numbers.
+
+    An offset after the end of a partition is its end; a note says so.
+
+    Raises:
+        click.ClickException: there is no such topic or partition.
+    """
+    wanted = set(numbers)
+    found_topics = described(admin, topics)
+    keys = [
+        (topic.name, part.partition)
+        for topic in found_topics.values()
+        for part in topic.partitions
+        if not wanted or part.partition in wanted
+    ]
+    missing = wanted - {number for _, number in keys}
+    if missing:
+        raise click.ClickException(f"{', '.join(found_topics)}: no partition {min(missing)}")
+
+    def found(spec: Any, committed: bool = isolation_level == "read_committed") -> dict[Key, int]:
+        level: IsolationLevel = "read_committed" if spec == "latest" and committed else "read_uncommitted"
+        listed = admin.list_offsets(dict.fromkeys(keys, spec), isolation_level=level)
+        return {(key.topic, key.partition): offset.offset for key, offset in listed.items()}
+
+    firsts, ends = found("earliest"), found("latest")
+    if start.offset is not None:
+        chosen = {key: _not_after(key, last, start.offset) for key, last in found("latest", committed=False).items()}
+    else:
+        chosen = found(start.spec) if start.before_end is None else {}
+    stops = found(end_time) if end_time is not None else {}
+    return {
+        key: Range(_start(start, firsts[key], ends[key], chosen.get(key)), _end(stops.get(key, -1), ends[key], to_end))
+        for key in keys
+    }
+
+
+def _not_after(key: Key, last: int, offset: int) -> int:
+    """An offset that is not after the end of the partition: a broker would refuse it."""
+    if offset > last:
+        note(f"{key[0]}-{key[1]}: offset {offset} is after the end, starting at {last}")
+    return min(offset, last)
+
+
+def _start(start: Start, first: int, end: int, chosen: int | None) -> int:
+    if start.before_end is not None:
+        return max(first, end - start.before_end)
+    return end if chosen is None or chosen < 0 else chosen  # -1: no record is that new
+
+
+def _end(stop: int, end: int, to_end: bool) -> int | None:
+    if stop >= 0:
+        return min(stop, end) if to_end else stop
+    return end if to_end else None

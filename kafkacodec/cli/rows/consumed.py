@@ -1,0 +1,165 @@
+"""The records that `kafkacodec consume` prints or writes, and the commits of a group for what was printed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
+
+from kafkacodec.cli.rows.consume_range import Key, Range
+from kafkacodec.cli.rows.record_rows import Place, Row
+from kafkacodec.errors import DeadlineExceeded
+
+if TYPE_CHECKING:
+    from kafkacodec import RecordColumns, Search
+    from kafkacodec.client import Consumer
+    from kafkacodec.client.consuming.record import ConsumedColumns
+
+__all__ = ["Consumed"]
+
+T = TypeVar("T")
+
+_MAX_ROWS = 8192
+_LOOK_SECONDS = 0.25  # how soon the end of a quiet partition is noticed
+_SHOWN_SECONDS = 0.2  # how late a record may appear
+_UNREACHABLE_SECONDS = 30.0
+_COMMIT_SECONDS = 5.0
+
+
+@dataclass
+class Consumed:
+    """The records of a consumer that is assigned to partitions or subscribed to topics.
+
+    Args:
+        consumer: gives the records; it does not commit by itself.
+        ranges: the offsets to read by partition; empty in a group.
+        to_end: in a group: stop when all assigned partitions are read to where they ended when they were assigned.
+        search: only these records.
+        limit: stop after so many.
+        commits: whether to commit what was given out, while reading and at the end.
+        advance: called with the number of offsets that were read; in a group or with a limit, of records printed.
+    """
+
+    consumer: Consumer
+    ranges: Mapping[Key, Range]
+    to_end: bool = False
+    search: Search | None = None
+    limit: int | None = None
+    commits: bool = False
+    advance: Callable[[int], object] = lambda _: None
+    printed: dict[Key, int] = field(default_factory=dict)
+    _ends: dict[Key, int] = field(default_factory=dict)
+    _count: int = 0
+    _commit_at: float = 0.0
+
+    def rows(self) -> Iterator[Row | None]:
+        """The records; None where there are no more for now. Commits what was printed, also when it is closed."""
+        return self._all(self._records)
+
+    def tables(self) -> Iterator[RecordColumns]:
+        """The records in tables of at least one row."""
+        return (table for table in self._all(lambda table: iter([table])) if table)
+
+    def _all(self, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T | None]:
+        """What is given out of each table; None where there is no more for now."""
+        self._ends = {key: part.end for key, part in self.ranges.items() if part.end is not None}
+        self.printed = {key: part.start for key, part in self.ranges.items()}
+        try:
+            if self.limit != 0 and not self._finished():
+                yield from self._read(given)
+        except (GeneratorExit, KeyboardInterrupt):  # someone waits: the consumer's `close` limits the time
+            if self.commits:
+                self.commit(wait=False)
+            raise
+        except BaseException:
+            if self.commits:
+                self.commit()
+            raise
+        if self.commits:
+            self.commit()
+
+    def _read(self, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T | None]:
+        shown_at = time.monotonic()
+        reachable_by = time.monotonic() + _UNREACHABLE_SECONDS
+        while True:
+            try:
+                for table in self.consumer.columns(max_rows=_MAX_ROWS, timeout=_LOOK_SECONDS):
+                    yield from self._rows(table, given)
+                    if time.monotonic() >= shown_at + _SHOWN_SECONDS:
+                        yield None
+                        shown_at = time.monotonic()
+                    if self._count == self.limit or self._finished():
+                        return
+            except DeadlineExceeded:
+                if time.monotonic() >= reachable_by:
+                    raise
+            yield None
+            self._positions()
+            if self._finished():
+                return
+
+    def _rows(self, table: ConsumedColumns, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T]:
+        """What is given out of the wanted records of a table; after it, where its partitions are read to."""
+        count, offsets = self._count, sum(self.printed.values())
+        wanted = self._wanted(table)
+        yield from given(wanted)
+        self._count += len(wanted)
+        if self._count == self.limit:
+            self.printed |= {key: offset + 1 for key, offset in _places(wanted)}
+            self.advance(self._count - count)
+            return
+        for key, offset in table.next_offsets.items():
+            end = self._ends.get(key)
+            self.printed[key] = offset if end is None else min(offset, end)
+        by_offsets = self.ranges and self.limit is None
+        self.advance(sum(self.printed.values()) - offsets if by_offsets else self._count - count)
+        if self.commits and time.monotonic() >= self._commit_at:
+            self.commit()
+
+    def _wanted(self, table: ConsumedColumns) -> RecordColumns:
+        """The records that the search finds before the ends, up to the limit."""
+        found: RecordColumns = table if self.search is None else self.search.select(table)
+        if found and any(offset > self._ends.get(key, offset) for key, offset in table.next_offsets.items()):
+            found = found.filter([offset < self._ends.get(key, offset + 1) for key, offset in _places(found)])
+        return found if self.limit is None else found.head(self.limit - self._count)
+
+    def _records(self, table: RecordColumns) -> Iterator[Row]:
+        """One by one, so that no more is committed than what was printed."""
+        for (key, offset), record in zip(_places(table), table.records(), strict=True):
+            topic, number = key
+            yield Row(Place(topic, number, f"{topic}-{number}"), record, {})
+            self.printed[key] = offset + 1
+
+    def _positions(self) -> None:
+        """What nothing is printed of: positions of partitions that only have records of transactions, or none."""
+        for key in self.consumer.assignment():
+            if self.to_end and key not in self._ends:
+                self._ends |= self.consumer.end_offsets([key])
+            if key in self._ends and self.printed.get(key, -1) < self._ends[key]:
+                self.printed[key] = min(self.consumer.position(*key), self._ends[key])
+
+    def _finished(self) -> bool:
+        keys = list(self.ranges) if self.ranges else self.consumer.assignment() if self.to_end else []
+        return bool(keys) and all(key in self._ends and self.printed.get(key, -1) >= self._ends[key] for key in keys)
+
+    def commit(self, *, wait: bool = True) -> None:
+        """Commit what was given out of the partitions that the consumer has; without `wait`, failures are logged."""
+        self._commit_at = time.monotonic() + _COMMIT_SECONDS
+        own = set(self.consumer.assignment())
+        offsets = {key: offset for key, offset in self.printed.items() if key in own}
+        if offsets:
+            self.consumer.commit(offsets, wait=wait)
+
+
+def _places(table: RecordColumns) -> Iterator[tuple[Key, int]]:
+    """The partition and the offset of each row."""
+    keys = zip(_topics(table), table["partition"].tolist(), strict=True)
+    return zip(keys, table["offset"].tolist(), strict=True)
+
+
+def _topics(table: RecordColumns) -> list[str]:
+    buffers = table.buffers("topic")
+    text, ends = buffers["data"].tobytes(), buffers["offsets"].tolist()
+    return [text[start:end].decode() for start, end in pairwise(ends)]

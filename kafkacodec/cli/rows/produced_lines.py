@@ -1,0 +1,101 @@
+"""Lines as records, as kcat reads them, for `kafkacodec produce`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kafkacodec.cli.files.json_rows import MAX_BYTES
+from kafkacodec.cli.files.sources import Source
+
+__all__ = ["Lines"]
+
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", "\\0": "\0"}
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How lines become records.
+
+    Args:
+        key: the key of all records.
+        headers: pairs of name and value, of all records.
+        key_delimiter: what a line's key ends before; None if lines have no keys.
+        delimiter: what records end with.
+        empty_as_null: whether an empty key or value is null.
+    """
+
+    key: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    key_delimiter: bytes | None
+    delimiter: bytes
+    empty_as_null: bool
+
+    @classmethod
+    def of(
+        cls,
+        key: str | None,
+        headers: tuple[str, ...],
+        key_delimiter: str | None,
+        delimiter: str | None,
+        empty_as_null: bool,
+    ) -> Lines:
+        """From the options of the command. Raises click.UsageError for a header without a value, or no delimiter."""
+        if key is not None and key_delimiter is not None:
+            raise click.UsageError("--key and --key-delimiter exclude each other")
+        return cls(
+            None if key is None else os.fsencode(key),
+            tuple(map(_header, headers)),
+            None if key_delimiter is None else _delimiter("--key-delimiter", key_delimiter),
+            _delimiter("--delimiter", "\n" if delimiter is None else delimiter),
+            empty_as_null,
+        )
+
+    def records(self, source: Source) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Key and value of each line, as soon as it is there."""
+        for line in _split(source, self.delimiter):
+            key, value = self.key, line
+            if self.key_delimiter is not None:
+                before, found, after = line.partition(self.key_delimiter)
+                key, value = (before, after) if found else (None, line)
+            if self.empty_as_null:
+                yield key or None, value or None
+            else:
+                yield key, value
+
+
+def _header(text: str) -> tuple[str, bytes]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--header {text}: not NAME=VALUE")
+    return name, os.fsencode(value)
+
+
+def _delimiter(option: str, text: str) -> bytes:
+    if not text:
+        raise click.UsageError(f"{option} is empty")
+    return os.fsencode(_ESCAPES.get(text, text))
+
+
+def _split(source: Source, delimiter: bytes) -> Iterator[bytes]:
+    """The text between delimiters; the end of the file ends a last record that is not empty."""
+    with source.opened() as file:
+        reader: Any = file
+        rest, searched = bytearray(), 0
+        while piece := reader.read1(_PIECE):
+            rest += piece
+            start = 0
+            while (end := rest.find(delimiter, max(searched, start))) >= 0:
+                yield bytes(memoryview(rest)[start:end])
+                start = end + len(delimiter)
+            del rest[:start]
+            searched = max(len(rest) - len(delimiter) + 1, 0)
+            if len(rest) > MAX_BYTES:
+                raise click.ClickException(f"{source.name}: a record is longer than {MAX_BYTES >> 20} MiB")
+        if rest:
+            yield bytes(rest)

@@ -1,0 +1,108 @@
+"""The records that `kafkacodec dump` prints: all, the last ones, or new ones as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.options.inputs import Reading, place
+from kafkacodec.cli.rows.following import follow
+from kafkacodec.cli.rows.record_rows import Place, Row, rows
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.reading.following import Follower, Growth
+from kafkacodec.log.reading.from_end import last_chunks
+from kafkacodec.log.storage import is_url
+
+if TYPE_CHECKING:
+    from kafkacodec import RecordColumns, Search
+    from kafkacodec.log import Partition, SegmentRange
+    from kafkacodec.records.decode import DecodeOptions
+
+# Few rows without a search, so that the first ones appear at once.
+_CHUNK_ROWS, _SEARCHED_ROWS = 1024, 8192
+
+
+@dataclass(frozen=True)
+class Source:
+    """The records to print."""
+
+    reading: Reading
+    search: Search | None
+    batch_fields: tuple[str, ...]
+
+    def all(self, partitions: list[Partition]) -> Iterator[Row]:
+        """All records, partition by partition."""
+        for piece in self.reading.ranges(partitions):
+            yield from rows(_place(piece), self._chunks(piece, self.reading), self.batch_fields)
+
+    def last(self, partition: Partition, count: int) -> Iterator[Row]:
+        """The last records of a partition."""
+
+        def read(span: tuple[int | None, int | None]) -> Iterator[RecordColumns]:
+            part = replace(self.reading, start_offset=span[0], end_offset=span[1])
+            return (chunk for piece in part.ranges([partition]) for chunk in self._chunks(piece, part))
+
+        bounds = self.reading.start_offset, self.reading.end_offset
+        return rows(_place(partition), last_chunks(partition, count, bounds, read), self.batch_fields)
+
+    def followed(self, partitions: list[Partition], count: int | None) -> Iterator[Row | None]:
+        """All records, or the last ones, then new ones as they are written, in new partitions too."""
+        followers = []
+        for partition in partitions:
+            if is_url(partition.path):
+                raise click.UsageError(f"{partition.path}: --follow does not support logs in object stores")
+            if partition.is_kafka07:
+                raise click.UsageError(f"{partition.path}: --follow does not support logs of Kafka 0.6 and 0.7")
+            follower = self._follower(partition)
+            if count is not None:
+                growth = follower.poll()
+                if growth is not None:
+                    until = replace(self, reading=replace(self.reading, end_offset=growth.end_offset))
+                    yield from until.last(growth.partition, count)
+            followers.append(follower)
+        yield from follow(followers, self._new, self._added)
+
+    def _follower(self, partition: Partition) -> Follower:
+        return Follower(partition, self._start(partition), isolation_level=self.reading.isolation_level)
+
+    def _added(self, known: set[str]) -> list[Follower]:
+        """Followers of the partitions that were created since; those that a broker sets aside are not followed."""
+        try:
+            found = self.reading.partitions()
+        except (OSError, click.ClickException):  # being deleted; the followers' own files show what is left
+            return []
+        new = [partition for partition in found if partition.path not in known and partition.state == "current"]
+        followers = []
+        for partition in new:
+            with suppress(OSError, DecodeError):  # being created or deleted: the next look shows more
+                if not partition.is_kafka07:
+                    followers.append(self._follower(partition))
+        return followers
+
+    def _start(self, partition: Partition) -> int | None:
+        """The first offset to print, by --start-offset and --start-time."""
+        if self.reading.start_time is None:
+            return self.reading.start_offset
+        found = partition.offset_of_timestamp(self.reading.start_time)
+        found = partition.end_offset() if found is None else found
+        return max(found, self.reading.start_offset or 0)
+
+    def _new(self, growth: Growth) -> Iterator[Row]:
+        start, end = growth.start_offset, growth.end_offset
+        part = replace(self, reading=replace(self.reading, start_offset=start, end_offset=end, start_time=None))
+        return part.all([growth.partition])
+
+    def _chunks(self, piece: SegmentRange, reading: Reading) -> Iterator[RecordColumns]:
+        """The records of a range, or those that are searched for."""
+        options: DecodeOptions = {"batch_columns": bool(self.batch_fields)}
+        rows = _CHUNK_ROWS if self.search is None else _SEARCHED_ROWS
+        for chunk in reading.read(piece, lambda count: None, max_rows=rows, columns=options):
+            yield chunk if self.search is None else self.search.select(chunk)
+
+
+def _place(where: SegmentRange | Partition) -> Place:
+    return Place(where.topic, where.partition, place(where.topic, where.partition, where.path))

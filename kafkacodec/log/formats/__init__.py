@@ -1,0 +1,1 @@
+"""The names and formats of the files of a log directory: bytes and values, without reading files."""

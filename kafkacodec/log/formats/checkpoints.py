@@ -1,0 +1,222 @@
+"""The small state files of a broker: checkpoints, partition metadata and producer snapshots."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
+from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.formats import layout
+from kafkacodec.log.storage import identity_of, optional, read_file
+from kafkacodec.records._crc import crc32c
+
+CHECKPOINT_VERSION = 0
+
+MAX_BYTES = 64 << 20
+"""The largest checkpoint or snapshot that is read, in bytes; a million partitions or producers need less."""
+
+
+class LeaderEpoch(NamedTuple):
+    """A leader's term: the epoch and the first offset written in it."""
+
+    epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True)
+class ProducerSnapshot:
+    """The state of a partition's producers at an offset, from a ``.snapshot`` file.
+
+    Attributes:
+        path (str): the file.
+        offset (int): the offset in its name; the state covers all records before it.
+        entries (numpy.ndarray): structured, native byte order: producer_id, producer_epoch, last_sequence,
+            last_offset, offset_delta, timestamp (milliseconds), coordinator_epoch, current_txn_first_offset (-1 if no
+            transaction is open).
+    """
+
+    path: str
+    offset: int
+    entries: npt.NDArray[np.void]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """One field of all producers."""
+        return self.entries[name]
+
+
+def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
+    """Read a ``.snapshot`` file (KIP-98).
+
+    Raises:
+        Truncated: the file is shorter than its header and entries.
+        CrcMismatch: the stored checksum does not match the bytes.
+        CorruptRecord: bytes after the last entry, a negative count, or a file name that is not an offset.
+        UnsupportedVersion: a version other than 1.
+        OSError: the file cannot be read.
+    """
+    path = os.fspath(path)
+    name = layout.parse_file_name(os.path.basename(path))
+    if name is None:
+        raise CorruptRecord("the name of a producer snapshot must be an offset of twenty digits", path=path)
+    data = read_file(path, MAX_BYTES)
+    header_size = layout.PRODUCER_SNAPSHOT_HEADER.itemsize
+    if len(data) < header_size:
+        raise Truncated(f"a producer snapshot has at least {header_size} bytes", position=len(data), path=path)
+    header = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_HEADER, 1)[0]
+    if header["version"] != layout.PRODUCER_SNAPSHOT_VERSION:
+        raise UnsupportedVersion(f"unknown producer snapshot version {header['version']}", position=0, path=path)
+    computed = crc32c(memoryview(data)[layout.PRODUCER_SNAPSHOT_CRC_FROM :])
+    if computed != header["crc"]:
+        reason = f"the checksum of the snapshot is wrong: computed 0x{computed:08x}, stored 0x{int(header['crc']):08x}"
+        raise CrcMismatch(reason, position=2, path=path)
+    count, whole = int(header["count"]), (len(data) - header_size) // layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
+    if count > whole:
+        raise Truncated(f"expected {count} producers, the file has room for {whole}", position=len(data), path=path)
+    end = header_size + count * layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
+    if count < 0 or end != len(data):
+        raise CorruptRecord(f"{count} producers have {end} bytes, the file has {len(data)}", position=6, path=path)
+    raw = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_ENTRY, count, header_size)
+    return ProducerSnapshot(path, name.base_offset, raw.astype(layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
+
+
+def read_leader_epochs(path: str | os.PathLike[str]) -> list[LeaderEpoch]:
+    """Read a ``leader-epoch-checkpoint`` file (KIP-101): the leader epochs in order; none if the file is empty.
+
+    Raises:
+        CorruptRecord: invalid text, or epochs that do not increase.
+        UnsupportedVersion: a version other than 0.
+        OSError: the file cannot be read.
+    """
+    epochs: list[LeaderEpoch] = []
+    for number, fields in _checkpoint_lines(path, 2):
+        epoch = LeaderEpoch(_integer(path, number, fields[0]), _integer(path, number, fields[1]))
+        if epochs and not (epoch.epoch > epochs[-1].epoch and epoch.start_offset >= epochs[-1].start_offset):
+            raise CorruptRecord(f"line {number}: leader epochs must increase", path=os.fspath(path))
+        epochs.append(epoch)
+    return epochs
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
+    """Read an offset checkpoint of a log directory: the offset of each (topic, partition).
+
+    The files are ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint``,
+    ``log-start-offset-checkpoint`` and ``cleaner-offset-checkpoint``. Raises as `read_leader_epochs` does.
+    """
+    offsets = {}
+    for number, fields in _checkpoint_lines(path, 3):
+        offsets[fields[0], _integer(path, number, fields[1])] = _integer(path, number, fields[2])
+    return offsets
+
+
+def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
+    """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read.
+
+    Raises:
+        OSError: an object store does not answer: what the file says changes what is read.
+    """
+    path = os.path.join(log_dir, name)
+    found: Mapping[tuple[str, int], int] = {}
+    with optional(path):
+        found = _known_offsets(path, identity_of(path))
+    return found
+
+
+@lru_cache(maxsize=16)
+def _known_offsets(path: str, _identity: FileIdentity) -> Mapping[tuple[str, int], int]:
+    """Cached until the file is replaced: every partition of the directory asks for its entry."""
+    return read_checkpoint(path)
+
+
+def read_topic_id(path: str | os.PathLike[str]) -> uuid.UUID:
+    """Read the topic's id from a ``partition.metadata`` file (KIP-516). Raises as `read_leader_epochs` does."""
+    path = os.fspath(path)
+    properties = read_properties(path)
+    version = properties.get("version")
+    if version != "0":
+        raise UnsupportedVersion(f"unknown partition metadata version {version}", path=path)
+    try:
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(properties.get("topic_id", "") + "=="))
+    except (binascii.Error, ValueError):
+        raise CorruptRecord(f"invalid topic id: {properties.get('topic_id')!r}", path=path) from None
+
+
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read a file of ``key=value`` or ``key: value`` lines, such as ``meta.properties``; ``#`` begins a comment."""
+    properties = {}
+    for number, line in enumerate(_lines(path), 1):
+        if not line or line.startswith("#"):
+            continue
+        cut = min((line.index(mark) for mark in "=:" if mark in line), default=-1)
+        if cut < 0:
+            raise CorruptRecord(f"line {number}: neither a comment nor key=value: {line[:80]!r}", path=os.fspath(path))
+        properties[line[:cut].strip()] = line[cut + 1 :].strip()
+    return properties
+
+
+def encode_producer_snapshot(entries: npt.NDArray[np.void]) -> bytes:
+    """The bytes of a ``.snapshot`` file, from entries as `read_producer_snapshot` returns them."""
+    body = len(entries).to_bytes(4, "big") + entries.astype(layout.PRODUCER_SNAPSHOT_ENTRY).tobytes()
+    header = np.zeros((), layout.PRODUCER_SNAPSHOT_HEADER)
+    header["version"], header["crc"] = layout.PRODUCER_SNAPSHOT_VERSION, crc32c(body)
+    return header.tobytes()[: layout.PRODUCER_SNAPSHOT_CRC_FROM] + body
+
+
+def encode_leader_epochs(epochs: list[LeaderEpoch]) -> bytes:
+    """The bytes of a ``leader-epoch-checkpoint`` file."""
+    lines = [str(CHECKPOINT_VERSION), str(len(epochs)), *(f"{e.epoch} {e.start_offset}" for e in epochs)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def encode_checkpoint(offsets: dict[tuple[str, int], int]) -> bytes:
+    """The bytes of an offset checkpoint file."""
+    lines = [str(CHECKPOINT_VERSION), str(len(offsets))]
+    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _checkpoint_lines(path: str | os.PathLike[str], num_fields: int) -> list[tuple[int, list[str]]]:
+    """The entries of a checkpoint with their line numbers; a version line and a count line precede them."""
+    path = os.fspath(path)
+    lines = _lines(path)
+    if not lines:  # brokers leave empty checkpoints
+        return []
+    if len(lines) < 2:
+        raise Truncated("the version line or the count line is missing", path=path)
+    version, count = _integer(path, 1, lines[0]), _integer(path, 2, lines[1])
+    if version != CHECKPOINT_VERSION:
+        raise UnsupportedVersion(f"unknown checkpoint version {version}", path=path)
+    entries = [(number, line.split()) for number, line in enumerate(lines[2:], 3) if line.strip()]
+    if len(entries) != count:
+        raise CorruptRecord(f"expected {count} entries, found {len(entries)}", path=path)
+    for number, fields in entries:
+        if len(fields) != num_fields:
+            raise CorruptRecord(f"line {number}: expected {num_fields} fields, found {len(fields)}", path=path)
+    return entries
+
+
+def _lines(path: str | os.PathLike[str]) -> list[str]:
+    data = read_file(os.fspath(path), MAX_BYTES)
+    try:
+        return data.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise CorruptRecord("not UTF-8 text", position=error.start, path=os.fspath(path)) from None
+
+
+def _integer(path: str | os.PathLike[str], number: int, text: str) -> int:
+    digits = text.strip()
+    if not digits.removeprefix("-").isascii() or not digits.removeprefix("-").isdigit() or len(digits) > 20:
+        raise CorruptRecord(f"line {number}: invalid number: {text[:40]!r}", path=os.fspath(path))
+    return int(digits)

@@ -1,0 +1,302 @@
+"""The batches of a segment file whose offsets are wrong: what `placement` decides, from the files that it needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.errors import CorruptRecord, KafkaCodecError
+from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.indexes import read_offset_index, read_time_index
+from kafkacodec.log.order.continuity import Surroundings
+from kafkacodec.log.order.evidence import knows_base, unused
+from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, in_order, judge
+from kafkacodec.log.partitions.listing import may_overlap, segment_files
+from kafkacodec.log.segments.pieces import checked
+from kafkacodec.log.segments.walk import Damage, walk_over_damage
+from kafkacodec.log.storage import StoredFile, full_path, open_file, optional
+from kafkacodec.records.columns import BatchHeaders, Problem
+from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkacodec.records.headers import scan_stretches
+
+if TYPE_CHECKING:
+    from kafkacodec.log.partitions.partition import Partition
+    from kafkacodec.log.segments.segment import Segment
+
+__all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_if_needed", "corrections_of", "placed_segments"]
+
+_ROWS = 8192
+ORDER_COLUMNS = ("base_offset", "last_offset", "magic")
+"""The columns of headers by which batches are in order."""
+
+_MODERN = ("producer_id", "producer_epoch", "base_sequence")
+"""Fields that only magic 2 has."""
+
+
+class Corrections(NamedTuple):
+    """The wrong offsets of a segment. Arrays have an entry for each batch that has one, in the order of the file.
+
+    Attributes:
+        position, size: of the batch, in bytes.
+        written: its base offset in the file.
+        base: the right one; `NONE` if that is unknown.
+        span: the number of its offsets.
+        records: the number of its records.
+        bounds: those that agree with the batches: a name that does not is left out.
+        first_offset: the first right offset; None without a batch.
+        known: where the batches with right offsets end, in bytes, and their last offsets.
+    """
+
+    position: Ints
+    size: Ints
+    written: Ints
+    base: Ints
+    span: Ints
+    records: Ints
+    bounds: Bounds
+    first_offset: int | None
+    known: tuple[Ints, Ints]
+
+    def __bool__(self) -> bool:
+        return len(self.position) > 0
+
+    def right(self, position: Ints, base: Ints, last: Ints) -> tuple[Ints, Ints, Flags]:
+        """The right first and last offsets of batches, and which of them have unknown ones."""
+        at = np.minimum(np.searchsorted(self.position, position), max(0, len(self.position) - 1))
+        wrong = self.position[at] == position if len(self.position) else np.zeros(len(position), np.bool_)
+        unknown = wrong & (self.base[at] == NONE) if len(self.position) else wrong
+        restored = wrong & ~unknown
+        if not restored.any():
+            return base, last, unknown
+        shift = np.where(restored, self.base[at] - self.written[at], 0)
+        return base + shift, last + shift, unknown
+
+    def between(self, start: int, end: int) -> range:
+        """The batches that begin in a stretch of the file."""
+        first, stop = np.searchsorted(self.position, (start, end)).tolist()
+        return range(first, stop)
+
+    def position_of_offset(self, offset: int) -> int:
+        """The position after the last batch whose offsets are all smaller."""
+        ends, lasts = self.known
+        before = int(np.searchsorted(lasts, offset))
+        return int(ends[before - 1]) if before else 0
+
+    def end_of_offsets(self, end_offset: int, size: int) -> int:
+        """A position before which all batches are whose offsets are, or may be, below `end_offset`."""
+        ends, lasts = self.known
+        at = int(np.searchsorted(lasts, end_offset))
+        return int(ends[at]) if at < len(ends) else size
+
+    def end(self) -> tuple[int, int | None]:
+        """The end position of the batches, and their last right offset."""
+        ends, lasts = self.known
+        last = [int(ends[-1])] if len(ends) else []
+        wrong = [int(self.position[-1] + self.size[-1])] if len(self.size) else []
+        return max([*last, *wrong], default=0), int(lasts[-1]) if len(lasts) else None
+
+    @property
+    def unknown(self) -> Flags:
+        """Which of the batches have unknown offsets."""
+        found: Flags = self.base == NONE
+        return found
+
+    def reason(self, row: int) -> str:
+        """What is wrong with a batch."""
+        written, base, span = int(self.written[row]), int(self.base[row]), int(self.span[row])
+        what = f"a base offset of {written} is wrong, since the batches around it"
+        if base == NONE:
+            return f"{what} have others; what it should be is unknown"
+        return f"{what} show that it is {base}" + (f" (offsets {base} to {base + span - 1})" if span > 1 else "")
+
+    def problem(self, row: int, path: str) -> Problem:
+        """A batch as the damage that it is to a reader."""
+        position, base = int(self.position[row]), int(self.base[row])
+        error = CorruptRecord(self.reason(row), position=position, path=path)
+        return Problem(position, None if base == NONE else base, int(self.size[row]), error)
+
+
+def first_offsets(headers: BatchHeaders) -> Ints:
+    """The first offset of each batch; of a compressed message set, which does not have it, the last one."""
+    return np.where(headers["magic"] >= 2, headers["base_offset"], headers["last_offset"])
+
+
+def bounds_of(path: str, base_offset: int | None, around: Surroundings) -> Bounds:
+    """What the offsets of a segment must agree with."""
+    return Bounds(base_offset, None if may_overlap(path) else around.following, around.flushed)
+
+
+def bounds_beside(path: str, flushed: int | None) -> Bounds:
+    """As `bounds_of`, by the names in the segment's directory."""
+    name = layout.parse_file_name(os.path.basename(path))
+    if name is None:
+        return Bounds(None, None, flushed)
+    following = None
+    with optional(path):
+        bases = [found.base_offset for found in segment_files(os.path.dirname(full_path(path)))]
+        following = min((base for base in bases if base > name.base_offset), default=None)
+    around = Surroundings(following, flushed if following is None else None)
+    return bounds_of(path, name.base_offset, around)
+
+
+def corrections_if_needed(file: StoredFile, bounds: Bounds) -> Corrections | None:
+    """The wrong offsets of a segment, if its headers are not in order."""
+    before = -1
+    for headers in walk_over_damage(file):
+        if isinstance(headers, Damage) or not len(headers):
+            continue
+        if not in_order(first_offsets(headers), headers["last_offset"], bounds, before):
+            return corrections_of(file, bounds)
+        before = int(headers["last_offset"][-1])
+    return None
+
+
+def corrections_of(file: StoredFile, bounds: Bounds) -> Corrections:
+    """The wrong offsets of a segment. Reads all of it, and its indexes; kept while the file stays the same."""
+    return _corrections(file.path, file.identity, bounds)
+
+
+@lru_cache(maxsize=8)
+def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Corrections:
+    with open_file(path) as file:
+        batches, counts = _read(file)
+        end = int(batches.position[-1] + batches.size[-1]) if len(batches.base) else 0
+        full = file.size if not unused(file, end) else end
+    placement = judge(batches, bounds, full)
+    rows = np.flatnonzero(placement.wrong)
+    known = np.flatnonzero(placement.base != NONE)
+    span = batches.span
+    return Corrections(
+        batches.position[rows],
+        batches.size[rows],
+        batches.base[rows],
+        placement.base[rows],
+        span[rows],
+        counts[rows],
+        placement.bounds,
+        int(placement.base[known[0]]) if len(known) else None,
+        (batches.position[known] + batches.size[known], placement.base[known] + span[known] - 1),
+    )
+
+
+def _read(file: StoredFile) -> tuple[Batches, Ints]:
+    """The intact batches of a file with what its indexes say of them, and their numbers of records."""
+    names = ("position", "size_in_bytes", "producer_id", "producer_epoch", "base_sequence", "max_timestamp", "count")
+    columns: dict[str, list[npt.NDArray[np.int64]]] = {name: [] for name in (*names, "base", "last", "exact")}
+    for headers in _intact(file):
+        modern = headers["magic"] >= 2
+        for name in names:
+            values = headers[name].astype(np.int64)
+            columns[name].append(np.where(modern, values, -1) if name in _MODERN else values)
+        columns["base"].append(first_offsets(headers))
+        columns["last"].append(headers["last_offset"].copy())
+        columns["exact"].append(knows_base(headers).astype(np.int64))
+    empty = [np.zeros(0, np.int64)]
+    found = {name: np.concatenate(parts or empty) for name, parts in columns.items()}
+    batches = Batches(
+        found["base"],
+        found["last"],
+        found["exact"].astype(np.bool_),
+        found["position"],
+        found["size_in_bytes"],
+        found["producer_id"],
+        found["producer_epoch"],
+        found["base_sequence"],
+        _indexed(file.path, found["position"]),
+        _timed(file.path, found["max_timestamp"]),
+    )
+    return batches, found["count"]
+
+
+def _intact(file: StoredFile) -> Iterator[BatchHeaders]:
+    """The headers of the batches that a reader finds intact."""
+    bounds: list[tuple[int, int]] = []
+    position = 0
+    for chunk in checked(file.view(), 0, "skip", DEFAULT_MAX_DECOMPRESSED_BYTES, 1, _ROWS):
+        for problem in chunk.problems:
+            bounds.append((position, problem.position))
+            position = problem.position + problem.size_in_bytes
+        bounds.append((position, max(position, chunk.consumed)))
+        position = max(position, chunk.consumed)
+        pairs = [pair for pair in bounds if pair[0] < pair[1]]
+        bounds.clear()
+        if pairs:
+            yield scan_stretches(file.view(), np.array(pairs, np.int64).data)
+        file.check_size()
+
+
+def _indexed(path: str, position: Ints) -> Ints:
+    """For each batch, the offset that the offset index has for its position."""
+    claim = np.full(len(position), NONE, np.int64)
+    with optional(path):
+        index = read_offset_index(layout.sibling(path, layout.OFFSET_INDEX_SUFFIX), on_error="stop")
+        at = np.searchsorted(position, index["position"])
+        there = at < len(position)
+        at[~there] = 0
+        there &= (position[at] == index["position"]) if len(position) else there
+        claim[at[there]] = index["offset"][there]
+    return claim
+
+
+def _timed(path: str, timestamp: Ints) -> Ints:
+    """For each batch, the offset that the time index has for its largest timestamp, if no other batch has that."""
+    claim = np.full(len(timestamp), NONE, np.int64)
+    with optional(path):
+        index = read_time_index(layout.sibling(path, layout.TIME_INDEX_SUFFIX), on_error="stop")
+        times, rows, counts = np.unique(timestamp, return_index=True, return_counts=True)
+        at = np.minimum(np.searchsorted(times, index["timestamp"]), max(0, len(times) - 1))
+        if len(times):
+            there = (times[at] == index["timestamp"]) & (counts[at] == 1)
+            claim[rows[at[there]]] = index["offset"][there]
+    return claim
+
+
+class Placed(NamedTuple):
+    """A segment of a partition where its batches belong.
+
+    Attributes:
+        segment: the file.
+        base_offset: where its offsets begin: by its name, or by its batches if that is wrong; None: unknown.
+        surroundings: what follows it.
+        corrections: its wrong offsets; None: the file could not be read.
+        fault: why.
+    """
+
+    segment: Segment
+    base_offset: int | None
+    surroundings: Surroundings
+    corrections: Corrections | None
+    fault: Exception | None = None
+
+
+def placed_segments(partition: Partition) -> list[Placed]:
+    """The segments of a partition in the order of their offsets: a file's name may be wrong."""
+    placed = [_placed(s, s.base_offset, partition.surroundings(s)) for s in partition.segments]
+    if all(one.base_offset == one.segment.base_offset for one in placed):
+        return placed
+    placed.sort(key=lambda one: (one.base_offset is None, one.base_offset or 0, one.segment.path))
+    flushed = partition.recovery_point or None
+    again = []
+    for one, following in zip(placed, [*(one.base_offset for one in placed[1:]), None], strict=True):
+        around = one.surroundings._replace(following=following, flushed=flushed if following is None else None)
+        again.append(_placed(one.segment, one.base_offset, around))
+    return again
+
+
+def _placed(segment: Segment, base_offset: int | None, around: Surroundings) -> Placed:
+    try:
+        with open_file(segment.path) as file:
+            corrections = corrections_of(file, bounds_of(segment.path, base_offset, around))
+    except (OSError, KafkaCodecError) as error:
+        return Placed(segment, base_offset, around, None, error)
+    first, following = corrections.first_offset, around.following
+    too_low = corrections.bounds.end is None and following is not None and first is not None and first >= following
+    if base_offset is not None and first is not None and (too_low or corrections.bounds.first is None):
+        base_offset = first
+    return Placed(segment, base_offset, around, corrections)

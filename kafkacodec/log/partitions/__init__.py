@@ -1,0 +1,1 @@
+"""Directories: partitions, topics, whole data directories, and replicas read as one log."""

@@ -1,0 +1,261 @@
+"""Log directories of a broker: their topics and partitions."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import NoReturn, Unpack
+
+from kafkacodec.arguments import num_threads, suggestion
+from kafkacodec.log.checking.report import Report
+from kafkacodec.log.checking.verify_files import check_offset_checkpoints
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import known_offsets
+from kafkacodec.log.partitions.listing import directory_name
+from kafkacodec.log.partitions.listings import Listings
+from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.partitions.topic import Topic
+from kafkacodec.log.reading.readable import ReadOptions
+from kafkacodec.log.storage import Entry, entries, full_path, identity_of, is_directory
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.shown import html_table
+from kafkacodec.signatures import shows_options, suggests_options
+
+LOST_AND_FOUND = "lost+found"
+"""A directory at the root of a file system, which only root can list."""
+
+
+class LogDirectory:
+    """A broker's data directory (one of its ``log.dirs``), or a copy of one: a directory per partition.
+
+    Args:
+        path: the directory. It is listed once, when its partitions are first asked for; make a new object to see
+            changes.
+
+    Attributes:
+        path (str): the directory.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: there is no such directory.
+        OSError: it cannot be listed; raised on first use.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        if not is_directory(self.path):
+            identity_of(self.path)
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path!r})"
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def _repr_html_(self) -> str:
+        found = [self.topic(name) for name in self.topics]
+        rows = ([t.name, str(len(t.partitions)), f"{t.size_in_bytes:,}"] for t in found)
+        return html_table(f"{self!r}: {len(found)} topics", ["topic", "partitions", "bytes"], rows)
+
+    @cached_property
+    def all_partitions(self) -> list[Partition]:
+        """Every partition's directory, including those set aside, by topic and number."""
+        found = list(_partition_directories(self.path, self.log_start_offsets, self._recovery_points))
+        return sorted(found, key=lambda p: (p.topic or "", -1 if p.partition is None else p.partition, p.state))
+
+    @property
+    def set_aside(self) -> list[Partition]:
+        """Replicas that are no longer or not yet in use: `Partition.state` is delete, future or stray."""
+        return [p for p in self.all_partitions if p.state not in ("current", "remote")]
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics' names, sorted."""
+        return sorted({p.topic for p in self._current if p.topic is not None})
+
+    def topic(self, name: str) -> Topic:
+        """One topic, with all its partitions in this directory.
+
+        Raises:
+            FileNotFoundError: the directory does not have this topic; the message names a similar one.
+        """
+        partitions = self.partitions(name)
+        if not partitions:
+            self._refuse_topic(name)
+        return Topic(name, partitions, self.path)
+
+    def _refuse_topic(self, name: str) -> NoReturn:
+        if not self.topics:
+            text = f"no topic {name!r}: this directory has no partitions"
+        else:
+            text = f"no topic {name!r} in this directory; {suggestion(name, self.topics, 'topics')}"
+        raise FileNotFoundError(errno.ENOENT, text, self.path)
+
+    def partitions(self, topic: str) -> list[Partition]:
+        """The partitions of a topic, by number; an empty list for an unknown topic."""
+        return [p for p in self._current if p.topic == topic]
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """One partition.
+
+        Raises:
+            FileNotFoundError: the directory does not have this partition or topic.
+        """
+        return self.topic(topic).partition(partition)
+
+    @shows_options(ReadOptions, Partition.read)
+    def read(self, topic: str, partition: int, **options: Unpack[ReadOptions]) -> Iterator[RecordColumns]:
+        """The records of one partition, oldest first, in chunks.
+
+        Without a `start_offset`, reading starts at the log start offset, below which records count as deleted.
+
+        Args:
+            topic: the topic's name.
+            partition: the partition's number.
+            start_timestamp, end_timestamp, isolation_level, gaps, max_rows, max_bytes, mapped, threads: as in
+                `Partition.read`.
+            The other options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`.
+
+        Raises:
+            FileNotFoundError: the directory does not have this partition.
+            As `Partition.read`.
+        """
+        return self.partition(topic, partition).read(**options)
+
+    @suggests_options
+    def verify(self, *, threads: int | None = 1) -> Report:
+        """Inspect every partition as `Partition.verify` does, and the offset checkpoints.
+
+        Args:
+            threads: as in `Segment.verify`.
+
+        Raises:
+            OSError: a directory or a segment cannot be read.
+        """
+        threads = num_threads(threads)
+        report = Report(self.path)
+        for partition in self._current:
+            report.include(partition.verify(threads=threads))
+        report.include(self.verify_checkpoints())
+        return report
+
+    def verify_checkpoints(self, partitions: Iterable[Partition] | None = None) -> Report:
+        """Inspect the offset checkpoints only: whether they can be read, and are within the logs of `partitions`.
+
+        Args:
+            partitions: the partitions of this directory to compare them with; by default all.
+
+        Raises:
+            OSError: a directory or a segment cannot be read.
+        """
+        report = Report(self.path)
+        chosen = self._current if partitions is None else partitions
+
+        def ends() -> dict[tuple[str, int], int]:
+            return {
+                (p.topic, p.partition): p.end_offset_now()
+                for p in chosen
+                if p.topic is not None and p.partition is not None and p.state == "current" and p.segments
+            }
+
+        check_offset_checkpoints(self.path, ends, report)
+        return report
+
+    @cached_property
+    def log_start_offsets(self) -> Mapping[tuple[str, int], int]:
+        """The log start offsets, for partitions that have one in ``log-start-offset-checkpoint``."""
+        return known_offsets(self.path, layout.LOG_START_CHECKPOINT)
+
+    @cached_property
+    def high_watermarks(self) -> Mapping[tuple[str, int], int]:
+        """The high watermarks, as the broker last wrote them to ``replication-offset-checkpoint``."""
+        return known_offsets(self.path, layout.HIGH_WATERMARK_CHECKPOINT)
+
+    @cached_property
+    def _recovery_points(self) -> Mapping[tuple[str, int], int]:
+        return known_offsets(self.path, layout.RECOVERY_POINT_CHECKPOINT)
+
+    @property
+    def _current(self) -> list[Partition]:
+        return [p for p in self.all_partitions if p.state in ("current", "remote")]
+
+
+@suggests_options
+def discover(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    levels: int = 0,
+    listings: Listings | None = None,
+) -> list[Partition]:
+    """Find the partitions in one or more paths.
+
+    Args:
+        paths: log directories, partition directories and segment files, in any mixture. Segments of the same directory
+            become one partition with only these segments. Unpublished output of jobs is ignored.
+        levels: in a directory without partitions, look for log directories this many levels below it.
+        listings: those of an earlier call, to list only what has changed. They are updated.
+
+    Raises:
+        FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
+        OSError: a path cannot be read.
+    """
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    found: list[Partition] = []
+    files: dict[str, list[str]] = {}
+    listings = Listings() if listings is None else listings
+    given = [os.fspath(path) for path in paths]
+    # A pattern such as logs/* also matches unpublished output of jobs.
+    given = [path for path in given if not layout.is_staging(os.path.basename(full_path(path)))] or given
+    for path in given:
+        if not is_directory(path):
+            identity_of(path)
+            files.setdefault(os.path.dirname(path) or os.curdir, []).append(path)
+            continue
+        alone = listings.restore(Partition(path))
+        here = [alone] if alone.segments else _partitions_below(path, levels)
+        here = [p for p in here if p.state in ("current", "remote")] or here
+        if not here:
+            raise FileNotFoundError(errno.ENOENT, "no Kafka log segments in this directory", path)
+        found += here
+    return found + [Partition(directory, segments=names) for directory, names in files.items()]
+
+
+def _partitions_below(path: str, levels: int) -> list[Partition]:
+    """The partitions of a log directory, or of those up to `levels` below it."""
+    found = LogDirectory(path).all_partitions
+    if found or not levels:
+        return found
+    names = [e.name for e in entries(path) if e.is_dir() and not layout.is_staging(e.name) and e.name != LOST_AND_FOUND]
+    return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)]
+
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offsets) -> Iterator[Partition]:
+    directories = [entry for entry in entries(path) if entry.is_dir() and not layout.is_staging(entry.name)]
+    for entry in directories:
+        name = directory_name(entry.path)
+        if name is None:
+            yield from _uploaded_partitions(entry)
+            continue
+        log_start, recovery_point = (
+            offsets.get((name.topic, name.partition), 0) if name.state == "current" else 0
+            for offsets in (log_starts, recovery_points)
+        )
+        partition = Partition(entry.path, log_start_offset=log_start, recovery_point=recovery_point)
+        if name.state != "remote" or partition.segments:
+            yield partition
+
+
+def _uploaded_partitions(directory: Entry) -> Iterator[Partition]:
+    """The partitions of a topic in tiered storage. Others than brokers name directories in this way: see what is in."""
+    if layout.is_remote_topic(directory.name):
+        for number in entries(directory.path):
+            if number.is_dir() and layout.parse_remote_directory(number.path) is not None:
+                partition = Partition(number.path)
+                if partition.segments:
+                    yield partition

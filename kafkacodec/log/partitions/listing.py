@@ -1,0 +1,98 @@
+"""The segment files of a partition's directory, while a broker rolls, cleans and deletes them.
+
+The log cleaner replaces segments by one with the suffix ``.log.swap``: it renames the old files to ``.log.deleted``
+and then removes ``.swap`` from the name of the new one. In between, and after a crash there, the ``.swap`` file is the
+segment: a broker that starts finishes the renames. Files with the suffixes ``.cleaned`` and ``.deleted`` never are.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from kafkacodec.log.files.opening import SETTLED_SECONDS
+from kafkacodec.log.formats import layout
+from kafkacodec.log.storage import Entry, changed_ns, entries, full_path, identity_of, is_uploaded, is_url, optional
+
+
+class SegmentFile(NamedTuple):
+    """A segment's base offset and its path."""
+
+    base_offset: int
+    path: str
+
+
+def segment_files(directory: str) -> Sequence[SegmentFile]:
+    """The segments in a directory, by base offset; one for each.
+
+    The system may leave out a file that is renamed or created during the listing. A directory that changed at that time
+    is listed again, and the result has the files of both listings: some may be gone, but none is left out.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    if is_url(directory):  # a listing of objects is consistent
+        return _segment_files(directory, None, 1)
+    changed = changed_ns(directory)
+    if time.time_ns() - changed < SETTLED_SECONDS * 1e9:
+        return _segment_files(directory, changed, 2)
+    return _settled_files(directory, changed)
+
+
+@lru_cache(maxsize=8)
+def _settled_files(directory: str, changed: int) -> Sequence[SegmentFile]:
+    """Cached until the directory changes: every range whose file was replaced asks for it."""
+    return _segment_files(directory, changed, 1)
+
+
+def _segment_files(directory: str, changed: int | None, times: int) -> Sequence[SegmentFile]:
+    found: dict[int, str] = {}
+    for _ in range(times):
+        _list(directory, found)
+    if changed is not None and changed_ns(directory) != changed:
+        _list(directory, found)
+    return [SegmentFile(base, found[base]) for base in sorted(found)]
+
+
+def _list(directory: str, found: dict[int, str]) -> None:
+    for entry in entries(directory):
+        name = layout.parse_file_name(entry.name)
+        if name is None or name.suffix not in layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES or not entry.is_file():
+            continue
+        other = found.get(name.base_offset)
+        if other is None or (other != entry.path and _replaces(entry, name, other)):
+            found[name.base_offset] = entry.path
+
+
+def _replaces(entry: Entry, name: layout.FileName, other: str) -> bool:
+    """Whether to read this file instead of another with its base offset."""
+    if name.suffix in layout.SWAP_SUFFIXES or other.endswith(layout.SWAP_SUFFIXES):
+        return name.suffix not in layout.SWAP_SUFFIXES  # the files that it replaces are not renamed yet
+    # Tiered storage may have a segment twice, written under different leaders: the longer one is complete.
+    return identity_of(other).size < identity_of(entry.path).size
+
+
+def may_overlap(path: str) -> bool:
+    """Whether a segment may have offsets that the next one has too, and is read only up to them.
+
+    One that the cleaner swaps in has them until those are renamed; one that was uploaded, if the next leader wrote them
+    again: what this one has of them may never have been in the log.
+    """
+    return path.endswith(layout.SWAP_SUFFIXES) or is_uploaded(path)
+
+
+def directory_name(path: str) -> layout.DirectoryName | None:
+    """The parts of the name of a partition's directory; if the name is ambiguous, its files decide."""
+    remote = layout.parse_remote_directory(full_path(path))
+    if remote is not None:
+        return remote
+    name = os.path.basename(full_path(path))
+    tiered = None
+    if layout.may_be_either(name):
+        with optional(path):  # raised again when it is read
+            files = [layout.parse_file_name(entry.name) for entry in entries(path)]
+            tiered = any(file is not None and file.segment_id is not None for file in files)
+    return layout.parse_directory_name(name, tiered=tiered)

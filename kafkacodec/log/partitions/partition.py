@@ -1,0 +1,463 @@
+"""A partition's directory: its segments in order, read as a consumer reads them."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Unpack
+
+from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.checking.report import Report
+from kafkacodec.log.checking.verify_partition import verify_files, verify_partition
+from kafkacodec.log.files.pool import in_threads
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
+from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
+from kafkacodec.log.order.ends import breaks_around
+from kafkacodec.log.partitions.identity import BatchMark, LogIdentity, identify
+from kafkacodec.log.partitions.listing import directory_name, segment_files
+from kafkacodec.log.reading.planning import Portion, end_of, least, plan_ranges
+from kafkacodec.log.reading.ranges import SegmentRange, layout_of
+from kafkacodec.log.reading.readable import Readable, ReadOptions
+from kafkacodec.log.reading.transactions import Transactions, scan_transactions
+from kafkacodec.log.segments.kinds import BATCHES, SegmentKind, kind_of
+from kafkacodec.log.segments.lookup import Lookup
+from kafkacodec.log.segments.segment import Segment, Timestamp, checked_limits
+from kafkacodec.log.segments.segment07 import segment_at
+from kafkacodec.log.storage import full_path, open_file, optional
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
+from kafkacodec.shown import html_table
+from kafkacodec.signatures import shows_options, suggests_options
+
+if TYPE_CHECKING:
+    from kafkacodec.log.checking.verify import Advance
+
+_NO_OFFSET = 1 << 63
+
+
+class Partition(Readable):
+    """The directory of one partition.
+
+    Args:
+        path: the directory.
+        topic: its topic; by default from the directory's name.
+        partition: its number; likewise.
+        segments: read only these files instead of all segments in the directory.
+        log_start_offset: records below are treated as deleted; by default from the checkpoint of the log directory.
+        recovery_point: the offset up to which the log was on disk; likewise.
+
+    Attributes:
+        path (str): the directory.
+        topic (str | None): the topic; None if the directory's name has none.
+        partition (int | None): the number; likewise.
+        state (str): ``current``; ``delete``, ``future``, ``stray`` for replicas set aside; ``remote`` for tiered files.
+        has_all (bool): these are all segments in the directory, not only some that were named.
+    """
+
+    @suggests_options
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        state: str | None = None,
+        segments: Iterable[str | os.PathLike[str]] | None = None,
+        log_start_offset: int | None = None,
+        recovery_point: int | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        name = directory_name(self.path)
+        self.topic = topic if topic is not None or name is None else name.topic
+        self.partition = partition if partition is not None or name is None else name.partition
+        self.state = state or ("current" if name is None else name.state)
+        self.has_all = segments is None
+        if segments is not None:  # named segments are read from their start
+            log_start_offset = log_start_offset or 0
+        if log_start_offset is not None:
+            self.log_start_offset = log_start_offset
+        if recovery_point is not None:
+            self.recovery_point = recovery_point
+        if segments is not None:
+            self.segments = self._in_order([os.fspath(segment) for segment in segments])
+
+    def __repr__(self) -> str:
+        return f"Partition({self.path!r})"
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def _repr_html_(self) -> str:
+        there = [segment for segment in self.segments if not layout.is_stand_in(segment.path)]
+        rows = ([os.path.basename(s.path), str(s.base_offset), f"{s.size_in_bytes:,}"] for s in there)
+        return html_table(f"{self!r}: {len(there)} segments", ["segment", "base offset", "bytes"], rows)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The segments, by offset; listed once, as `listing.segment_files` finds them.
+
+        Raises:
+            OSError: the directory cannot be listed.
+        """
+        self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
+        return self._in_order(file.path for file in segment_files(self.path))
+
+    @property
+    def origin(self) -> str:
+        """The directory, or the file if only one segment was named."""
+        return self.path if self.has_all or len(self.segments) != 1 else self.segments[0].path
+
+    @property
+    def is_kafka07(self) -> bool:
+        """Whether this is a log of Kafka 0.6 or 0.7, whose segments end in ``.kafka``."""
+        return any(not kind_of(segment.path).has_batches for segment in self.segments)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The current size of all segments, in bytes."""
+        return sum(segment.size_in_bytes for segment in self.segments)
+
+    @cached_property
+    def leader_epochs(self) -> list[LeaderEpoch]:
+        """The leader epochs; an empty list if the checkpoint is missing. Raises as `read_leader_epochs` does."""
+        try:
+            return read_leader_epochs(os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT))
+        except FileNotFoundError:
+            return []
+
+    @cached_property
+    def log_start_offset(self) -> int:
+        """The offset before which records are deleted, from a broker's ``log-start-offset-checkpoint``; 0 if none are.
+
+        Deleted records may still be in the first segment; a consumer does not get them.
+        """
+        return self._checkpoint(layout.LOG_START_CHECKPOINT) or 0
+
+    @cached_property
+    def recovery_point(self) -> int:
+        """The offset up to which the log was on disk, from ``recovery-point-offset-checkpoint``; 0 if unknown.
+
+        A log that ends before it has lost records.
+        """
+        return self._checkpoint(layout.RECOVERY_POINT_CHECKPOINT) or 0
+
+    @property
+    def cleaned_to(self) -> int:
+        """Where the log cleaner continues, from ``cleaner-offset-checkpoint``; 0 if it never cleaned this log."""
+        return self._checkpoint(layout.CLEANER_CHECKPOINT) or 0
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The offset before which all replicas have the records, from ``replication-offset-checkpoint``.
+
+        A broker writes it every 5 seconds and when it stops. It may be after the end of the log, for example if the
+        topic was created again since. None: the file has no entry, or the directory is not in a log directory.
+        """
+        return self._checkpoint(layout.HIGH_WATERMARK_CHECKPOINT)
+
+    def _checkpoint(self, name: str) -> int | None:
+        if self.state != "current" or self.topic is None or self.partition is None:
+            return None
+        log_dir = os.path.dirname(full_path(self.path))
+        return known_offsets(log_dir, name).get((self.topic, self.partition))
+
+    @property
+    def index_problems(self) -> list[DecodeError]:
+        """Faults that look-ups found in index files so far; the look-ups worked around them."""
+        return [problem for segment in self.segments for problem in segment.index_problems]
+
+    def start_offset(self) -> int:
+        """The first offset of the log: the first segment's base offset or the log start offset; 0 for an empty log."""
+        for segment in self.segments:
+            offset = segment.base_offset if segment.base_offset is not None else segment.first_offset()
+            if offset is not None:
+                return max(offset, self.log_start_offset)
+        return self.log_start_offset
+
+    def end_offset(self) -> int:
+        """The log end offset: the offset after the last complete batch."""
+        for segment in reversed(self.segments):
+            last = segment.last_offset()
+            if last is not None:
+                return last + 1
+            if segment.base_offset is not None:
+                return segment.base_offset
+        return 0
+
+    def last_stable_offset(self) -> int:
+        """The first offset of the oldest open transaction, where read_committed consumers wait; else `end_offset`."""
+        end = self.end_offset()
+        # Read from the newest producer snapshot on.
+        stable = self.transactions(start_offset=end).last_stable_offset
+        return end if stable is None else stable
+
+    @suggests_options
+    def offset_of_timestamp(self, timestamp: Timestamp, *, threads: int | None = 1) -> int | None:
+        """The first offset whose record is at or after `timestamp` (milliseconds or datetime), or None.
+
+        Deleted records do not count. `threads` is as in `ranges`.
+        """
+        for portion in self.portions(self.log_start_offset, None):
+            found = self._search(portion, timestamp, threads)
+            if found is not None:
+                return found
+        return None
+
+    @staticmethod
+    def _search(portion: Portion, timestamp: Timestamp, threads: int | None) -> int | None:
+        partition, first, end, _ = portion
+
+        def search(segment: Segment) -> int | None:
+            found, until = segment.offset_of_timestamp(timestamp, start_offset=first or 0), end_of(partition, segment)
+            return None if found is None or (until is not None and found >= until) else found
+
+        for offset in in_threads(search, partition.segments_between(first, end), threads, chunk=4):
+            if offset is not None and (end is None or offset < end):
+                return offset
+        return None
+
+    @suggests_options
+    def ranges(
+        self,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_timestamp: Timestamp | None = None,
+        end_timestamp: Timestamp | None = None,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        max_bytes: int | None = None,
+        max_offsets: int | None = None,
+        max_records: int | None = None,
+        threads: int | None = 1,
+    ) -> list[SegmentRange]:
+        """Plan reading a span of the log as ranges that can be read independently.
+
+        Args:
+            start_offset, end_offset: only records with start_offset <= offset < end_offset. The default start is
+                `log_start_offset`; a smaller one includes records that count as deleted.
+            start_timestamp: start at the first record at or after this time, as a consumer that seeks by time.
+                With `start_offset` too, the later of both counts.
+            end_timestamp: end before the first record at or after this time.
+            isolation_level: ``"read_committed"`` excludes the records of aborted transactions, and all records from
+                the first one of an open transaction (the last stable offset).
+            max_bytes, max_offsets, max_records: cut segments into ranges of about this size, as `Segment.ranges`.
+            threads: how many files to open at a time, where there are many; None: the number of processors.
+
+        Returns:
+            list[SegmentRange]: in order. An empty one represents a segment with nothing to read, whose end may show
+                that offsets are missing.
+
+        Raises:
+            ValueError: an unknown isolation level.
+            DecodeError, OSError: as the methods of `Segment`.
+        """
+        one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
+        limits = checked_limits(max_bytes, max_offsets, max_records)
+        span = self._offsets(start_offset, end_offset, start_timestamp, end_timestamp, threads)
+        if span is None:
+            return []
+        return plan_ranges(self, *span, limits, committed=isolation_level == "read_committed", threads=threads)
+
+    def portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
+        """The directories that the offsets of a span are read from, in order: this one."""
+        return [Portion(self, start_offset, end_offset)]
+
+    def identity(self) -> LogIdentity:
+        """Which log this is, by topic id and leader epochs; read again by each call."""
+        return identify(self.path, self.topic, self.partition)
+
+    def batch_at(self, offset: int) -> BatchMark | None:
+        """The batch that has an offset; None if none has it, or it is of a format before v2."""
+        for segment in self.segments_between(offset, offset + 1):
+            if not kind_of(segment.path).has_batches:
+                continue
+            with open_file(segment.path) as file:
+                mark = Lookup(file, segment.base_offset).mark_of(offset)
+            if mark is not None:
+                return mark
+        return None
+
+    def relisted(self) -> Partition:
+        """The same partition as its directory is now: segments and checkpoints are read again."""
+        named = None if self.has_all else [segment.path for segment in self.segments]
+        return Partition(self.path, topic=self.topic, partition=self.partition, state=self.state, segments=named)
+
+    def surroundings(self, segment: Segment) -> Surroundings:
+        """What must follow a segment's batches: the next segment of the directory, or the recovery point."""
+        if segment.base_offset is None:
+            return Surroundings(None, None, self.topic, self.partition)
+        i = bisect_right(self._base_offsets, segment.base_offset)
+        following = self._base_offsets[i] if i < len(self._base_offsets) else None
+        flushed = self.recovery_point or None if following is None else None
+        return Surroundings(following, flushed, self.topic, self.partition)
+
+    @suggests_options
+    def breaks(
+        self, start_offset: int | None = None, end_offset: int | None = None, *, threads: int | None = 1
+    ) -> list[DecodeError]:
+        """Find gaps and overlaps between segments, from their first and last batches and the index files.
+
+        Args:
+            start_offset, end_offset: report only missing offsets between these.
+            threads: as in `ranges`.
+
+        Returns:
+            list[DecodeError]: `MissingOffsets` for a gap, or an end before the recovery point, that compaction does not
+                explain; `CorruptRecord` for a segment that overlaps another.
+
+        Raises:
+            OSError: a segment cannot be read.
+        """
+        self._base_offsets  # noqa: B018  # listed once, before there are threads
+        check = partial(self.breaks_around, start_offset=start_offset, end_offset=end_offset)
+        return [error for errors in in_threads(check, self.segments, threads) for error in errors]
+
+    def breaks_around(
+        self, segment: Segment, start_offset: int | None = None, end_offset: int | None = None
+    ) -> list[DecodeError]:
+        """As `breaks`, at the start and the end of one segment."""
+        return breaks_around(segment, self.surroundings(segment), (start_offset, end_offset))
+
+    @cached_property
+    def _base_offsets(self) -> list[int]:
+        """Those of all segments in the directory, even if only some were named."""
+        found = {segment.base_offset for segment in self.segments if segment.base_offset is not None}
+        if not self.has_all:
+            self.recovery_point  # noqa: B018  # see `segments`
+            with optional(self.path):
+                found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
+        return sorted(found)
+
+    @shows_options(DecodeOptions, plan_of)
+    def read(
+        self,
+        *,
+        start_timestamp: Timestamp | None = None,
+        end_timestamp: Timestamp | None = None,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        gaps: Gaps = "error",
+        max_rows: int = DEFAULT_MAX_ROWS,
+        max_bytes: int | None = None,
+        mapped: bool = False,
+        threads: int | None = 1,
+        **options: Unpack[DecodeOptions],
+    ) -> Iterator[RecordColumns]:
+        """The records, oldest first, in chunks of bounded size; no chunk if the span is empty.
+
+        Args:
+            start_timestamp, end_timestamp, isolation_level: as in `ranges`.
+            gaps: what to do if offsets are missing between two segments, or before the recovery point, without a sign
+                that the log cleaner removed them: ``"error"`` treats that as damage, for which `on_error` applies;
+                ``"accept"`` ignores it.
+            max_rows, max_bytes, mapped, threads: as in `Segment.read`; `consumed` and positions count from the start
+                of a segment.
+            The other options: as in `kafkacodec.decode`, and ``columns`` as in `Segment.read`; `start_offset` and
+                `end_offset` also find the place to start and to end.
+
+        Raises:
+            MissingOffsets: offsets are missing; raised after the records before them. A subclass of `Truncated`.
+            As `ranges` and `Segment.read`. Wrong index files are worked around: see `index_problems`.
+        """
+        check_gaps(gaps)
+        selected = self.ranges(
+            start_offset=options.pop("start_offset", None),
+            end_offset=options.pop("end_offset", None),
+            start_timestamp=start_timestamp,
+            end_timestamp=end_timestamp,
+            isolation_level=isolation_level,
+        )
+        if "layout" in options:
+            options["layout"] = layout_of(selected, options["layout"])
+        for piece in selected:
+            for chunk in piece.read(
+                gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options
+            ):
+                yield chunk
+                if chunk.problems and options.get("on_error") == "stop":
+                    return
+
+    def _pieces(self, options: ReadOptions) -> list[SegmentRange]:
+        return self.ranges(
+            start_offset=options.get("start_offset"),
+            end_offset=options.get("end_offset"),
+            start_timestamp=options.get("start_timestamp"),
+            end_timestamp=options.get("end_timestamp"),
+        )
+
+    @property
+    def _kind(self) -> SegmentKind:
+        return kind_of(self.segments[0].path) if self.segments else BATCHES
+
+    def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
+        """The aborted and open transactions that matter for a span of the log."""
+        return scan_transactions(self.path, self.segments, start_offset, end_offset)
+
+    @suggests_options
+    def verify(self, *, threads: int | None = 1, advance: Advance | None = None) -> Report:
+        """Inspect every segment as `Segment.verify` does, and the partition.
+
+        That is: whether segments follow one another up to the recovery point, leader epochs, the transaction indexes,
+        the producer snapshots and the topic id.
+
+        Args:
+            threads: as in `Segment.verify`.
+            advance: called with the number of bytes read since the last call.
+
+        Raises:
+            OSError: the directory or a segment cannot be read.
+        """
+        return verify_partition(self, threads, advance)
+
+    def verify_files(self) -> Report:
+        """Inspect the other files: transaction indexes, leader epochs, producer snapshots, the topic id.
+
+        Raises:
+            OSError: the directory or a segment cannot be read.
+        """
+        return verify_files(self)
+
+    def end_offset_now(self) -> int:
+        """As `end_offset`, including segments added since they were listed."""
+        now = Partition(self.path, topic=self.topic, partition=self.partition, log_start_offset=0, recovery_point=0)
+        return now.end_offset()
+
+    def _offsets(
+        self,
+        start_offset: int | None,
+        end_offset: int | None,
+        start_timestamp: Timestamp | None,
+        end_timestamp: Timestamp | None,
+        threads: int | None,
+    ) -> tuple[int | None, int | None] | None:
+        """The bounds as offsets; None if no record is late enough."""
+        if start_offset is None and self.log_start_offset:
+            start_offset = self.log_start_offset
+        if start_timestamp is not None:
+            found = self.offset_of_timestamp(start_timestamp, threads=threads)
+            if found is None:
+                return None
+            start_offset = found if start_offset is None else max(start_offset, found)
+        if end_timestamp is not None:
+            end_offset = least(end_offset, self.offset_of_timestamp(end_timestamp, threads=threads))
+        return start_offset, end_offset
+
+    def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+        """The segments that may have records between two offsets."""
+        segments = self.segments
+        named = bisect_left(segments, _NO_OFFSET, key=_base_offset)
+        first = 0 if start_offset is None else max(bisect_right(segments, start_offset, key=_base_offset) - 1, 0)
+        stop = named if end_offset is None else bisect_left(segments, end_offset, key=_base_offset)
+        return segments[min(first, named) : stop] + segments[named:]
+
+    def _in_order(self, paths: Iterable[str]) -> list[Segment]:
+        segments = [segment_at(path, topic=self.topic, partition=self.partition) for path in paths]
+        return sorted(segments, key=lambda s: (_base_offset(s), s.path))
+
+
+def _base_offset(segment: Segment) -> int:
+    """By which segments are ordered; those without one are last."""
+    return _NO_OFFSET if segment.base_offset is None else segment.base_offset

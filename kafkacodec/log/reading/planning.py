@@ -1,0 +1,178 @@
+"""From a span of a partition to ranges of its segment files; most files are not opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.files.pool import in_threads
+from kafkacodec.log.formats import layout
+from kafkacodec.log.partitions.identity import LogIdentity
+from kafkacodec.log.partitions.listing import may_overlap
+from kafkacodec.log.reading.ranges import SegmentRange
+from kafkacodec.log.reading.transactions import Transactions
+from kafkacodec.log.segments.cuts import Limits
+from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.storage import identity_of
+
+if TYPE_CHECKING:
+    from kafkacodec.log.partitions.partition import Partition
+
+__all__ = ["Portion", "end_of", "least", "plan_ranges"]
+
+
+class Portion(NamedTuple):
+    """A part of a span that is read from one directory.
+
+    Attributes:
+        partition (Partition): the directory.
+        first_offset (int | None): the first offset; None: no bound.
+        end_offset (int | None): the offset to stop before; None: no bound.
+        following (int | None): where the portion after it begins, which is read from another directory. None: the last.
+    """
+
+    partition: Partition
+    first_offset: int | None
+    end_offset: int | None
+    following: int | None = None
+
+
+def plan_ranges(
+    partition: Partition,
+    first: int | None,
+    end: int | None,
+    limits: Limits,
+    *,
+    committed: bool,
+    threads: int | None,
+) -> list[SegmentRange]:
+    """The ranges of a span in order; see `Partition.ranges`.
+
+    Args:
+        partition: what to read.
+        first, end: the first offset and the one to stop before; None: no bound.
+        limits: how large the ranges may be.
+        committed: exclude the records of aborted transactions, and stop at the first open one.
+        threads: how many files to open at a time.
+    """
+    logs = {portion.partition.path: portion.partition.identity() for portion in partition.portions(first, end)}
+    stop, transactions = end, None
+    if committed:
+        transactions = partition.transactions(first, end)
+        stop = least(end, transactions.last_stable_offset)
+    found = [
+        piece
+        for portion in partition.portions(first, stop)
+        for piece in _ended(portion, _ranges(portion, limits, transactions, threads, logs))
+    ]
+    if stop is not None and stop != end:
+        # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
+        after = stop if first is None else max(first, stop)
+        for portion in partition.portions(after, end):
+            found += _ended(portion, list(_ends(portion, logs)))
+    return found
+
+
+def _ranges(
+    portion: Portion,
+    limits: Limits,
+    transactions: Transactions | None,
+    threads: int | None,
+    logs: Mapping[str, LogIdentity],
+) -> list[SegmentRange]:
+    """The ranges of a portion."""
+    partition, first, stop, _ = portion
+
+    def cut(segment: Segment) -> list[SegmentRange]:
+        try:
+            pieces = segment_ranges(partition, segment, first, stop, limits)
+            if transactions is None:
+                return pieces
+            following = partition.surroundings(segment).following
+            last = None if following is None else max(following - 1, segment.last_offset() or 0)
+        except DecodeError:
+            if not layout.is_upload(segment.path):
+                raise
+            # Its manifest or a chunk is damaged, which who reads the range finds again.
+            last, until = None, least(stop, end_of(partition, segment))
+            pieces = [partition.surroundings(segment).place(segment.whole(first, until))]
+        return pieces if transactions is None else [transactions.exclude_aborted(piece, last) for piece in pieces]
+
+    each = in_threads(cut, partition.segments_between(first, stop), threads)
+    found = [piece for pieces in each for piece in pieces]
+    log = logs[partition.path]
+    if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
+        log = log._replace(end_offset=_end_of_log(partition))
+    return [replace(piece, log=log) for piece in found]
+
+
+def _end_of_log(partition: Partition) -> int | None:
+    """The log end offset; None if the upload that tells it is damaged."""
+    try:
+        return partition.end_offset()
+    except DecodeError:
+        if not layout.is_upload(partition.segments[-1].path):
+            raise
+        return None
+
+
+def _ends(portion: Portion, logs: Mapping[str, LogIdentity]) -> Iterator[SegmentRange]:
+    """Empty ranges at the ends of a portion's segments, which find offsets that are missing there."""
+    partition, first, end, _ = portion
+    for segment in partition.segments_between(first, end):
+        piece = partition.surroundings(segment).place(segment.nothing_to_read(first, end))
+        yield replace(piece, log=logs[partition.path])
+
+
+def _ended(portion: Portion, pieces: list[SegmentRange]) -> list[SegmentRange]:
+    """The ranges of a portion, whose last one finds offsets that are missing before the next portion."""
+    if portion.following is None:
+        return pieces
+    segments = portion.partition.segments
+    if not pieces and segments:
+        pieces = [segments[-1].nothing_to_read(portion.first_offset, portion.end_offset)]
+    if pieces and pieces[-1].following is None:  # the directory's log ends there
+        pieces[-1] = replace(pieces[-1], following=portion.following)
+    return pieces
+
+
+def segment_ranges(
+    partition: Partition, segment: Segment, first: int | None, stop: int | None, limits: Limits
+) -> list[SegmentRange]:
+    """The ranges of one segment. One in the middle that needs no cut is not opened: its name has the offsets."""
+    around = partition.surroundings(segment)
+    base, following = segment.base_offset, around.following
+    swapped = segment.path.endswith(layout.SWAP_SUFFIXES)
+    until = least(stop, end_of(partition, segment))
+    if base is not None and following is not None and kind_of(segment.path).has_batches and not swapped:
+        inside = (first is None or first <= base) and (stop is None or following <= stop)
+        if inside and following - base <= (limits.fewest_offsets or following):
+            identity = identity_of(segment.path)
+            most = limits.bytes or identity.size
+            # With more offsets than bytes, it was compacted, or compresses well: its headers show which.
+            if 0 < identity.size <= most and (limits.records is None or following - base <= identity.size):
+                return [segment.whole(first, until, identity, following)]
+    pieces = segment.ranges(
+        max_bytes=limits.bytes,
+        max_offsets=limits.offsets,
+        max_records=limits.records,
+        start_offset=first,
+        end_offset=until,
+    )
+    if following is not None or around.flushed is not None:
+        # Even without anything to read, the empty range finds offsets that are missing.
+        pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, until)))
+    return pieces
+
+
+def end_of(partition: Partition, segment: Segment) -> int | None:
+    """The offset before which a segment is read, if it may have those of the next ones too; None: to its end."""
+    return partition.surroundings(segment).following if may_overlap(segment.path) else None
+
+
+def least(a: int | None, b: int | None) -> int | None:
+    """The smaller of two bounds; None is no bound."""
+    return b if a is None else a if b is None else min(a, b)

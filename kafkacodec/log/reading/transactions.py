@@ -1,0 +1,385 @@
+"""Which transactions of a partition were aborted, and which are open: the basis of ``read_committed``.
+
+The control batches in the log decide: a transaction is everything that a producer wrote up to its commit or abort
+marker. Only batch headers and markers are read. The transaction index, if it exists, is compared with them, and used
+if markers were lost to damage. A batch belongs to one producer, so an aborted one is skipped before it is decompressed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCodecError
+from kafkacodec.internal_records import ControlType
+from kafkacodec.log.files.opening import note, reason_of
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import ProducerSnapshot, read_producer_snapshot
+from kafkacodec.log.formats.indexes import read_transaction_index
+from kafkacodec.log.partitions.listing import may_overlap
+from kafkacodec.log.reading.ranges import SegmentRange
+from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.log.segments.lookup import Lookup
+from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.segments.walk import Damage, walk_over_damage
+from kafkacodec.log.storage import StoredFile, entries, open_file
+from kafkacodec.records.columns import BatchHeaders
+from kafkacodec.records.decode import iter_records
+
+ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
+
+FINISHED = ABORTED
+
+_NO_END = int(np.iinfo(np.int64).max)
+
+
+def marker_type(key: bytes | None) -> int | None:
+    """The type of a control record: the second int16 of its key. None if the key is too short."""
+    return None if key is None or len(key) < 4 else int.from_bytes(key[2:4], "big")
+
+
+@dataclass
+class Transactions:
+    """The transactions that matter for reading a span of a log.
+
+    Attributes:
+        aborted (numpy.ndarray): structured int64 fields producer_id, first_offset, last_offset (of the abort marker),
+            by producer and offset.
+        open (dict[int, int]): the first offset of each unfinished transaction, by producer id.
+        finished (numpy.ndarray): the same fields, for every transaction that ended, by its end.
+        problems (list[DecodeError]): differences between transaction index and log, and damage that may hide markers.
+    """
+
+    aborted: npt.NDArray[np.void]
+    open: dict[int, int]
+    finished: npt.NDArray[np.void]
+    problems: list[DecodeError] = field(default_factory=list)
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction; None if none is open."""
+        return min(self.open.values(), default=None)
+
+    def index_entries(self, start_offset: int, end_offset: int) -> npt.NDArray[np.void]:
+        """The entries of a transaction index for the markers in [start_offset, end_offset), as a broker writes them.
+
+        An entry's last stable offset is the first offset of the oldest transaction that was open after the marker, or
+        the offset after the marker.
+        """
+        wanted = self.aborted[self.aborted["first_offset"] < self.aborted["last_offset"]]
+        wanted = wanted[(wanted["last_offset"] >= start_offset) & (wanted["last_offset"] < end_offset)]
+        wanted = wanted[np.argsort(wanted["last_offset"])]
+        entries = np.zeros(len(wanted), layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
+        for name in ABORTED.names or ():
+            entries[name] = wanted[name]
+        entries["last_stable_offset"] = self._stable_after(wanted["last_offset"])
+        return entries
+
+    def _stable_after(self, markers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last stable offset after each of the markers."""
+        never = np.iinfo(np.int64).max
+        # For each finished transaction, the smallest first offset of it and those that ended later.
+        oldest = np.append(np.minimum.accumulate(self.finished["first_offset"][::-1])[::-1], never)
+        running = oldest[np.searchsorted(self.finished["last_offset"], markers, "right")]
+        running = np.minimum(running, min(self.open.values(), default=never))
+        return np.where(running < markers, running, markers + 1)
+
+    def exclude_aborted(self, piece: SegmentRange, last_offset: int | None = None) -> SegmentRange:
+        """The range without the records of aborted transactions.
+
+        `last_offset` is the last offset of its batches if the range has none itself. Without either, all later
+        transactions may be in it.
+        """
+        last = last_offset if piece.last_offset is None else piece.last_offset
+        last = np.iinfo(np.int64).max if last is None else last
+        order, ends, begins = self._by_end
+        start, stop = int(np.searchsorted(ends, piece.first_offset)), int(np.searchsorted(begins, last, "right"))
+        near = np.sort(order[start:stop])
+        return replace(piece, aborted=tuple(self.aborted[near[self.aborted[near]["first_offset"] <= last]].tolist()))
+
+    @cached_property
+    def _by_end(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The order of the aborted transactions by end, their ends, and the smallest first offset from each on."""
+        order = np.argsort(self.aborted["last_offset"], kind="stable")
+        begins = np.minimum.accumulate(self.aborted["first_offset"][order][::-1])[::-1]
+        return order, self.aborted["last_offset"][order], begins
+
+
+def scan_transactions(
+    directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
+) -> Transactions:
+    """Find the transactions that decide about the records in [start_offset, end_offset).
+
+    Reading begins at the newest producer snapshot at or before `start_offset`, else at the first segment, and ends when
+    every transaction that began before `end_offset` is decided, else at the end of the log.
+    """
+    tracker = TransactionTracker()
+    tracker.read_log(directory, segments, start_offset, end_offset)
+    return tracker.result()
+
+
+class Marker(NamedTuple):
+    """The contents of a transaction's control batch."""
+
+    kind: int
+    coordinator_epoch: int
+    timestamp: int
+
+
+class TransactionTracker:
+    """Follows transactions through the batches of a log, oldest first."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, int] = {}
+        self.aborted: list[npt.NDArray[np.void]] = []
+        self.finished: list[npt.NDArray[np.void]] = []
+        self.problems: list[DecodeError] = []
+        self.next_offset = 0
+        self.damaged_from: int | None = None  # markers may be missing from this offset on
+
+    def resume(self, snapshot: ProducerSnapshot) -> None:
+        """Start from a producer snapshot."""
+        running = snapshot.entries[snapshot["current_txn_first_offset"] >= 0]
+        self.open = dict(
+            zip(running["producer_id"].tolist(), running["current_txn_first_offset"].tolist(), strict=True)
+        )
+        self.next_offset = snapshot.offset
+
+    def resume_before(self, directory: str, offset: int | None) -> int | None:
+        """Start from the newest producer snapshot at or before an offset; returns its offset, None if there is none."""
+        snapshot = _snapshot_before(directory, offset)
+        if snapshot is None:
+            return None
+        self.resume(snapshot)
+        return snapshot.offset
+
+    def decided(self, end_offset: int) -> bool:
+        """Whether all transactions with records before an offset are decided."""
+        return self.next_offset >= end_offset and all(first >= end_offset for first in self.open.values())
+
+    def result(self, since: int = 0) -> Transactions:
+        """The transactions found so far; only those that ended at or after an offset."""
+        aborted = np.concatenate([np.empty(0, ABORTED), *_ended_since(self.aborted, since)])
+        order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
+        finished = np.concatenate([np.empty(0, FINISHED), *_ended_since(self.finished, since)])
+        return Transactions(aborted[order], self.open, finished[np.argsort(finished["last_offset"])], self.problems)
+
+    def read_log(
+        self, directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
+    ) -> None:
+        """Read the batches that decide about a span of a log; see `scan_transactions`."""
+        begin = self.resume_before(directory, start_offset)
+        for i, segment in enumerate(segments):
+            following = segments[i + 1].base_offset if i + 1 < len(segments) else None
+            if begin is not None and following is not None and following <= begin:
+                continue
+            self.read_segment(segment, begin, following if may_overlap(segment.path) else None)
+            if end_offset is not None and self.decided(end_offset):
+                break
+
+    def read_segment(self, segment: Segment, begin: int | None = None, end: int | None = None) -> None:
+        """Read a segment, from the batch of an offset on, up to that of another."""
+        if not kind_of(segment.path).has_batches:  # no transactions
+            return
+        found, index = len(self.aborted), None
+        lost: list[tuple[int, int]] = []
+        try:
+            with open_file(segment.path) as file:
+                index = TransactionIndex(segment, self.problems)
+                lookup = Lookup(file, segment.base_offset)
+                start = 0 if begin is None else lookup.position_of_offset(begin)
+                stop = None if end is None else lookup.end_of_offsets(end)
+                for part in walk_over_damage(file, start, stop):
+                    if isinstance(part, Damage):
+                        self._lose(part.error, lost)
+                    elif len(part):
+                        if lost and lost[-1][1] == _NO_END:
+                            lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
+                        self.feed(file, part, index)
+                        self.next_offset = int(part["last_offset"].max()) + 1
+        except DecodeError as error:
+            if not layout.is_upload(segment.path):
+                raise
+            self._lose(error, lost)  # a damaged manifest or chunk hides the rest
+        if index is None:
+            return
+        self.aborted += index.inside(lost)
+        if segment.base_offset is not None and not lost and start == 0 and stop in (None, file.size):
+            # An index that is being written has markers that were added after the segment was opened.
+            grown = segment.size_in_bytes > file.size
+            index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
+        else:
+            self.problems += index.faults
+
+    def _lose(self, error: DecodeError, lost: list[tuple[int, int]]) -> None:
+        """Note damage, which may hide markers from the next offset on."""
+        note(self.problems, error)
+        self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
+        lost.append((self.next_offset, _NO_END))
+
+    def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
+        """Take the next batches."""
+        rows = np.flatnonzero(headers["is_transactional"] & (headers["magic"] == 2))
+        if not len(rows):
+            return
+        producers, offsets = headers["producer_id"][rows], headers["base_offset"][rows]
+        control = headers["is_control"][rows]
+        markers = self.markers(file, headers, rows[control])
+        # By producer, then offset; a transaction is a run that ends with a marker.
+        order = np.lexsort((offsets, producers))
+        producers, offsets, control = producers[order], offsets[order], control[order]
+        ends = control.copy()
+        ends[:-1] |= producers[1:] != producers[:-1]
+        ends[-1] = True
+        last = np.flatnonzero(ends)
+        first = np.concatenate([[0], last[:-1] + 1])
+        new_producer = np.concatenate([[True], producers[last[1:]] != producers[last[:-1]]])
+        aborted, finished = [], []
+        for begin, end, carried in zip(first.tolist(), last.tolist(), new_producer.tolist(), strict=True):
+            producer = int(producers[end])
+            start = self.open.pop(producer, None) if carried else None
+            start = int(offsets[begin]) if start is None else start
+            if not control[end]:
+                self.open[producer] = start
+                continue
+            marker = int(offsets[end])
+            finished.append((producer, start, marker))
+            known = ControlType.ABORT if index.has(producer, marker) else ControlType.COMMIT
+            if (markers[marker].kind if marker in markers else known) == ControlType.ABORT:
+                aborted.append((producer, self._begin(index, producer, start, marker), marker))
+        if aborted:
+            self.aborted.append(np.array(aborted, ABORTED))
+        if finished:
+            self.finished.append(np.array(finished, FINISHED))
+
+    def _begin(self, index: TransactionIndex, producer: int, start: int, marker: int) -> int:
+        """Where an aborted transaction begins: according to the index if an earlier marker may have been lost."""
+        if self.damaged_from is not None and start < self.damaged_from <= marker and index.has(producer, marker):
+            return index.first_offset(marker)
+        return start
+
+    def markers(self, file: StoredFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, Marker]:
+        """The contents of the control batches in `rows`, by offset; unreadable ones are added to the problems."""
+        if not len(rows):
+            return {}
+        starts = headers["position"][rows].tolist()
+        sizes = headers["size_in_bytes"][rows].tolist()
+        batches = b"".join(file.read(start, size) for start, size in zip(starts, sizes, strict=True))
+        found = {}
+        for record in iter_records(batches, include_control=True, on_error="skip"):
+            kind = marker_type(record.key)
+            if kind is not None:
+                # An EndTxnMarker: version, epoch of the coordinator.
+                epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
+                time = -1 if record.timestamp is None else record.timestamp
+                found[record.offset] = Marker(kind, epoch, time)
+        for offset in headers["base_offset"][rows].tolist():
+            if offset not in found:
+                note(
+                    self.problems,
+                    CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path),
+                )
+        return found
+
+
+class TransactionIndex:
+    """The transaction index of a segment; without entries if it is missing or unreadable.
+
+    A segment whose name is not an offset has none.
+    """
+
+    def __init__(self, segment: Segment, problems: list[DecodeError]) -> None:
+        self.path = layout.sibling(segment.path, layout.TRANSACTION_INDEX_SUFFIX)
+        self.entries: npt.NDArray[np.void] = np.empty(0, ABORTED)
+        self.there = segment.base_offset is not None
+        self.faults: list[DecodeError] = []  # what the entries end before
+        try:
+            if not self.there:
+                raise FileNotFoundError
+            index = read_transaction_index(self.path, on_error="stop")
+        except FileNotFoundError:
+            self.there = False
+        except (OSError, KafkaCodecError) as error:
+            problems.append(CorruptIndex(f"the transaction index cannot be read: {reason_of(error)}", path=self.path))
+        else:
+            self.faults = index.problems
+            self.entries = index.entries[list(ABORTED.names or ())].astype(ABORTED)
+        self._by_marker: dict[int, Any] = {int(entry["last_offset"]): entry for entry in self.entries}
+
+    def has(self, producer: int, marker: int) -> bool:
+        """Whether it has an entry for a producer's transaction aborted by the marker at this offset."""
+        entry = self._by_marker.get(marker)
+        return entry is not None and int(entry["producer_id"]) == producer
+
+    def first_offset(self, marker: int) -> int:
+        """Where the transaction that a marker ended begins."""
+        return int(self._by_marker[marker]["first_offset"])
+
+    def inside(self, gaps: Iterable[tuple[int, int]]) -> list[npt.NDArray[np.void]]:
+        """The entries whose marker is in one of the gaps between offsets."""
+        markers = self.entries["last_offset"]
+        return [self.entries[(markers >= start) & (markers < end)] for start, end in gaps]
+
+    def compare(
+        self, aborted: list[npt.NDArray[np.void]], problems: list[DecodeError], *, before: int | None = None
+    ) -> None:
+        """Record differences between index and log in the transactions aborted in the segment.
+
+        If `before` is given, only markers before that offset count.
+        """
+        found = {int(entry["last_offset"]): entry for entry in np.concatenate([np.empty(0, ABORTED), *aborted])}
+        with_records = {marker for marker, entry in found.items() if entry["first_offset"] < marker}
+        surplus = {marker for marker in self._by_marker if before is None or marker < before} - found.keys()
+        last = max(self._by_marker.keys() - surplus, default=-1)
+        wrong = {int(self._by_marker[marker]["first_offset"]): marker for marker in sorted(surplus)}
+        texts = []
+        for marker in sorted(with_records - self._by_marker.keys()):
+            written = wrong.pop(int(found[marker]["first_offset"]), None)
+            if written is not None:
+                texts.append(f"the entry for the transaction aborted at offset {marker} has the offset {written}")
+            elif not self.faults or marker < last:
+                what = "entry" if self.there else "index"
+                texts.append(f"there is no {what} for the transaction aborted at offset {marker}")
+        for marker in sorted(wrong.values()):
+            texts.append(f"there is an entry for offset {marker}, where no transaction was aborted")
+        for marker in sorted(self._by_marker.keys() & found.keys()):
+            entry, right = self._by_marker[marker], found[marker]
+            if entry["producer_id"] != right["producer_id"]:
+                names = f"producer {right['producer_id']}, not {entry['producer_id']}"
+                texts.append(f"the transaction aborted at offset {marker} is that of {names}")
+            elif entry["first_offset"] > right["first_offset"]:  # smaller: compaction has removed the first batches
+                begins = f"offset {right['first_offset']}, not {entry['first_offset']}"
+                texts.append(f"the transaction aborted at offset {marker} begins at {begins}")
+        problems += [CorruptIndex(text, path=self.path) for text in texts]
+        if not surplus or max(surplus) < last:
+            problems += self.faults  # else the entry before it is wrong
+
+
+def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:
+    """The last parts: those with transactions that ended at an offset or later."""
+    first = len(parts)
+    while first and (not len(parts[first - 1]) or parts[first - 1]["last_offset"].max() >= offset):
+        first -= 1
+    return parts[first:]
+
+
+def _snapshot_before(directory: str, offset: int | None) -> ProducerSnapshot | None:
+    """The newest readable producer snapshot at or before an offset."""
+    if offset is None:
+        return None
+    listed = [entry.name for entry in entries(directory) if entry.name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX)]
+    names = [layout.parse_file_name(name) for name in listed]
+    offsets = [n.base_offset for n in names if n is not None and n.suffix == layout.PRODUCER_SNAPSHOT_SUFFIX]
+    for candidate in sorted((o for o in offsets if o <= offset), reverse=True):
+        path = os.path.join(directory, layout.file_name(candidate, layout.PRODUCER_SNAPSHOT_SUFFIX))
+        try:
+            return read_producer_snapshot(path)
+        except (OSError, KafkaCodecError):
+            continue
+    return None

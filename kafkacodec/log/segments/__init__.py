@@ -1,0 +1,1 @@
+"""Segment files: their kinds, their batches, look-up by offset and time."""

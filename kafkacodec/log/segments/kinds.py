@@ -1,0 +1,106 @@
+"""The kinds of segment files, and how each is read: the only place that distinguishes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafkacodec.log.formats import layout
+from kafkacodec.log.segments import kafka07
+from kafkacodec.log.segments.walk import windows
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import NOWHERE, DecodeOptions, Layout, Place, columns_between, layout_of
+
+if TYPE_CHECKING:
+    from kafkacodec.log.reading.ranges import SegmentRange
+    from kafkacodec.log.storage import StoredFile
+
+__all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
+
+
+Order = tuple[int, int]
+"""The smallest and the largest offset of batches whose offsets increase."""
+
+
+@dataclass(frozen=True)
+class SegmentKind:
+    """How segments of one kind are read.
+
+    Attributes:
+        name (str): as in ``--log-format``.
+        has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
+        read: the records of a range of a file, as `kafkacodec.iter_columns` returns them. Takes the file, the range,
+            `max_rows`, `max_bytes` (None: the default), whether chunks own the memory of their views, the number of
+            threads, the options of `kafkacodec.decode`, and the smallest and the largest offset that batches in order
+            may have: `_OutOfOrder` is raised for others. None: any order.
+        nothing: no rows, with the columns of `read`; takes the options.
+        layout: the layout of keys and values in a range of a file, for the requested one.
+    """
+
+    name: str
+    has_batches: bool
+    read: Callable[
+        [StoredFile, SegmentRange, int, int | None, bool, int, DecodeOptions, Order | None], Iterator[RecordColumns]
+    ]
+    nothing: Callable[[DecodeOptions], RecordColumns]
+    layout: Callable[[StoredFile, SegmentRange, Layout], Layout]
+
+
+def kind_of(path: str) -> SegmentKind:
+    """The kind of a segment: by the suffix of its file; if that is not a segment's, by its first message."""
+    known = _KINDS.get(os.path.splitext(path)[1])
+    if known is not None:
+        return known
+    name = layout.parse_file_name(os.path.basename(path))
+    being_replaced = name is not None and name.suffix.startswith(layout.LOG_SUFFIX)  # .log.swap, .log.deleted
+    return MESSAGES if not being_replaced and kafka07.begins_with_message(path) else BATCHES
+
+
+def _read_batches(
+    file: StoredFile,
+    piece: SegmentRange,
+    max_rows: int,
+    max_bytes: int | None,
+    owned: bool,
+    threads: int,
+    options: DecodeOptions,
+    order: Order | None,
+) -> Iterator[RecordColumns]:
+    aborted = np.array(piece.aborted, np.int64).tobytes()
+    place = Place(piece.topic, piece.partition)
+    for start, end in windows(file, piece.start_position, piece.end_position, order):
+        yield from columns_between(
+            file.view(start, end),
+            start,
+            end,
+            aborted,
+            place=place,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            owned=owned or file.window is not None,
+            threads=threads,
+            order=order,
+            **options,
+        )
+
+
+def _no_batches(options: DecodeOptions) -> RecordColumns:
+    return next(columns_between(b"", 0, None, place=NOWHERE, max_rows=1, max_bytes=1, **options))
+
+
+def _layout_of_batches(file: StoredFile, piece: SegmentRange, wanted: Layout) -> Layout:
+    first = next(windows(file, piece.start_position, piece.end_position))
+    return layout_of(file.view(*first), wanted, *first)
+
+
+BATCHES = SegmentKind("kafka", True, _read_batches, _no_batches, _layout_of_batches)
+"""Record batches and message sets, since Kafka 0.8."""
+
+MESSAGES = SegmentKind("kafka07", False, kafka07.read, kafka07.nothing, kafka07.layout_of)
+"""Messages of Kafka 0.6 and 0.7."""
+
+_KINDS = {layout.LOG_SUFFIX: BATCHES, layout.KAFKA07_SUFFIX: MESSAGES}

@@ -1,0 +1,277 @@
+"""Finding offsets and timestamps in a segment with the help of its index files, which are not trusted.
+
+An index entry only suggests where to start. The batch at that position must be complete, its checksum right, and its
+own offsets (or timestamp) must show that no match is before it; otherwise the previous entry is tried, and in the end
+the start of the segment. Wrong entries are recorded in `Lookup.problems`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
+from kafkacodec.log.files.opening import note, reason_of
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.indexes import IndexFile, index_of
+from kafkacodec.log.order.corrections import ORDER_COLUMNS, Corrections, bounds_beside, corrections_of, first_offsets
+from kafkacodec.log.order.evidence import first_offset_in, knows_base
+from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT, Bounds, in_order
+from kafkacodec.log.partitions.identity import BatchMark
+from kafkacodec.log.segments.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
+from kafkacodec.log.storage import StoredFile
+from kafkacodec.records.columns import BatchHeaders
+from kafkacodec.records.decode import decode
+
+MAX_ENTRIES_TRIED = 16
+"""The number of useless index entries after which a look-up reads the segment from its start."""
+
+
+class Lookup:
+    """Finds offsets and timestamps in one mapped segment.
+
+    Args:
+        file: the segment.
+        base_offset: the offset in its name, None if the name has none.
+
+    Attributes:
+        problems (list[DecodeError]): faults found in the index files so far.
+        known_end (tuple[int, int | None] | None): the result of `end`, once it is known.
+    """
+
+    def __init__(self, file: StoredFile, base_offset: int | None) -> None:
+        self.file = file
+        self.base_offset = base_offset
+        self.problems: list[DecodeError] = []
+        self.known_end: tuple[int, int | None] | None = None
+        self._indexes: dict[str, IndexFile | None] = {}
+        self._reasons: set[str] | None = None
+
+    def position_of_offset(self, offset: int, least: int = 0) -> int:
+        """The position of the first batch with `offset` or a later one, or the end of the complete batches.
+
+        `least` is a boundary between batches, before which all offsets are smaller.
+        """
+        start = max(least, self.start_for_offset(offset))
+        found = self._walk_to(offset, start)
+        return max(least, self._corrections().position_of_offset(offset)) if found is None else found
+
+    def _walk_to(self, offset: int, start: int) -> int | None:
+        """As `position_of_offset`, from the headers that follow a position; None if one has a wrong offset."""
+        end, before, found = start, -1, None
+        for headers in self._batches(start, ("position", *ORDER_COLUMNS)):
+            if not self._in_order(headers, before):
+                return None
+            if found is not None:
+                break
+            at = np.flatnonzero(headers["last_offset"] >= offset)
+            if len(at):
+                found = int(headers["position"][at[0]])
+                if at[0] + 1 < len(headers):  # the batch after it shows whether it is in order
+                    break
+            end = headers.consumed
+            before = int(headers["last_offset"][-1]) if len(headers) else before
+        return end if found is None else found
+
+    def end_of_offsets(self, end_offset: int) -> int:
+        """The position after the last batch that may have offsets below `end_offset`.
+
+        It is the end of the file if batches before `end_offset` may follow the complete ones, torn or damaged.
+        """
+        found = self._walk_to(end_offset, self.start_for_offset(end_offset))
+        if found is None:
+            return self._corrections().end_of_offsets(end_offset, self.file.size)
+        position = found
+        batch = first_batches(self.file, position)
+        if not len(batch):
+            return self.file.size
+        if int(batch["magic"][0]) >= 2 and int(batch["base_offset"][0]) >= end_offset:
+            return position
+        return position + int(batch["size_in_bytes"][0])
+
+    def mark_of(self, offset: int) -> BatchMark | None:
+        """The batch that has an offset; None if none has it, or it is of a format before v2."""
+        batch = first_batches(self.file, self.position_of_offset(offset))
+        if not len(batch) or int(batch["magic"][0]) < 2 or int(batch["base_offset"][0]) > offset:
+            return None
+        base, last, crc, count = (int(batch[name][0]) for name in ("base_offset", "last_offset", "crc", "count"))
+        whole = count == last - base + 1 and int(batch["delete_horizon_ms"][0]) == 0
+        return BatchMark(base, last, crc, whole)
+
+    def offset_of_timestamp(self, timestamp: int, start_offset: int = 0) -> int | None:
+        """The first offset from `start_offset` on whose record is at or after the timestamp (ms), or None.
+
+        A damaged batch counts if its header's largest timestamp is late enough: reading from there raises the error.
+        """
+        least = np.datetime64(timestamp, "ms")
+        first = self._start_for_timestamp(timestamp)
+        if start_offset > 0:
+            first = max(first, self.start_for_offset(start_offset))
+        for headers in self._batches(first):
+            for i in np.flatnonzero(headers["max_timestamp"] >= least):
+                start = int(headers["position"][i])
+                batch = self.file.read(start, int(headers["size_in_bytes"][i]))
+                try:
+                    records = decode(batch, columns=("offset", "timestamp"), include_control=True)
+                except KafkaCodecError:
+                    return max(start_offset, int(headers["base_offset"][i]))
+                late = np.flatnonzero((records["timestamp"] >= least) & (records["offset"] >= start_offset))
+                if len(late):
+                    return int(records["offset"][late].min())
+        return None
+
+    def end(self) -> tuple[int, int | None]:
+        """The end position of the complete batches, and their last offset; None without a batch."""
+        if self.known_end is None:
+            index = self._index(layout.OFFSET_INDEX_SUFFIX)
+            start = self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
+            position, last = start, None
+            for headers in walk(self.file, start, columns=ORDER_COLUMNS):
+                if not self._in_order(headers, -1 if last is None else last):
+                    position, last = self._corrections().end()
+                    break
+                position = headers.consumed
+                if len(headers):
+                    last = int(headers["last_offset"].max())
+            self.known_end = position, last
+        return self.known_end
+
+    def _in_order(self, headers: BatchHeaders, before: int) -> bool:
+        """Whether batches agree with each other and with the file's name; files with other names may have any."""
+        if self.base_offset is None:
+            return True
+        bounds = Bounds(self.base_offset, self.base_offset + OFFSETS_OF_SEGMENT)
+        return in_order(first_offsets(headers), headers["last_offset"], bounds, before)
+
+    def _corrections(self) -> Corrections:
+        return corrections_of(self.file, bounds_beside(self.file.path, None))
+
+    def end_of_readable(self, start: int) -> int:
+        """The end position of the batches from `start` on; the end of the file if damage follows them."""
+        *_, last = walk(self.file, start)
+        return self.file.size if last.problems else last.consumed
+
+    def boundary(self, position: int, start: int) -> tuple[int, int] | None:
+        """The first batch boundary at or after `position`, walking from `start`, a boundary before it.
+
+        Returns:
+            tuple: the boundary and the last offset before it; None if damage or the end of the batches is first.
+        """
+        for headers in walk(self.file, max(start, self._start_for_position(position, start)), max_batches=FEW_BATCHES):
+            ends = headers["position"] + headers["size_in_bytes"]
+            at = np.flatnonzero(ends >= position)
+            if len(at):
+                return int(ends[at[0]]), int(headers["last_offset"][at[0]])
+        return None
+
+    def start_for_offset(self, offset: int) -> int:
+        """The position of a batch before which all offsets are smaller than `offset`."""
+        index = self._index(layout.OFFSET_INDEX_SUFFIX)
+        if index is None:
+            return 0
+        newest = int(np.searchsorted(index["offset"], offset, "right")) - 1
+        for i in range(newest, max(newest - MAX_ENTRIES_TRIED, -1), -1):
+            position = int(index["position"][i])
+            batch = self._entry_batch(index, i)
+            if batch is not None and (self._first_offset(batch, position) or 0) <= offset:
+                return position
+        return 0
+
+    def _start_for_timestamp(self, timestamp: int) -> int:
+        """A position before which all records are earlier than `timestamp`."""
+        index = self._index(layout.TIME_INDEX_SUFFIX)
+        if index is None:
+            return 0
+        newest = int(np.searchsorted(index["timestamp"], timestamp, "left")) - 1
+        for i in range(newest, max(newest - MAX_ENTRIES_TRIED, -1), -1):
+            claimed, offset = (int(index[name][i]) for name in ("timestamp", "offset"))
+            position = self.position_of_offset(offset)
+            batch = first_batches(self.file, position, verify_crc=True)
+            if _is_whole(batch) and _timestamp(batch) == claimed:
+                return position
+            if _is_whole(batch) and np.isnat(batch["max_timestamp"][0]):
+                continue  # a log without timestamps: brokers of 0.10 wrote the time at which they closed the file
+            self._note(index, i, layout.TIME_INDEX_ENTRY.itemsize, "the batch there has a different timestamp")
+        return 0
+
+    def _start_for_position(self, position: int, least: int) -> int:
+        """A batch's position at or after `least` and before `position`, as near to it as the index has one."""
+        index = self._index(layout.OFFSET_INDEX_SUFFIX)
+        if index is None:
+            return least
+        newest = int(np.searchsorted(index["position"], position, "left")) - 1
+        for i in range(newest, max(newest - MAX_ENTRIES_TRIED, -1), -1):
+            if int(index["position"][i]) <= least:
+                break
+            if self._entry_batch(index, i) is not None:
+                return int(index["position"][i])
+        return least
+
+    def _entry_batch(self, index: IndexFile, i: int) -> BatchHeaders | None:
+        """The batch that entry `i` of the offset index points to; None if it does not match the entry."""
+        position, offset = int(index["position"][i]), int(index["offset"][i])
+        reason = "the file ends before the position"
+        if position < self.file.size:
+            batch = first_batches(self.file, position, verify_crc=True)
+            first = self._first_offset(batch, position) if _is_whole(batch) else None
+            if first is not None and offset >= first:
+                # Brokers before 1.0 put a set of uncompressed messages under its last offset, at its first message.
+                if offset <= int(batch["last_offset"][0]) or int(batch["magic"][0]) < 2:
+                    return batch
+                reason = f"the batch ends at offset {int(batch['last_offset'][0])}"
+            elif first is not None:
+                reason = f"the batch starts at offset {first}"
+            else:
+                reason = "there is no intact batch at the position"
+        self._note(index, i, layout.OFFSET_INDEX_ENTRY.itemsize, reason)
+        return None
+
+    def _first_offset(self, batch: BatchHeaders, position: int) -> int | None:
+        """The first offset of the batch at a position, for a compressed set that of its messages; None: unreadable."""
+        if knows_base(batch)[0]:
+            return int(batch["base_offset"][0])
+        return first_offset_in(self.file, position, int(batch["size_in_bytes"][0]))
+
+    def _batches(self, start: int, columns: Sequence[str] | None = None) -> Iterator[BatchHeaders]:
+        """Headers from a position on: a few at first, since a match is mostly near, then more and more."""
+        count = FEW_BATCHES if self.file.window is None else MAX_BATCHES  # windows grow likewise
+        while count < MAX_BATCHES:
+            headers = next(walk(self.file, start, max_batches=count, columns=columns))
+            yield headers
+            if len(headers) < count:
+                return
+            start, count = headers.consumed, count * 2
+        yield from walk(self.file, start, columns=columns)
+
+    def _index(self, suffix: str) -> IndexFile | None:
+        """An index file of the segment, up to its first fault; None if it is missing or unreadable."""
+        if suffix not in self._indexes:
+            path, index = layout.sibling(self.file.path, suffix), None
+            try:
+                if self.base_offset is not None:
+                    index = index_of(self.file.path, suffix)
+                    known = {(problem.path, problem.reason) for problem in self.problems} if index.problems else ()
+                    self.problems += [p for p in index.problems if (p.path, p.reason) not in known]
+            except FileNotFoundError:
+                pass
+            except (OSError, KafkaCodecError) as error:
+                self.problems.append(CorruptIndex(f"the index cannot be read: {reason_of(error)}", path=path))
+            self._indexes[suffix] = index
+        return self._indexes[suffix]
+
+    def _note(self, index: IndexFile, i: int, entry_size: int, what: str) -> None:
+        reason = f"index entry {i} (offset {int(index['offset'][i])}) does not match the segment: {what}"
+        if self._reasons is None:  # include previous look-ups
+            self._reasons = {problem.reason for problem in self.problems}
+        if reason not in self._reasons:
+            self._reasons.add(reason)
+            note(self.problems, CorruptIndex(reason, position=i * entry_size, path=index.path))
+
+
+def _is_whole(batch: BatchHeaders) -> bool:
+    return len(batch) > 0 and bool(batch["crc_ok"][0])
+
+
+def _timestamp(batch: BatchHeaders) -> int:
+    return int(batch["max_timestamp"][0].astype(np.int64))

@@ -1,0 +1,388 @@
+"""A segment file: its batches, its records in chunks, look-up of offsets and timestamps, ranges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal, Unpack
+
+from kafkacodec.arguments import limit
+from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.log.checking.report import Report
+from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.order.continuity import ALONE, Surroundings
+from kafkacodec.log.reading.ranges import SegmentRange
+from kafkacodec.log.reading.readable import Readable, ReadOptions
+from kafkacodec.log.segments.cuts import Limits, cut
+from kafkacodec.log.segments.kinds import SegmentKind, kind_of
+from kafkacodec.log.segments.lookup import Lookup
+from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch, first_batches
+from kafkacodec.log.storage import StoredFile, full_path, identity_of, open_file
+from kafkacodec.records.columns import BatchHeaders, RecordColumns
+from kafkacodec.records.decode import (
+    DEFAULT_MAX_ROWS,
+    DEFAULT_MAX_TOTAL_BYTES,
+    DecodeOptions,
+    checked_range,
+    plan_of,
+)
+from kafkacodec.records.headers import scan
+from kafkacodec.signatures import shows_options, suggests_options
+
+if TYPE_CHECKING:
+    from kafkacodec.log.checking.verify import Advance
+
+Timestamp = int | datetime
+"""Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_LAST_TIME = (1 << 63) - 1
+
+
+class Segment(Readable):
+    """A ``.log`` file (or any file of record batches, such as a KRaft ``.checkpoint``).
+
+    Each method opens, maps and closes the file; none writes to it. Reading holds the last chunk, one decompressed batch
+    and at most 16 MiB of the mapped file in memory.
+
+    Args:
+        path: the file. It need not exist before a method needs it.
+        topic: the topic it belongs to, for the ranges; by default from the directory's name.
+        partition: the partition, likewise.
+
+    Attributes:
+        path (str): the file.
+        base_offset (int | None): the offset in the file's name; None for other names.
+        index_problems (list[DecodeError]): faults that look-ups found in its index files so far.
+
+    Raises (all methods that open the file):
+        FileNotFoundError, PermissionError, IsADirectoryError, OSError: with the file's name in `filename`.
+        DecodeError: invalid batches, with the file's name in `path` and the position in the file.
+        Truncated: another process shortened the file while it was read.
+    An empty file is a segment without batches, as the log cleaner leaves them.
+    """
+
+    @suggests_options
+    def __init__(self, path: str | os.PathLike[str], *, topic: str | None = None, partition: int | None = None) -> None:
+        self.path = os.fspath(path)
+        name = layout.parse_file_name(os.path.basename(self.path))
+        self.base_offset = name.base_offset if name is not None else None
+        if topic is None or partition is None:
+            tiered = None if name is None else name.segment_id is not None
+            parent = os.path.dirname(full_path(self.path))
+            directory = layout.parse_remote_directory(parent)
+            directory = directory or layout.parse_directory_name(os.path.basename(parent), tiered=tiered)
+            if directory is not None:
+                topic = directory.topic if topic is None else topic
+                partition = directory.partition if partition is None else partition
+        self.topic, self.partition = topic, partition
+        self.index_problems: list[DecodeError] = []
+        self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
+        self.in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it was found to fit: see `ends`
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path!r})"
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The file's current size."""
+        return identity_of(self.path).size
+
+    @suggests_options
+    def scan(
+        self,
+        *,
+        columns: Iterable[str] | None = None,
+        verify_crc: bool = True,
+        on_error: Literal["raise", "stop"] = "raise",
+        start_position: int = 0,
+        max_batches: int | None = None,
+        max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
+        threads: int | None = 1,
+    ) -> BatchHeaders:
+        """Batch headers; arguments and errors as in `kafkacodec.scan`."""
+        with open_file(self.path) as file:
+            try:
+                headers = scan(
+                    file.view(start_position),
+                    columns=columns,
+                    verify_crc=verify_crc,
+                    on_error=on_error,
+                    start_position=start_position,
+                    max_batches=max_batches,
+                    max_total_bytes=max_total_bytes,
+                    threads=threads,
+                )
+            except DecodeError as error:
+                raise error.within(self.path) from None
+            if max_batches != 0:
+                check_is_segment(file, headers.consumed)
+            return headers
+
+    @shows_options(DecodeOptions, plan_of)
+    def read(
+        self,
+        *,
+        start_position: int = 0,
+        end_position: int | None = None,
+        max_rows: int = DEFAULT_MAX_ROWS,
+        max_bytes: int | None = None,
+        mapped: bool = False,
+        threads: int | None = 1,
+        **options: Unpack[DecodeOptions],
+    ) -> Iterator[RecordColumns]:
+        """The records, in chunks of bounded size.
+
+        Args:
+            start_position: where to start, in bytes; a batch must begin there.
+            end_position: where to end, in bytes.
+            max_rows: rows of a chunk at most.
+            max_bytes: bytes of keys, values and headers after which a chunk ends early. Default: 512 KiB, or 4 MiB for
+                `mapped` views.
+            mapped: with ``layout="view"``, views point into the mapped file instead of a copy that each chunk makes of
+                its part of the file. This is faster; but if another process shortens the file later, values of
+                earlier chunks become zeros without an error.
+            threads: as in `kafkacodec.iter_columns`; files of Kafka 0.6 and 0.7 are read by one.
+            The other options: as in `kafkacodec.decode`, where ``columns`` may include ``topic`` and ``partition``,
+                null if the directory's name has none.
+
+        Yields:
+            RecordColumns: at least one, which may be empty. `consumed`, the positions in `problems` and the column
+                ``batch_position`` count from the start of the file.
+        """
+        start, last = checked_range(start_position, end_position)
+        with open_file(self.path) as file:
+            end = file.size if last is None else min(last, file.size)
+            whole = SegmentRange(self.path, self.topic, self.partition, start, end)
+            consumed = 0
+            for chunk in whole.read_from(
+                file, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options
+            ):
+                consumed = chunk.consumed
+                yield chunk
+            if start == 0:
+                check_is_segment(file, consumed)
+
+    def _pieces(self, options: ReadOptions) -> list[SegmentRange]:
+        """The whole file, in which `read` finds the offsets."""
+        start, end = options.get("start_offset"), options.get("end_offset")
+        size = self.size_in_bytes
+        return [SegmentRange(self.path, self.topic, self.partition, 0, size, start_offset=start, end_offset=end)]
+
+    @property
+    def _kind(self) -> SegmentKind:
+        return kind_of(self.path)
+
+    @suggests_options
+    def ranges(
+        self,
+        *,
+        max_bytes: int | None = None,
+        max_offsets: int | None = None,
+        max_records: int | None = None,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+    ) -> list[SegmentRange]:
+        """Cut the segment at batch boundaries, reading little more than the headers next to the cuts.
+
+        If the offset index is missing or wrong, all headers from the last valid entry on are read instead.
+
+        Args:
+            max_bytes: the size of a range in bytes, which it exceeds by less than one batch. Default: no cuts.
+            max_offsets: likewise, the number of offsets from the first to the last one.
+            max_records: likewise, the number of records, estimated by the batch headers at the start of a range.
+            start_offset: exclude batches before this offset.
+            end_offset: exclude batches from this offset on.
+
+        Returns:
+            list[SegmentRange]: in order, without gaps; empty if no batch is between the offsets. The last range extends
+                to the end of the file unless `end_offset` comes first. Damage is found when a range is read, not here.
+        """
+        limits = checked_limits(max_bytes, max_offsets, max_records)
+        with open_file(self.path) as file:
+            lookup = self._lookup(file)
+            start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
+            end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
+            first = max(_first_offset(file, start), self.base_offset or 0)
+            found = [
+                SegmentRange(
+                    self.path,
+                    self.topic,
+                    self.partition,
+                    piece.start,
+                    piece.end,
+                    piece.first_offset,
+                    piece.last_offset,
+                    start_offset,
+                    end_offset,
+                    identity=file.identity,
+                    density=piece.density,
+                )
+                for piece in cut(lookup, start, end, first, limits)
+            ]
+            self._keep_end(lookup)
+            return found
+
+    def whole(
+        self,
+        start_offset: int | None,
+        end_offset: int | None,
+        identity: FileIdentity | None = None,
+        following: int | None = None,
+    ) -> SegmentRange:
+        """The range of all batches, planned from the names of this segment and of the next one. Does not open it."""
+        return self._to_end(0, identity or identity_of(self.path), start_offset, end_offset, following)
+
+    def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
+        """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
+        identity = identity_of(self.path)
+        return self._to_end(identity.size, identity, start_offset, end_offset)
+
+    def _to_end(
+        self,
+        position: int,
+        identity: FileIdentity,
+        start_offset: int | None,
+        end_offset: int | None,
+        following: int | None = None,
+    ) -> SegmentRange:
+        return SegmentRange(
+            self.path,
+            self.topic,
+            self.partition,
+            position,
+            identity.size,
+            self.base_offset or 0,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            following=following,
+            identity=identity,
+        )
+
+    def first_offset(self) -> int | None:
+        """The offset of the first batch's first record (old formats: its last); None without a batch."""
+        with open_file(self.path) as file:
+            batch = first_batches(file, 0)
+            return int(batch["base_offset"][0]) if len(batch) else None
+
+    def last_offset(self) -> int | None:
+        """The last offset of the complete batches; None without a batch. Reads from the last valid index entry on."""
+        return self._end()[1]
+
+    def position_of_offset(self, offset: int) -> int:
+        """The position of the first batch with `offset` or a later one, or the end of the batches, in bytes."""
+        with open_file(self.path) as file:
+            return self._lookup(file).position_of_offset(offset)
+
+    @suggests_options
+    def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
+        """The first offset whose record is at or after `timestamp`; None if there is none.
+
+        As for the ListOffsets request. Records without a timestamp, and those before `start_offset`, never match.
+        """
+        with open_file(self.path) as file:
+            return self._lookup(file).offset_of_timestamp(to_milliseconds(timestamp), start_offset)
+
+    def end_position(self) -> int:
+        """The end of the complete batches, in bytes: before a torn or a preallocated tail, or before damage."""
+        return self._end()[0]
+
+    @suggests_options
+    def verify(
+        self,
+        *,
+        leader_epochs: list[LeaderEpoch] | None = None,
+        following: int | None = None,
+        threads: int | None = 1,
+    ) -> Report:
+        """Inspect the segment: every batch's checksum and structure, the order of offsets, and its index files.
+
+        Args:
+            leader_epochs: the partition's, to compare with those of the batches.
+            following: the base offset of the next segment, by which missing offsets at the end are found. Without it, a
+                truncated segment cannot be distinguished from the last one of a log, whose end may be torn.
+            threads: as in `kafkacodec.iter_columns`; the report is the same for any number.
+
+        Returns:
+            Report: damage is a finding, not an exception.
+
+        Raises:
+            OSError, Truncated: the file cannot be read to its end.
+        """
+        surroundings = ALONE if following is None else Surroundings(following, None, self.topic, self.partition)
+        return self.verify_among(surroundings, leader_epochs, threads)
+
+    def verify_among(
+        self,
+        surroundings: Surroundings,
+        leader_epochs: list[LeaderEpoch] | None = None,
+        threads: int | None = 1,
+        advance: Advance | None = None,
+    ) -> Report:
+        """As `verify`, with what the partition knows about the segment, and calls of `advance` with bytes read."""
+        from kafkacodec.log.checking.verify import inspect_segment
+
+        return inspect_segment(self.path, self.base_offset, surroundings, leader_epochs, threads, advance)
+
+    def _end(self) -> tuple[int, int | None]:
+        """The end position of the complete batches, and their last offset; read once while the file stays the same."""
+        known = self._known_end
+        if known is not None and known[0] == identity_of(self.path):
+            return known[1]
+        with open_file(self.path) as file:
+            lookup = self._lookup(file)
+            end = lookup.end()
+            self._keep_end(lookup)
+        return end
+
+    def _keep_end(self, lookup: Lookup) -> None:
+        if lookup.known_end is not None and lookup.file.settled:
+            self._known_end = lookup.file.identity, lookup.known_end
+
+    def _lookup(self, file: StoredFile) -> Lookup:
+        lookup = Lookup(file, self.base_offset)
+        lookup.problems = self.index_problems
+        return lookup
+
+
+def checked_limits(max_bytes: int | None, max_offsets: int | None, max_records: int | None) -> Limits:
+    """The limits of ranges.
+
+    Raises:
+        ValueError: one is not positive.
+    """
+    given = {"max_bytes": max_bytes, "max_offsets": max_offsets, "max_records": max_records}
+    return Limits(*(None if value is None else limit(name, value, 1) for name, value in given.items()))
+
+
+def to_milliseconds(timestamp: Timestamp) -> int:
+    """Milliseconds since the epoch, limited to 64 bits.
+
+    Raises:
+        TypeError: neither an integer nor a datetime.
+    """
+    if isinstance(timestamp, datetime):
+        aware = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // _MILLISECOND
+    if not hasattr(timestamp, "__index__"):
+        raise TypeError(f"a timestamp must be milliseconds or a datetime, not {type(timestamp).__name__}")
+    return max(-_LAST_TIME, min(int(timestamp), _LAST_TIME))
+
+
+def _first_offset(file: StoredFile, position: int) -> int:
+    """The smallest offset from the position on; unknown for a compressed message set, so 0."""
+    batch = first_batches(file, position)
+    return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
+
+
+def check_is_segment(file: StoredFile, consumed: int) -> None:
+    """Raise if a file without a batch does not begin like one; a torn first batch is not an error."""
+    if consumed == 0 and not begins_like_a_batch(file):
+        raise CorruptRecord(NO_SEGMENT, position=0, path=file.path)

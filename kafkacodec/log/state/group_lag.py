@@ -1,0 +1,291 @@
+"""How far consumer groups are behind the logs that they read, from the files of brokers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.files.opening import note
+from kafkacodec.log.partitions.directory import discover
+from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.reading.planning import end_of, least
+from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.log.segments.lookup import Lookup
+from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.segments.walk import Damage, walk, walk_over_damage
+from kafkacodec.log.state.groups import (
+    CommittedOffset,
+    Group,
+    GroupMember,
+    read_committed_offsets,
+    read_consumer_groups,
+)
+from kafkacodec.log.storage import open_file
+from kafkacodec.signatures import suggests_options
+
+__all__ = ["PartitionLag", "lag"]
+
+Place = tuple[str, int]
+"""A topic and a partition's number."""
+
+
+class PartitionLag(NamedTuple):
+    """How far a group is behind in one partition. Times are in ms since the epoch.
+
+    Attributes:
+        group (str), topic (str), partition (int): which.
+        offset (int | None): the committed offset, that of the next record to read; None: a member owns the partition,
+            but nothing was committed.
+        commit_timestamp (int | None): when it was committed.
+        start_offset (int | None): where the log starts; this and the next ones are None if the log is not there.
+        end_offset (int | None): where the group can read to: the high watermark, or with ``read_committed`` the last
+            stable offset.
+        log_end_offset (int | None): where the log ends.
+        lag (int | None): `end_offset` - `offset`, at least 0.
+        timestamp (int | None): timestamp of the first record that is not read yet. None: there is none, or it has none.
+        end_timestamp (int | None): timestamp of the last batch before `end_offset`, the largest in it.
+        lag_ms (int | None): `end_timestamp` - `timestamp`, at least 0; 0 if everything is read; None if unknown.
+        member_id, client_id, client_host (str | None): the member that owns the partition; None if no one does.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int | None
+    commit_timestamp: int | None
+    start_offset: int | None
+    end_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    timestamp: int | None
+    end_timestamp: int | None
+    lag_ms: int | None
+    member_id: str | None
+    client_id: str | None
+    client_host: str | None
+
+    @property
+    def notes(self) -> list[str]:
+        """What is remarkable about it, as text."""
+        if self.log_end_offset is None:
+            return ["the partition is not in the directory"]
+        found = []
+        if self.offset is not None and self.offset > self.log_end_offset:
+            found.append("committed after the end of the log")
+        if self.offset is not None and self.start_offset is not None and self.offset < self.start_offset:
+            count = self.start_offset - self.offset
+            found.append(f"{count} offset{'' if count == 1 else 's'} deleted before they were read")
+        return found
+
+
+@suggests_options
+def lag(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    isolation_level: IsolationLevel = "read_uncommitted",
+    problems: list[DecodeError] | None = None,
+) -> list[PartitionLag]:
+    """The lag of all groups, as ``kafka-consumer-groups --describe`` shows it, by group, topic and partition.
+
+    The high watermark is that in ``replication-offset-checkpoint``, which brokers write every 5 seconds and when they
+    stop. Where a group has committed a later offset, or there is no checkpoint, it is taken as that offset or as the
+    end of the log.
+
+    Args:
+        paths: the data directories of a broker, or of several: the logs may be in other ones than the offsets. Of a
+            partition in several directories the longest log counts; replicas of ``__consumer_offsets`` are read as
+            one log.
+        isolation_level: that of the consumers; with ``"read_committed"`` open transactions hold them back.
+        problems: a list that the errors of unreadable batches and records are appended to; these are skipped. Without
+            it the first such error is raised.
+
+    Raises:
+        FileNotFoundError: there is no partition of ``__consumer_offsets``.
+        ValueError: an unknown isolation level.
+        DecodeError: a batch or a record cannot be read; as `read_committed_offsets`.
+        OSError: a file cannot be read.
+    """
+    one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    commits = {commit[:3]: commit for commit in read_committed_offsets(given, problems=problems)}
+    owners = _owners(read_consumer_groups(given, problems=None if problems is None else []))  # the same problems again
+    logs = _Logs(given, isolation_level, problems)
+    places = sorted(commits.keys() | owners.keys())
+    return [logs.lag_of(*place, commits.get(place), owners.get(place)) for place in places]
+
+
+GroupPlace = tuple[str, str, int]
+
+
+def _owners(groups: Iterable[Group]) -> dict[GroupPlace, GroupMember]:
+    return {
+        (group.group, owned.topic, number): member
+        for group in groups
+        for member in group.members
+        for owned in member.owned
+        for number in owned.partitions
+    }
+
+
+class _Ends(NamedTuple):
+    """Where a partition's log starts and ends; `stable` is its last stable offset if that counts."""
+
+    partition: Partition
+    start: int
+    end: int
+    high_watermark: int | None
+    stable: int | None
+
+
+class _Logs:
+    """The logs of partitions, each looked at once."""
+
+    def __init__(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        isolation_level: IsolationLevel,
+        problems: list[DecodeError] | None,
+    ) -> None:
+        self.isolation_level = isolation_level
+        self.problems = problems
+        self._replicas: dict[Place, list[Partition]] = {}
+        for partition in discover(paths):
+            if partition.topic is not None and partition.partition is not None:
+                self._replicas.setdefault((partition.topic, partition.partition), []).append(partition)
+        self._ends: dict[Place, _Ends | None] = {}
+        self._times: dict[tuple[str, int], int | None] = {}
+
+    def lag_of(
+        self, group: str, topic: str, partition: int, commit: CommittedOffset | None, member: GroupMember | None
+    ) -> PartitionLag:
+        """The lag of a group in a partition."""
+        offset = None if commit is None else commit.offset
+        ends = self._ends_of((topic, partition))
+        end = None if ends is None else _readable(ends, offset)
+        behind = None if end is None or offset is None else max(end - offset, 0)
+        time, end_time, lag_ms = None, None, None
+        if ends is not None and end is not None:
+            end_time = self._last_time(ends, end)
+            time = self._first_time(ends, offset, end) if behind and offset is not None else None
+            lag_ms = 0 if behind == 0 else None if time is None or end_time is None else max(end_time - time, 0)
+        return PartitionLag(
+            group,
+            topic,
+            partition,
+            offset,
+            None if commit is None or commit.commit_timestamp == -1 else commit.commit_timestamp,
+            None if ends is None else ends.start,
+            end,
+            None if ends is None else ends.end,
+            behind,
+            time,
+            end_time,
+            lag_ms,
+            None if member is None else member.member_id,
+            None if member is None else member.client_id,
+            None if member is None else member.client_host,
+        )
+
+    def _ends_of(self, place: Place) -> _Ends | None:
+        if place not in self._ends:
+            replicas = [self._read_ends(partition) for partition in self._replicas.get(place, ())]
+            self._ends[place] = max(replicas, key=lambda ends: ends.end, default=None)
+        return self._ends[place]
+
+    def _read_ends(self, partition: Partition) -> _Ends:
+        end = self._end_of(partition)
+        stable = None
+        if self.isolation_level == "read_committed":
+            stable = partition.transactions(start_offset=end).last_stable_offset
+        return _Ends(partition, partition.start_offset(), end, partition.high_watermark, stable)
+
+    def _end_of(self, partition: Partition) -> int:
+        """The log end offset, after damage too, which is a problem."""
+        for segment in reversed(partition.segments):
+            last = self._last_offset(segment)
+            if last is not None:
+                return last + 1
+            if segment.base_offset is not None:
+                return segment.base_offset
+        return 0
+
+    def _last_offset(self, segment: Segment) -> int | None:
+        if not kind_of(segment.path).has_batches:
+            return segment.last_offset()
+        with open_file(segment.path) as file:
+            position, last = Lookup(file, segment.base_offset).end()
+            for part in walk_over_damage(file, position):
+                if isinstance(part, Damage):
+                    self._report(part.error)
+                elif len(part):
+                    last = int(part["last_offset"].max())
+        return last
+
+    def _report(self, error: DecodeError) -> None:
+        if self.problems is None:
+            raise error
+        note(self.problems, error)
+
+    def _first_time(self, ends: _Ends, offset: int, end: int) -> int | None:
+        """The timestamp of the first record from an offset on."""
+        for segment in ends.partition.segments_between(offset, end):
+            if not kind_of(segment.path).has_batches:
+                return None
+            chunks = segment.read(
+                start_position=segment.position_of_offset(offset),
+                start_offset=offset,
+                end_offset=least(end, end_of(ends.partition, segment)),
+                columns=("offset", "timestamp"),
+                on_error="stop",
+                max_rows=1,
+            )
+            for chunk in chunks:
+                if len(chunk):
+                    return _milliseconds(chunk["timestamp"][0])
+                for problem in chunk.problems:
+                    assert isinstance(problem.exception, DecodeError)
+                    self._report(problem.exception.within(segment.path))
+        return None
+
+    def _last_time(self, ends: _Ends, end: int) -> int | None:
+        """The largest timestamp in the last batch before an offset."""
+        place = ends.partition.path, end
+        if place not in self._times:
+            self._times[place] = _time_before(ends.partition, end)
+        return self._times[place]
+
+
+def _time_before(partition: Partition, end: int) -> int | None:
+    for segment in reversed(partition.segments_between(None, end)):
+        if not kind_of(segment.path).has_batches:
+            return None
+        time = None
+        with open_file(segment.path) as file:
+            for headers in walk(file, Lookup(file, segment.base_offset).start_for_offset(end - 1)):
+                first = np.where(headers["magic"] >= 2, headers["base_offset"], headers["last_offset"])
+                before = np.flatnonzero(first < end)
+                if len(before):
+                    time = headers["max_timestamp"][before[-1]]
+                if len(before) < len(headers):
+                    break
+        if time is not None:
+            return _milliseconds(time)
+        end = end if segment.base_offset is None else min(end, segment.base_offset)  # what others have after it is lost
+    return None
+
+
+def _milliseconds(time: np.datetime64) -> int | None:
+    return None if np.isnat(time) else int(time.astype(np.int64))
+
+
+def _readable(ends: _Ends, offset: int | None) -> int:
+    """Where a group can read to. One that committed a later offset than the high watermark knows a later one."""
+    end = ends.end
+    if ends.high_watermark is not None:
+        end = min(end, max(ends.high_watermark, offset or 0))
+    return end if ends.stable is None else min(end, ends.stable)

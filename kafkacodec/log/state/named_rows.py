@@ -1,0 +1,54 @@
+"""Lists of named tuples that are shown as tables and become tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, TypeVar
+
+from kafkacodec.records.columns import import_extra
+from kafkacodec.shown import cell_text, html_table
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+_SHOWN_ROWS = 50
+
+
+class NamedRows(list[Row]):
+    """A list of named tuples of one class.
+
+    Class attributes:
+        row_type: the class.
+        table: the function of `kafkacodec.log.state.tables` that makes a table of them.
+    """
+
+    row_type: ClassVar[Any]
+    table: ClassVar[str]
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        super().__init__(rows)
+
+    def to_arrow(self) -> Any:
+        """The rows as a ``pyarrow.Table``, as `kafkacodec.log.offsets_table` and `groups_table` make it."""
+        import_extra("pyarrow")
+        from kafkacodec.log.state import tables
+
+        return getattr(tables, self.table)(self)
+
+    def to_pandas(self) -> Any:
+        """The rows as a ``pandas.DataFrame``. Needs pandas and pyarrow."""
+        import_extra("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a ``polars.DataFrame``. Needs polars and pyarrow."""
+        return import_extra("polars").DataFrame(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        shown: list[Any] = self[:_SHOWN_ROWS]
+        rows = ([cell_text(cell, _kind(name)) for name, cell in row._asdict().items()] for row in shown)
+        more = f", the first {_SHOWN_ROWS} of which are" if len(self) > _SHOWN_ROWS else ""
+        return html_table(f"{type(self).__name__}: {len(self):,} rows{more}", self.row_type._fields, rows)
+
+
+def _kind(name: str) -> str:
+    return "timestamp" if name.endswith("_timestamp") else ""

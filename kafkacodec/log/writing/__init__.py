@@ -1,0 +1,1 @@
+"""Writing segments and partitions as a broker expects them."""

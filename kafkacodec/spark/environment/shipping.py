@@ -1,0 +1,41 @@
+"""Whether this package and its interpreter were brought to the driver in a way that works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from kafkacodec.errors import KafkaCodecError
+
+__all__ = ["require_interpreter", "require_unpacked"]
+
+
+def require_unpacked() -> None:
+    """Check that this package is not imported from a zip file.
+
+    Raises:
+        KafkaCodecError: it is, as after ``--py-files`` with a wheel; the message names the file and what to do.
+    """
+    origin = str(Path(__file__).parents[3])  # where the package kafkacodec is
+    if os.path.isfile(origin):
+        raise KafkaCodecError(
+            f"kafkacodec cannot run from {origin}, since Python does not import compiled modules from a zip or wheel; "
+            "instead of --py-files, install it on the driver and the executors, or ship an environment by --archives"
+        )
+
+
+def require_interpreter(python: str) -> None:
+    """Check that the executors' Python is on the driver too: Spark plans with it there.
+
+    A data source that Spark has found by itself is planned and run with PYSPARK_DRIVER_PYTHON, on the executors as
+    well, so that variable is no way out.
+
+    Raises:
+        KafkaCodecError: it is not there; the message names it and says what to do.
+    """
+    if not shutil.which(python):
+        raise KafkaCodecError(
+            f"the executors' Python, {python}, does not exist on the driver, where Spark plans with it: "
+            "unpack the environment there too, so that this path is right"
+        )

@@ -1,0 +1,112 @@
+"""The data source `kafkabroker`: the classes that Spark calls. Other modules do the work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+from kafkacodec.spark.environment.versions import new_enough, require_spark
+from kafkacodec.spark.errors import without_traceback
+from kafkacodec.spark.live.planning import plan_batch
+from kafkacodec.spark.live.read_options import BrokerReadOptions, parse_broker_options, wanted_columns
+from kafkacodec.spark.live.reading import read_task
+from kafkacodec.spark.reading.planning import Pruning
+from kafkacodec.spark.reading.source import STREAM_READS, RefusingStreamReader
+from kafkacodec.spark.schema import COLUMNS, check_schema, column_names, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter, Filter
+
+__all__ = ["KafkaBrokerDataSource"]
+
+
+class KafkaBrokerDataSource(DataSource):
+    """Topics of live brokers as tables and streams, with the columns and options of Spark's own Kafka source.
+
+    ``spark.read.format("kafkabroker").option("kafka.bootstrap.servers", …).option("subscribe", …).load()``;
+    docs/spark-broker.md has the options.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "kafkabroker"
+
+    @without_traceback()
+    def schema(self) -> StructType:
+        """The schema that the options `columns` and `includeHeaders` ask for."""
+        columns, headers = wanted_columns(self.options)
+        return spark_schema(columns or column_names(headers=headers))
+
+    @without_traceback()
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader that accepts Spark's filters, in sessions that push them down; else a plain one."""
+        # As in kafkacodec.spark.reading.source.
+        hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
+        kind = FilteringBrokerReader if hands_down else BrokerReader
+        return kind(parse_broker_options(self.options, streaming=False), check_schema(schema, COLUMNS))
+
+    @without_traceback()
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A reader of micro-batches. Needs Spark 4.2."""
+        if not new_enough(STREAM_READS):
+            return RefusingStreamReader(partial(require_spark, f"reading streams of {self.name()}", STREAM_READS))
+        from kafkacodec.spark.live.streaming import BrokerStreamReader
+
+        return BrokerStreamReader(parse_broker_options(self.options, streaming=True), check_schema(schema, COLUMNS))
+
+    @without_traceback()
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """A writer that sends rows to topics."""
+        from kafkacodec.spark.live.writing import BrokerWriter
+
+        return BrokerWriter(self.options, schema, overwrite)
+
+    @without_traceback()
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        """A sink that sends micro-batches to topics. Needs Spark 4.1."""
+        require_spark(f"writing streams to {self.name()}", (4, 1))
+        from kafkacodec.spark.live.sink import BrokerSink
+
+        return BrokerSink(self.options, schema, overwrite)
+
+
+class BrokerReader(DataSourceReader):
+    """Asks for offsets on the driver; the tasks fetch their ranges themselves."""
+
+    def __init__(self, options: BrokerReadOptions, names: tuple[str, ...]) -> None:
+        self.options = options
+        self.names = names
+        self.pruning = Pruning()
+
+    @without_traceback()
+    def partitions(self) -> list[InputPartition]:
+        """An input partition per task; one without a range if there is nothing to read."""
+        return [InputPartition(part) for part in plan_batch(self.options, self.pruning)] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task's range as Arrow batches."""
+        return read_task(partition.value, self.names, self.options)
+
+
+class FilteringBrokerReader(BrokerReader):
+    """A reader that leaves out partitions and offsets that the filters exclude."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Record what the filters exclude. Returns all of them, since ranges are cut, not single records."""
+        from kafkacodec.spark.reading.filters import prune  # Spark 4.0 has no filters, and never calls this
+
+        self.pruning = prune(filters)
+        return filters

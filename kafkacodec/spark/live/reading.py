@@ -1,0 +1,160 @@
+"""What a task does: fetch a range of offsets and give it to Spark as Arrow batches.
+
+The range may be older than the cluster: records are deleted, and topics are made again, with other records under the
+same offsets, after it was planned.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from kafkacodec.client.blocking.consumer import Consumer
+from kafkacodec.client.consuming.record import ConsumedColumns
+from kafkacodec.errors import DeadlineExceeded, MissingOffsets, error
+from kafkacodec.spark.errors import without_traceback
+from kafkacodec.spark.live.connections import borrowed
+from kafkacodec.spark.live.planning import OffsetRange
+from kafkacodec.spark.live.read_options import BrokerReadOptions
+from kafkacodec.spark.reading.tasks import ROWS, Shaper
+from kafkacodec.spark.times import FarTimes
+
+__all__ = ["read_task"]
+
+logger = logging.getLogger("kafkacodec.spark")
+
+_OutOfRange = error(1)
+_UnknownTopic = error(3)
+_WITHOUT_TIMES: Final = "the option columns reads records without their timestamps"
+
+_REFUSALS: Final = 5
+"""How often brokers may refuse an offset that they have, before the task fails: they hear of new topics at different
+times."""
+
+
+def read_task(
+    wanted: OffsetRange | None, names: tuple[str, ...], options: BrokerReadOptions, *, streaming: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The records of a range in batches of at most `ROWS` rows, with the columns `names`; nothing without a range.
+
+    If the topic was made again, a batch reads the offsets of the range in the new one (without `failOnDataLoss`). A
+    stream leaves them, since its next micro-batch reads the new topic from its beginning.
+
+    Raises:
+        MissingOffsets: offsets were deleted meanwhile, with `failOnDataLoss`; else that is logged.
+        DeadlineExceeded: no record came within `kafkaConsumer.pollTimeoutMs`.
+        BrokerError, DecodeError: the partition cannot be read; or a timestamp is one that Spark cannot hold.
+    """
+    return iter(()) if wanted is None else _batches(wanted, names, options, streaming)
+
+
+def _batches(
+    wanted: OffsetRange, names: Sequence[str], options: BrokerReadOptions, streaming: bool
+) -> Iterator[pa.RecordBatch]:
+    shaper = Shaper(names)
+    with without_traceback(), borrowed(Consumer, options.client) as consumer:
+        reading = _Reading(consumer, wanted, options, streaming=streaming)
+        far = FarTimes(reading.name, _WITHOUT_TIMES)
+        for table in reading.tables(shaper.core_columns):
+            yield shaper.shape(table, far)
+        consumer.assign([])
+
+
+class _Reading:
+    """A range that is read: `start` is what comes next, and the topic has the id `topic_id`."""
+
+    def __init__(self, consumer: Consumer, wanted: OffsetRange, options: BrokerReadOptions, *, streaming: bool) -> None:
+        self.consumer, self.options, self.streaming = consumer, options, streaming
+        self.key, self.start, self.end = (wanted.topic, wanted.partition), wanted.start, wanted.end
+        self.name, self.topic_id = f"{wanted.topic}-{wanted.partition}", wanted.topic_id
+        self._refusals = 0
+
+    def tables(self, columns: Sequence[str]) -> Iterator[ConsumedColumns]:
+        """The records."""
+        timeout = self.options.poll_timeout_ms / 1000
+        while self.start < self.end:
+            self.consumer.assign_ranges({self.key: (self.start, self.end)})
+            if not self._is_planned_topic():
+                continue
+            try:
+                for table in self.consumer.columns(max_rows=ROWS, timeout=timeout, columns=columns):
+                    self.start = table.next_offsets.get(self.key, self.start)
+                    yield table
+            except _OutOfRange:
+                if self._is_planned_topic():
+                    self._out_of_range(self.consumer.position(*self.key))
+                continue
+            reached = self.consumer.position(*self.key)
+            if reached <= self.start < self.end:
+                raise DeadlineExceeded(
+                    f"{self.name}: no record from offset {self.start} to {self.end - 1} came within {timeout:g} s "
+                    "(kafkaConsumer.pollTimeoutMs)"
+                )
+            self.start = reached  # offsets without records came
+
+    def _is_planned_topic(self) -> bool:
+        """Whether the topic is the one for which the range was planned; else the range becomes what is there."""
+        name, number = self.key
+        after = f"after offsets {self.start} to {self.end - 1} were planned to be read"
+        try:
+            now = self.consumer.topic_id(name)
+        except DeadlineExceeded as late:
+            if not isinstance(late.__cause__, _UnknownTopic):
+                raise
+            self._report(f"the topic was deleted {after}")
+            self.start = self.end
+            return False
+        if now is not None and now == self.topic_id:
+            return True
+        there = number in self.consumer.partitions_for(name)
+        if there and (now is None or self.topic_id is None):  # before Kafka 2.8, or it was not certain when planning
+            return True
+        self._report(f"the topic was deleted and made again {after}")
+        self.topic_id = now
+        if self.streaming or not there:
+            self.start = self.end
+        else:
+            first, end = self._there()
+            self.start, self.end = max(self.start, first), min(self.end, end)
+        return False
+
+    def _out_of_range(self, at: int) -> None:
+        """The broker refuses an offset: go on after what is not there."""
+        first, end = self._there()
+        self.start = at
+        if first <= at < end:  # what was asked did not know yet
+            self._refusals += 1
+            if self._refusals > _REFUSALS:
+                raise MissingOffsets(
+                    f"{self.name}: offset {at} cannot be read, although the partition has offsets {first} to {end - 1}",
+                    first_offset=at,
+                    end_offset=self.end,
+                )
+            return
+        self.start = min(first, self.end) if at < first else self.end
+        self._report(
+            f"offsets {at} to {self.start - 1} can no longer be read: "
+            + (
+                "they were deleted"
+                if at < first
+                else f"it ends at {end}: it was truncated, or the topic was made again"
+            ),
+            at,
+        )
+
+    def _there(self) -> tuple[int, int]:
+        """The first offset and the end of the partition now."""
+        return self.consumer.beginning_offsets([self.key])[self.key], self.consumer.end_offsets([self.key])[self.key]
+
+    def _report(self, what: str, first: int | None = None) -> None:
+        text = f"{self.name}: {what}"
+        if self.options.fail_on_data_loss:
+            raise MissingOffsets(
+                f"{text}; failOnDataLoss=false reads on without them",
+                first_offset=self.start if first is None else first,
+                end_offset=self.end if first is None else self.start,
+            )
+        logger.warning("%s", text)

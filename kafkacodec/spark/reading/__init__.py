@@ -1,0 +1,1 @@
+"""The format `kafkalog` as a source: options, plans, tasks, streams, views."""

@@ -1,0 +1,1 @@
+"""Functions of columns and data frames, also by name in SQL."""

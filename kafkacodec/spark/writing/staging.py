@@ -1,0 +1,167 @@
+"""Staging directories: where the tasks of a job write before the driver publishes, and their removal.
+
+A staging directory is in the log directory, so that files can be renamed into place. It has a file that says which
+driver it belongs to, and a directory per task attempt.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from kafkacodec.errors import LimitExceeded
+from kafkacodec.log.files import publishing
+from kafkacodec.log.files.opening import close_read, read_file
+from kafkacodec.log.formats import layout
+from kafkacodec.signatures import suggests_options
+from kafkacodec.spark.writing import owner
+
+__all__ = ["Owner", "in_use", "new_directory", "new_task", "remove", "remove_abandoned"]
+
+ABANDONED_AFTER = 24 * 3600.0
+"""Seconds without a change after which another job's staging directory counts as abandoned."""
+
+_STOPPING = 5.0
+_OWNER_FILE = "owner"
+_MOST_OWNER_BYTES = 4096
+
+
+class Owner(NamedTuple):
+    """Whom a staging directory belongs to: a driver (as `owner.driver`), and the streaming query, if it is one."""
+
+    driver: str = ""
+    query: str = ""
+
+
+def new_directory(log_dir: str) -> str:
+    """A name for a job's staging directory, which the first task creates."""
+    return os.path.join(log_dir, layout.staging_name(secrets.token_hex(16)))
+
+
+def new_task(staging: str, belongs_to: Owner, task: int) -> str:
+    """Create a directory for an attempt of a task, and the staging directory if it is the first."""
+    os.makedirs(staging, exist_ok=True)
+    path = os.path.join(staging, _OWNER_FILE)
+    if not os.path.exists(path):
+        publishing.replace_file(path, json.dumps(belongs_to).encode(), sync=False)
+    directory = os.path.join(staging, f"{task}.{secrets.token_hex(8)}")
+    os.mkdir(directory)
+    return directory
+
+
+@contextmanager
+def in_use(staging: str) -> Iterator[None]:
+    """Keep other jobs from removing a staging directory while its driver publishes, even if Spark has ended."""
+    try:
+        descriptor = os.open(os.path.join(staging, _OWNER_FILE), os.O_RDONLY)
+    except FileNotFoundError:  # no task had any records
+        yield
+        return
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        close_read(descriptor)
+
+
+def remove(directory: str, *, may_be_written: bool = False) -> None:
+    """Remove a staging directory.
+
+    With `may_be_written`, tasks that Spark is stopping may still write to it: remove it until it stays removed, for at
+    most `_STOPPING` seconds.
+    """
+    deadline = time.monotonic() + _STOPPING
+    _remove_tree(directory)
+    while may_be_written and time.monotonic() < deadline:
+        time.sleep(0.25)
+        if not os.path.exists(directory):
+            return
+        _remove_tree(directory)
+
+
+def _remove_tree(directory: str) -> None:
+    """The owner comes last: if this process is killed, the next one knows whose the rest is."""
+    with suppress(OSError):
+        for name in os.listdir(directory):
+            if name != _OWNER_FILE:
+                shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@suggests_options
+def remove_abandoned(
+    log_dir: str | os.PathLike[str], *, older_than: float = ABANDONED_AFTER, query: str | None = None
+) -> list[str]:
+    """Remove the staging directories of jobs that have ended without removing them.
+
+    Every successful write does this. A directory in which a process of this machine has a file open for writing stays.
+    Another one is removed if its driver ran on this machine and has ended; or if nothing in it has changed for
+    `older_than` seconds.
+
+    Args:
+        log_dir: the log directory that was written to.
+        older_than: seconds since the last change; a day by default. Use 0 only if no job is writing.
+        query: the id of a streaming query, none of whose micro-batches is being written: its directories are removed
+            too.
+
+    Returns:
+        The paths of the removed directories.
+
+    Raises:
+        OSError: `log_dir` cannot be listed.
+    """
+    removed: list[str] = []
+    if not os.path.isdir(log_dir):  # no task had any records
+        return removed
+    for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
+        if not layout.is_staging(entry.name) or not entry.is_dir(follow_symlinks=False):
+            continue
+        if _is_abandoned(entry.path, time.time() - older_than, query):
+            remove(entry.path)
+            removed.append(entry.path)
+    return removed
+
+
+def _is_abandoned(directory: str, since: float, query: str | None) -> bool:
+    belongs_to = _owner_of(directory)
+    ended = owner.has_ended(belongs_to.driver) or (query is not None and belongs_to.query == query)
+    return not _is_used(directory, None if ended else since)
+
+
+def _owner_of(directory: str) -> Owner:
+    with suppress(OSError, ValueError, TypeError, LimitExceeded):
+        found = Owner(*json.loads(read_file(os.path.join(directory, _OWNER_FILE), _MOST_OWNER_BYTES)))
+        if all(isinstance(part, str) for part in found):
+            return found
+    return Owner()
+
+
+def _is_used(directory: str, since: float | None) -> bool:
+    """Whether anything in a directory has changed since a time, or is locked by a writer."""
+    for place, _, names in os.walk(directory):
+        for path in (place, *(os.path.join(place, name) for name in names)):
+            try:
+                if since is not None and os.stat(path).st_mtime > since:
+                    return True
+                if path != place and _is_locked(path):
+                    return True
+            except OSError:  # another process removes files here, or access is denied
+                return True
+    return False
+
+
+def _is_locked(path: str) -> bool:
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
