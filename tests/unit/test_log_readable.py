@@ -273,11 +273,8 @@ def test_the_signatures_have_the_options_of_reading() -> None:
     import inspect
 
     for kind in (kc.log.Topic, kc.log.Partition, kc.log.Segment):
-        wanted = {
-            n
-            for n in inspect.signature(kind.read).parameters
-            if n in kc.log.reading.readable.ReadOptions.__annotations__
-        }
+        options = kc.log.reading.readable.ReadOptions.__annotations__
+        wanted = {name for name in inspect.signature(kind.read).parameters if name in options}
         for method in (kind.to_arrow, kind.to_pandas, kind.to_polars, kind.head, kind.count):
             assert wanted <= set(inspect.signature(method).parameters)
             assert not any(p.kind is p.VAR_KEYWORD for p in inspect.signature(method).parameters.values())
