@@ -13,13 +13,13 @@ import numpy as np
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify import Advance, Keep, verify_segment
-from kafkacodec.log.checking.verify_partition import verify_files
+from kafkacodec.log.checking.verify_partition import check_files
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.files.publishing import new_directory, write_file
 from kafkacodec.log.files.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs, read_topic_id
-from kafkacodec.log.order.corrections import Placed, placed_segments
+from kafkacodec.log.order.arrangement import Placed, placed_segments
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
 from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.directory import LogDirectory, discover
@@ -129,7 +129,8 @@ def _directory_name(partition: Partition) -> str:
 
 def _recover_partition(partition: Partition, target: str, root: str, advance: Advance, report: Report) -> None:
     copier = _Copier(target, report)
-    for placed in placed_segments(partition):
+    arranged = placed_segments(partition)
+    for placed in arranged:
         path = placed.segment.path
         if os.path.isdir(root) and path != root and leads_out(path, root):
             _left_out(path, "a symbolic link out of the source", report)
@@ -146,7 +147,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
     for path in links:
         report.add(Finding("warning", "link", path, "a symbolic link out of the source is not followed"))
     if not links:
-        report.include(verify_files(partition, whole=copier.whole))
+        report.include(check_files(partition, arranged, whole=copier.whole))
 
 
 def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:
@@ -215,7 +216,7 @@ class _Copier:
         if layout.is_stand_in(segment.path):
             return self._read(placed, lambda *_: None, advance)
         if base_offset is None:
-            base_offset = placed.corrections.first_offset or 0 if placed.corrections else 0
+            base_offset = self.next_offset if placed.first_offset is None else placed.first_offset
         if base_offset in self.names:  # another copy of a segment, under a wrong name
             base_offset = self.next_offset
         self.names.add(base_offset)
@@ -235,14 +236,13 @@ class _Copier:
 
     def _read(self, placed: Placed, keep: Keep, advance: Advance) -> Report:
         segment = placed.segment
-        name = segment.base_offset if placed.base_offset is None else placed.base_offset
         left_out = Report(segment.path, num_segments=1)
         reports = []
         with _leaving_out(segment.path, self.target, left_out):
             reports.append(
                 verify_segment(
                     segment.path,
-                    name,
+                    placed.base_offset,
                     surroundings=placed.surroundings,
                     corrections=placed.corrections,
                     keep=keep,

@@ -7,6 +7,7 @@ there on it is mapped, since damage may extend to any position.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 
@@ -22,7 +23,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
-from kafkacodec.log.order.placement import Bounds, Ints
+from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.listing import may_overlap
 from kafkacodec.log.reading.ranges import KEPT_BEFORE
 from kafkacodec.log.segments.pieces import ROWS_AT_ONCE, checked, intact_pieces
@@ -103,7 +104,7 @@ def _inspect(
     """The report, and whether several of its findings may follow from one wrong offset."""
     report = Report(path, num_segments=int(not layout.is_stand_in(path)))
     if corrections is not None:
-        base_offset, surroundings = _agreeing(path, base_offset, surroundings, corrections.bounds, report, keep)
+        base_offset, surroundings = _agreeing(path, base_offset, surroundings, corrections, report, keep)
     indexes = Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
     with open_file(path) as file:
         report.size_in_bytes = file.size
@@ -137,14 +138,17 @@ def _agreeing(
     path: str,
     base_offset: int | None,
     surroundings: Surroundings,
-    bounds: Bounds,
+    corrections: Corrections,
     report: Report,
     keep: Keep | None,
 ) -> tuple[int | None, Surroundings]:
     """The base offset and the surroundings without what the batches contradict, which is reported."""
-    if base_offset is not None and bounds.first is None:
-        text = f"the file's name says that its offsets begin at {base_offset}, but its batches have others"
+    name, bounds = layout.parse_file_name(os.path.basename(path)), corrections.bounds
+    if name is not None and (base_offset != name.base_offset or bounds.first is None):
+        others = "another segment has these" if corrections.first_offset is None else "its batches have others"
+        text = f"the file's name says that its offsets begin at {name.base_offset}, but {others}"
         report.add(Finding(*(("error", "offset-order") if keep is None else ("warning", "segment-name")), path, text))
+    if bounds.first is None:
         base_offset = None
     following = surroundings.following
     if following is not None and bounds.end is None and not may_overlap(path):
@@ -159,6 +163,7 @@ def inspect_segment(
     leader_epochs: list[LeaderEpoch] | None,
     threads: int | None,
     advance: Advance | None,
+    corrections: Corrections | None = None,
 ) -> Report:
     """As `verify_segment`. That an upload has a damaged manifest or chunk, which hides the rest of it, is a finding."""
     try:
@@ -167,6 +172,7 @@ def inspect_segment(
             base_offset,
             surroundings=surroundings,
             leader_epochs=leader_epochs,
+            corrections=corrections,
             threads=threads,
             advance=advance,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -476,14 +477,15 @@ _PER_BATCH = ("magic", "base", "last", "position", "size", "time", "epoch", "bas
 
 
 class Indexes:
-    """The offset and the time index of a segment, up to their first faults."""
+    """The offset and the time index of a segment, up to their first faults; none of a file with a wrong name."""
 
     def __init__(self, path: str, base_offset: int | None, report: Report) -> None:
         self.path = path
         self.report = report
         self.missing: list[tuple[str, str]] = []
         self.offset = self.time = None
-        if base_offset is not None:
+        name = layout.parse_file_name(os.path.basename(path))
+        if base_offset is not None and name is not None and name.base_offset == base_offset:
             self.offset = self._read(read_offset_index, layout.OFFSET_INDEX_SUFFIX, "offset-index")
             self.time = self._read(read_time_index, layout.TIME_INDEX_SUFFIX, "time-index")
 

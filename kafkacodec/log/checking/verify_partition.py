@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from kafkacodec.arguments import num_threads
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.checking.verify import UNREADABLE
+from kafkacodec.log.checking.verify import UNREADABLE, inspect_segment
 from kafkacodec.log.checking.verify_files import check_partition_files, reporting
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.order.arrangement import Placed, placed_segments
 from kafkacodec.log.storage import is_uploaded
 
 if TYPE_CHECKING:
@@ -25,11 +26,24 @@ __all__ = ["verify_files", "verify_partition"]
 def verify_partition(partition: Partition, threads: int | None, advance: Advance | None = None) -> Report:
     """See `Partition.verify`."""
     threads = num_threads(threads)
-    report = Report(partition.path)
     epochs: list[LeaderEpoch] = []
     with suppress(OSError, KafkaCodecError):  # `verify_files` reports it
         epochs = partition.leader_epochs
-    last, whole = -1, True
+    report, whole = _verify_segments(partition, epochs, threads, advance)
+    arranged: list[Placed] = []
+    if report.counts["error", "offset-order"]:
+        arranged = placed_segments(partition)
+        if any(one.is_misnamed for one in arranged):  # most of what was found follows from that
+            report, whole = _verify_arranged(partition, arranged, epochs, threads)
+    report.include(check_files(partition, arranged, whole=whole))
+    return report
+
+
+def _verify_segments(
+    partition: Partition, epochs: list[LeaderEpoch], threads: int, advance: Advance | None
+) -> tuple[Report, bool]:
+    """The report on the segments in the order of their names, and whether all could be read."""
+    report, last, whole = Report(partition.path), -1, True
     for segment in partition.segments:
         found = segment.verify_among(partition.surroundings(segment), epochs, threads, advance)
         if found.counts["error", UNREADABLE]:
@@ -43,21 +57,46 @@ def verify_partition(partition: Partition, threads: int | None, advance: Advance
         report.include(found)
         end = segment.last_offset()
         last = last if end is None else end
-    report.include(verify_files(partition, whole=whole))
-    return report
+    return report, whole
 
 
-def verify_files(partition: Partition, *, whole: bool = True) -> Report:
-    """See `Partition.verify_files`. What is compared with all segments is left out if they are not `whole`."""
+def _verify_arranged(
+    partition: Partition, arranged: list[Placed], epochs: list[LeaderEpoch], threads: int
+) -> tuple[Report, bool]:
+    """As `_verify_segments`, in the order of their offsets: names are wrong."""
+    report, whole = Report(partition.path), True
+    for one in arranged:
+        corrections, path = one.corrections, one.segment.path
+        found = inspect_segment(path, one.base_offset, one.surroundings, epochs, threads, None, corrections)
+        whole = whole and not found.counts["error", UNREADABLE]
+        report.include(found)
+    return report, whole
+
+
+def verify_files(partition: Partition) -> Report:
+    """See `Partition.verify_files`."""
+    return check_files(partition, [], whole=True)
+
+
+def check_files(partition: Partition, arranged: list[Placed], *, whole: bool) -> Report:
+    """As `verify_files`; what is compared with all segments is left out if they are not `whole`.
+
+    If names of `arranged` segments are wrong, these tell where the log ends.
+    """
     report = Report(partition.path)
     epochs: list[LeaderEpoch] = []
     with reporting(report, "leader-epoch", os.path.join(partition.path, layout.LEADER_EPOCH_CHECKPOINT)):
         epochs = partition.leader_epochs
-    _check_start(partition, epochs, report)
-    for problem in partition.transactions().problems if whole else ():
+    misnamed = any(one.is_misnamed for one in arranged)
+    if not misnamed:
+        _check_start(partition, epochs, report)
+    for problem in partition.transactions().problems if whole and not misnamed else ():
         if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
             report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
     end = partition.end_offset_now if whole and partition.has_all else None
+    if end is not None and misnamed:
+        last = max(one.end_offset for one in arranged)
+        end = lambda: last  # noqa: E731
     check_partition_files(partition.path, epochs, end, report)
     return report
 

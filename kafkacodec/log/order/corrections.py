@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec.errors import CorruptRecord, KafkaCodecError
+from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import read_offset_index, read_time_index
@@ -20,16 +21,12 @@ from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, i
 from kafkacodec.log.partitions.listing import may_overlap, segment_files
 from kafkacodec.log.segments.pieces import checked
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
-from kafkacodec.log.storage import StoredFile, full_path, open_file, optional
+from kafkacodec.log.storage import StoredFile, full_path, identity_of, open_file, optional
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.headers import scan_stretches
 
-if TYPE_CHECKING:
-    from kafkacodec.log.partitions.partition import Partition
-    from kafkacodec.log.segments.segment import Segment
-
-__all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_if_needed", "corrections_of", "placed_segments"]
+__all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_if_needed", "corrections_of"]
 
 _ROWS = 8192
 ORDER_COLUMNS = ("base_offset", "last_offset", "magic")
@@ -166,9 +163,12 @@ def corrections_of(file: StoredFile, bounds: Bounds) -> Corrections:
 def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Corrections:
     with open_file(path) as file:
         batches, counts = _read(file)
+        if bounds.first is None or bounds.first != _named(path):  # the entries of its indexes follow the name
+            nothing = np.full_like(batches.indexed, NONE)
+            batches = replace(batches, indexed=nothing, timed=nothing)
         end = int(batches.position[-1] + batches.size[-1]) if len(batches.base) else 0
         full = file.size if not unused(file, end) else end
-    placement = judge(batches, bounds, full)
+    placement = judge(batches, bounds, full, sure=_agrees(path, batches))
     rows = np.flatnonzero(placement.wrong)
     known = np.flatnonzero(placement.base != NONE)
     span = batches.span
@@ -183,6 +183,18 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
         int(placement.base[known[0]]) if len(known) else None,
         (batches.position[known] + batches.size[known], placement.base[known] + span[known] - 1),
     )
+
+
+def _agrees(path: str, batches: Batches) -> bool:
+    """Whether the indexes have the name of a segment, and do not place all of its batches elsewhere."""
+    claims = [(claim != NONE, claim == batches.last) for claim in (batches.indexed, batches.timed)]
+    if any(made.any() for made, _ in claims):
+        return any(right.any() for _, right in claims)
+    for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
+        with optional(path):
+            identity_of(layout.sibling(path, suffix))
+            return True
+    return False
 
 
 def _read(file: StoredFile) -> tuple[Batches, Ints]:
@@ -212,6 +224,12 @@ def _read(file: StoredFile) -> tuple[Batches, Ints]:
         _timed(file.path, found["max_timestamp"]),
     )
     return batches, found["count"]
+
+
+def _named(path: str) -> int | None:
+    """The base offset in the name of a segment."""
+    name = layout.parse_file_name(os.path.basename(path))
+    return None if name is None else name.base_offset
 
 
 def _intact(file: StoredFile) -> Iterator[BatchHeaders]:
@@ -255,48 +273,3 @@ def _timed(path: str, timestamp: Ints) -> Ints:
             there = (times[at] == index["timestamp"]) & (counts[at] == 1)
             claim[rows[at[there]]] = index["offset"][there]
     return claim
-
-
-class Placed(NamedTuple):
-    """A segment of a partition where its batches belong.
-
-    Attributes:
-        segment: the file.
-        base_offset: where its offsets begin: by its name, or by its batches if that is wrong; None: unknown.
-        surroundings: what follows it.
-        corrections: its wrong offsets; None: the file could not be read.
-        fault: why.
-    """
-
-    segment: Segment
-    base_offset: int | None
-    surroundings: Surroundings
-    corrections: Corrections | None
-    fault: Exception | None = None
-
-
-def placed_segments(partition: Partition) -> list[Placed]:
-    """The segments of a partition in the order of their offsets: a file's name may be wrong."""
-    placed = [_placed(s, s.base_offset, partition.surroundings(s)) for s in partition.segments]
-    if all(one.base_offset == one.segment.base_offset for one in placed):
-        return placed
-    placed.sort(key=lambda one: (one.base_offset is None, one.base_offset or 0, one.segment.path))
-    flushed = partition.recovery_point or None
-    again = []
-    for one, following in zip(placed, [*(one.base_offset for one in placed[1:]), None], strict=True):
-        around = one.surroundings._replace(following=following, flushed=flushed if following is None else None)
-        again.append(_placed(one.segment, one.base_offset, around))
-    return again
-
-
-def _placed(segment: Segment, base_offset: int | None, around: Surroundings) -> Placed:
-    try:
-        with open_file(segment.path) as file:
-            corrections = corrections_of(file, bounds_of(segment.path, base_offset, around))
-    except (OSError, KafkaCodecError) as error:
-        return Placed(segment, base_offset, around, None, error)
-    first, following = corrections.first_offset, around.following
-    too_low = corrections.bounds.end is None and following is not None and first is not None and first >= following
-    if base_offset is not None and first is not None and (too_low or corrections.bounds.first is None):
-        base_offset = first
-    return Placed(segment, base_offset, around, corrections)

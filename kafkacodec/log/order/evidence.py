@@ -95,6 +95,12 @@ def _listed(directory: str, mtime: int) -> _Listing:
     return _Listing(sorted(segments), sorted(orphans, key=lambda name: (name.base_offset, name.suffix)), deleted)
 
 
+def last_orphan_between(directory: str, first: int, last: int) -> int | None:
+    """The largest offset from `first` to `last` in the name of an index without a segment."""
+    found = [name.base_offset for name in _list(directory).orphans if first <= name.base_offset <= last]
+    return max(found, default=None)
+
+
 def unused(file: StoredFile, position: int) -> bool:
     """Whether all bytes from a position on are zeros, as in a preallocated file."""
     for start in range(position, file.size, len(_ZEROS)):

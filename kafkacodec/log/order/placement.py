@@ -96,16 +96,36 @@ def in_order(base: Ints, last: Ints, bounds: Bounds, before: int = -1) -> bool:
     return begins and ends and bool((base[1:] > last[:-1]).all() and (last >= base).all())
 
 
-def judge(batches: Batches, bounds: Bounds, end_position: int | None = None) -> Placement:
+def judge(batches: Batches, bounds: Bounds, end_position: int | None = None, *, sure: bool = True) -> Placement:
     """The verdict on all batches of a segment.
 
     Args:
         batches: the intact ones, in the order of the file.
         bounds: what they must agree with.
         end_position: where the file ends, in bytes; None: batches may be lost after the last one.
+        sure: the indexes show no other name of the segment.
     """
     if not len(batches.base):
         return Placement(np.zeros(0, np.bool_), batches.base, bounds)
+    found = _judge(batches, bounds, end_position)
+    wrong = np.flatnonzero(found.wrong)
+    if len(wrong) != 1 or found.base[wrong[0]] != NONE:
+        return found
+    # One batch contradicts one name: both may be wrong.
+    one_bit = _may_be_one_bit_off(batches, found.bounds, ~found.wrong, int(wrong[0]))
+    for other, doubtful in (
+        (bounds._replace(first=None), not (sure and one_bit)),
+        (bounds._replace(end=None), not one_bit),
+        (bounds._replace(first=None, end=None), not sure),
+    ):
+        if doubtful and other != found.bounds:
+            without = _judge(batches, other, end_position)
+            if not without.wrong.any():
+                return without
+    return found
+
+
+def _judge(batches: Batches, bounds: Bounds, end_position: int | None) -> Placement:
     following = np.append(batches.position[1:], -1 if end_position is None else end_position)
     adjoins = following == batches.position + batches.size
     whole = bool(adjoins[:-1].all()) and batches.position[0] == 0
@@ -266,6 +286,11 @@ def _fits(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:
     """Whether a batch, as written, is between its neighbours."""
     least, most = _between(batches, bounds, right, row)
     return least <= int(batches.base[row]) <= int(batches.last[row]) <= most
+
+
+def _may_be_one_bit_off(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:
+    """As `_one_bit_off`, of a last batch too, which may have any offset."""
+    return (row == len(right) - 1 and bounds.end is None) or _one_bit_off(batches, bounds, right, row)
 
 
 def _one_bit_off(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:

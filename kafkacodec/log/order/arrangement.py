@@ -1,0 +1,194 @@
+"""Where the segments of a partition belong: the name of a file may be wrong.
+
+A wrong name contradicts the batches of its file, or those of the file before it. Where there is a contradiction, each
+name is tried without it, and the segment placed by its batches: what leaves the fewest contradictions is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.order.continuity import Surroundings
+from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
+from kafkacodec.log.order.evidence import last_orphan_between
+from kafkacodec.log.storage import full_path, open_file
+
+if TYPE_CHECKING:
+    from kafkacodec.log.partitions.partition import Partition
+    from kafkacodec.log.segments.segment import Segment
+
+__all__ = ["Placed", "placed_segments"]
+
+_LAST = (1 << 63) - 1
+
+_ROUNDS = 3
+"""How often to go through the segments: a name that is found to be wrong may show that another one is."""
+
+
+class Placed(NamedTuple):
+    """A segment of a partition where its batches belong.
+
+    Attributes:
+        segment: the file.
+        base_offset: where its offsets begin: by its name, or by its batches if that is wrong; None: unknown.
+        surroundings: what follows it.
+        corrections: its wrong offsets; None: the file could not be read.
+        fault: why.
+    """
+
+    segment: Segment
+    base_offset: int | None
+    surroundings: Surroundings
+    corrections: Corrections | None
+    fault: Exception | None = None
+
+    @property
+    def first_offset(self) -> int | None:
+        """Its first right offset; None without a batch."""
+        return None if self.corrections is None else self.corrections.first_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after its last right one."""
+        last = None if self.corrections is None else self.corrections.end()[1]
+        return (self.base_offset or 0) if last is None else last + 1
+
+    @property
+    def is_misnamed(self) -> bool:
+        """Whether the file's name is known to be wrong."""
+        return self.segment.base_offset is not None and self.base_offset != self.segment.base_offset
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """The number of contradictions to batches and names here, and how many of them are to names."""
+        if self.corrections is None:
+            return 0, 0
+        bounds = bounds_of(self.segment.path, self.base_offset, self.surroundings)
+        names = sum(a != b for a, b in zip(bounds[:2], self.corrections.bounds[:2], strict=True))
+        return len(self.corrections.position) + names, names
+
+
+def placed_segments(partition: Partition) -> list[Placed]:
+    """The segments of a partition in the order of their offsets; those whose offsets are unknown are last."""
+    placed = [place(s, s.base_offset, partition.surroundings(s)) for s in partition.segments]
+    if not any(sum(one.cost) for one in placed):
+        return placed
+    order = _Order(placed, partition.recovery_point or None)
+    for _ in range(_ROUNDS if partition.has_all else 0):
+        if not order.settle():
+            break
+    found = [_by_batches(one) for one in order.placed]
+    return sorted(found, key=lambda one: one.base_offset or 0) + order.unplaced
+
+
+def place(segment: Segment, base_offset: int | None, around: Surroundings) -> Placed:
+    """A segment between two offsets, with the verdict on its batches there."""
+    try:
+        with open_file(segment.path) as file:
+            corrections = corrections_of(file, bounds_of(segment.path, base_offset, around))
+    except (OSError, KafkaCodecError) as error:
+        return Placed(segment, base_offset, around, None, error)
+    return Placed(segment, base_offset, around, corrections)
+
+
+def _by_batches(one: Placed) -> Placed:
+    """The segment, by its first batch if that contradicts its name."""
+    if one.corrections is None or one.first_offset is None or one.corrections.bounds.first is not None:
+        return one
+    return one._replace(base_offset=one.first_offset)
+
+
+class _Move(NamedTuple):
+    """What becomes of a segment whose name is left out.
+
+    Attributes:
+        cost: as it is then: contradictions, those to names, and whether nothing shows that it belongs there: neither
+            does it adjoin the segment before it, nor is there an index for it.
+        at: the segment's place.
+        to: its place among the others; None: it has no batches, so any place.
+        moved: the segment.
+        others: the segments that something else follows now, with their places among the others.
+    """
+
+    cost: tuple[int, int, bool]
+    at: int
+    to: int | None
+    moved: Placed
+    others: dict[int, Placed]
+
+
+class _Order:
+    """The segments of a partition in the order of their offsets, as far as it is known."""
+
+    def __init__(self, placed: list[Placed], flushed: int | None) -> None:
+        self.placed = [one for one in placed if one.base_offset is not None]
+        self.unplaced = [one for one in placed if one.base_offset is None]
+        self.flushed = flushed
+
+    def settle(self) -> bool:
+        """Leave out names where that leaves fewer contradictions; returns whether there were some."""
+        found = False
+        for at in range(len(self.placed)):
+            if at < len(self.placed) and self.placed[at].cost[0]:
+                moves = [move for move in (self._move(at), self._move(at + 1)) if move is not None]
+                if moves:
+                    self._make(min(moves, key=lambda move: move.cost))
+                    found = True
+        return found
+
+    def _move(self, at: int) -> _Move | None:
+        """The segment at a place by its batches alone, if that is better than by its name."""
+        if at >= len(self.placed) or self.placed[at].is_misnamed or self.placed[at].corrections is None:
+            return None
+        segment, rest = self.placed[at].segment, self.placed[:at] + self.placed[at + 1 :]
+        moved = place(segment, None, self._followed_by(self.placed[at], None)._replace(flushed=None))
+        to, start, orphan = self._place(moved, rest)
+        touched = {row for row in (at - 1, -1 if to is None else to - 1) if row >= 0}
+        others = {}
+        for row in touched:
+            following = start if row + 1 == to else rest[row + 1].base_offset if row + 1 < len(rest) else None
+            others[row] = place(rest[row].segment, rest[row].base_offset, self._followed_by(rest[row], following))
+        before = others.get(to - 1) if to else None
+        if to is not None:
+            following = rest[to].base_offset if to < len(rest) else None
+            moved = place(segment, start, self._followed_by(moved, following))
+        adjoins = before is not None and before.end_offset == moved.first_offset
+        now = *_sum([self.placed[at], *(rest[row] for row in touched)]), True
+        then = *_sum([moved, *others.values()], names=1), not (adjoins or orphan)
+        return _Move(then, at, to, moved, others) if then < now else None
+
+    def _place(self, moved: Placed, rest: list[Placed]) -> tuple[int | None, int | None, bool]:
+        """The place of a segment with a wrong name among the others, and where it begins.
+
+        That is at its first batch, or before it, where there is an index that lacks its segment; returns whether so.
+        """
+        directory, first = os.path.dirname(full_path(moved.segment.path)), moved.first_offset
+        if first is None:
+            first = last_orphan_between(directory, 0, _LAST)
+        if first is None:
+            return None, None, False
+        to = bisect_left(rest, first, key=lambda one: one.base_offset or 0)
+        least = max(rest[to - 1].end_offset, (rest[to - 1].base_offset or 0) + 1) if to else 0
+        start = last_orphan_between(directory, least, first)
+        return to, first if start is None else start, start is not None
+
+    def _followed_by(self, one: Placed, following: int | None) -> Surroundings:
+        return one.surroundings._replace(following=following, flushed=self.flushed if following is None else None)
+
+    def _make(self, move: _Move) -> None:
+        del self.placed[move.at]
+        for row, one in move.others.items():
+            self.placed[row] = one
+        if move.to is None:
+            self.unplaced.append(move.moved)
+        else:
+            self.placed.insert(move.to, move.moved)
+
+
+def _sum(placed: list[Placed], names: int = 0) -> tuple[int, int]:
+    """The cost of several segments, of which so many have wrong names."""
+    costs = [one.cost for one in placed]
+    return sum(cost[0] for cost in costs) + names, sum(cost[1] for cost in costs)
