@@ -4,6 +4,6 @@ from contextlib import suppress
 
 # A missing package must not keep Spark from finding other data sources.
 with suppress(ImportError):
-    from kafkacodec.spark.reading.source import KafkaLogDataSource as DefaultSource
+    from kafkacodec.spark.kafkalog import KafkaLogDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

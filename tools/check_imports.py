@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "kafkacodec"
-WITH_CIRCLES = ("log", "spark")
+WITH_CIRCLES = ("log",)
 """The packages in which circles are left; each is removed from here when its last circle is gone."""
 
 CYTHON_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?c?import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE)

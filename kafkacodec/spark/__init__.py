@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from kafkacodec.errors import KafkaCodecError
 from kafkacodec.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kafkacodec.spark.environment.jvm import NoUsableJava, java_home, session
+    from kafkacodec.spark.environment.jvm import NoUsableJava, java_home
+    from kafkacodec.spark.environment.requirements import require_pyspark
     from kafkacodec.spark.errors import OptionError, UnfinishedWrite
     from kafkacodec.spark.exporting.job import export
     from kafkacodec.spark.exporting.report import ExportReport
     from kafkacodec.spark.reading.progress import StreamLag, progress_lag
+    from kafkacodec.spark.sessions.formats import register
+    from kafkacodec.spark.sessions.session import session
     from kafkacodec.spark.sql.column_functions import (
         batch_headers,
         crc_ok,
@@ -48,9 +47,11 @@ _HOMES = {
     "kafka_partition": "sql.column_functions",
     "progress_lag": "reading.progress",
     "recover_write": "writing.recovery",
+    "register": "sessions.formats",
     "register_functions": "sql.register",
     "remove_abandoned": "writing.staging",
-    "session": "environment.jvm",
+    "require_pyspark": "environment.requirements",
+    "session": "sessions.session",
     "split_confluent": "sql.column_functions",
 }
 
@@ -80,68 +81,15 @@ __all__ = [
 ]
 
 
-def register(spark: SparkSession) -> None:
-    """Register the formats ``kafkalog`` and ``kafkabroker`` with a session, for reading and writing.
-
-    Not needed for ``kafkalog`` on one machine if this package is installed as a wheel: Spark finds the module
-    `pyspark_kafkacodec` by itself. Call it at the start of each thread that writes, apart from the one that made the
-    session: it makes `spark` the active session of the thread, without which Spark finds no Python data source to write
-    to. Settings ``fs.s3a.*`` of the session's Hadoop configuration apply as they are at the last call.
-
-    Raises:
-        KafkaCodecError: pyspark is not installed or too old, this package is imported from a zip, or the executors'
-            Python is not on the driver.
-    """
-    require_pyspark()
-    from pyspark.errors import AnalysisException
-    from pyspark.sql.utils import is_remote
-
-    from kafkacodec.spark.environment.shipping import require_interpreter
-    from kafkacodec.spark.live.datasource import KafkaBrokerDataSource
-    from kafkacodec.spark.object_access import hadoop_access
-    from kafkacodec.spark.reading.source import KafkaLogDataSource
-
-    local = not is_remote()
-    if local:
-        require_interpreter(spark.sparkContext.pythonExec)
-    # Python processes of Spark do not see the Hadoop configuration: the class, made here, brings it to them.
-    name = KafkaLogDataSource.__name__
-    log: type[KafkaLogDataSource] = type(name, (KafkaLogDataSource,), {"access": hadoop_access(spark)})
-    for source in (log, KafkaBrokerDataSource):
-        try:
-            spark.dataSource.register(source)
-        except AnalysisException as error:
-            # Spark 4.0 refuses to register what it has found by itself.
-            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-                raise
-    if local:
-        spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-
-
-def require_pyspark() -> None:
-    """Check that pyspark is installed and has Python data sources (Spark 4.0), with the packages it needs for Arrow.
-
-    Raises:
-        KafkaCodecError: a package is missing or too old, or this one is imported from a zip; the message names it and
-            what to do.
-    """
-    from kafkacodec.spark.environment.shipping import require_unpacked
-
-    require_unpacked()
-    for package in ("pyspark", "pyarrow", "pandas"):
-        if find_spec(package) is None:
-            raise KafkaCodecError(f"kafkacodec.spark needs {package}; run: pip install 'kafkacodec[spark]'")
-    from kafkacodec.spark.environment.versions import require_spark
-
-    require_spark("kafkacodec.spark", (4, 0))
-
+_WITHOUT_PYSPARK = ("NoUsableJava", "java_home", "register", "require_pyspark", "session")
+"""Names that are there without pyspark; the functions that need it check that themselves."""
 
 _imported = at_first_use(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if _HOMES.get(name) != "environment.jvm":
-        require_pyspark()
+    if name not in _WITHOUT_PYSPARK:
+        _imported("require_pyspark")()
     return _imported(name)
 
 

@@ -96,7 +96,7 @@ def _damage() -> None:
 
 
 def _sql(log: LogDirectory) -> None:
-    from kafkacodec.spark.environment.demo import run
+    from kafkacodec.spark.sessions.demo import run
 
     say("SQL in Spark, which takes some seconds to start", bold=True)
     for line in QUERY.splitlines():

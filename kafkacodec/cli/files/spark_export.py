@@ -111,10 +111,10 @@ def export(reading: Reading, output: TableDestination, typed: ValueOptions, opti
         from kafkacodec.spark import require_pyspark
 
         require_pyspark()
-        from kafkacodec.spark.environment.own_session import in_own_session
         from kafkacodec.spark.exporting.job import export as run
         from kafkacodec.spark.exporting.options import FileOptions, partitioning
         from kafkacodec.spark.schema import column_names
+        from kafkacodec.spark.sessions.own_session import in_own_session
 
         FileOptions(compression=output.compression or FileOptions.compression)
         partitioning(arguments.get("partition_by", ()), column_names(headers=True))

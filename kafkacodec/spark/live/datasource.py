@@ -19,11 +19,11 @@ from pyspark.sql.types import StructType
 
 from kafkacodec.spark.environment.versions import new_enough, require_spark
 from kafkacodec.spark.errors import without_traceback
+from kafkacodec.spark.kafkalog import STREAM_READS, RefusingStreamReader
 from kafkacodec.spark.live.planning import plan_batch
 from kafkacodec.spark.live.read_options import BrokerReadOptions, parse_broker_options, wanted_columns
 from kafkacodec.spark.live.reading import read_task
 from kafkacodec.spark.reading.planning import Pruning
-from kafkacodec.spark.reading.source import STREAM_READS, RefusingStreamReader
 from kafkacodec.spark.schema import COLUMNS, check_schema, column_names, spark_schema
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class KafkaBrokerDataSource(DataSource):
     @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader that accepts Spark's filters, in sessions that push them down; else a plain one."""
-        # As in kafkacodec.spark.reading.source.
+        # As in kafkacodec.spark.kafkalog.
         hands_down = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
         kind = FilteringBrokerReader if hands_down else BrokerReader
         return kind(parse_broker_options(self.options, streaming=False), check_schema(schema, COLUMNS))

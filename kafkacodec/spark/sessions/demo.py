@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafkacodec.spark.environment.own_session import in_own_session
+from kafkacodec.spark.sessions.own_session import in_own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.spark.environment.jvm import session
+from kafkacodec.spark.sessions.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

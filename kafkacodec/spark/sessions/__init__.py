@@ -1,0 +1,1 @@
+"""Spark sessions: with the formats registered, for commands, for the demo."""
