@@ -166,6 +166,7 @@ uint64_t kc_resync_after(const uint8_t *data, uint64_t size, uint64_t position, 
     if (here == KC_WALK_PARTIAL) return next_in_order(data, size, position, state);
     const uint64_t end = position + span.size;
     const kc_walk there = kc_walk_next(data, size, end, &span, &ignored);
+    if (there == KC_WALK_END && end < size) return next_in_order(data, end, position, state); /* zeros follow */
     if (there == KC_WALK_END || intact(data, size, end, &total, state)) {
         state->credit += (end - position) * KC_RESYNC_CREDIT_PER_BYTE;
         return end;

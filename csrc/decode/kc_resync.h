@@ -29,9 +29,9 @@ static inline bool kc_resync_used(const kc_resync *r) { return r->examined || r-
 bool kc_resync_plausible(const uint8_t *data, uint64_t size, uint64_t position, uint64_t *batch_size);
 
 /* The position at which to continue after the damaged batch at `position`: its end, if there is an intact batch, the
- * end of the data or (if no intact batch comes first) the start of a partial batch; else the next intact batch; else
- * `size`. After a partial batch, intact ones count only if their offsets follow its offset: the values in the partial
- * batch may contain batches. */
+ * end of the data or (if no intact batch comes first) the start of a partial batch or the zeros of a preallocated file,
+ * where a wrong length may end; else the next intact batch; else `size`. After a partial batch, and before such zeros,
+ * intact ones count only if their offsets follow its offset: the values in it may contain batches. */
 uint64_t kc_resync_after(const uint8_t *data, uint64_t size, uint64_t position, kc_resync *state);
 
 /* The position of the first batch at or after `from`, or `size` if there is none. All searches in the same data share

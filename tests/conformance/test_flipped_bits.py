@@ -15,7 +15,7 @@ import pytest
 
 import kafkacodec as kc
 from tests.corpus import ROOT
-from tests.flips import CHECKED, UNCHECKED, batches, copy_of, counted, flips
+from tests.flips import CHECKED, UNCHECKED, Flip, batches, copy_of, counted, flips
 
 LONG = bool(os.environ.get("KAFKACODEC_LONG"))
 
@@ -39,6 +39,9 @@ def test_recover_loses_at_most_the_batch(fields, field, tmp_path):
         before, after = counted(flip.source), Counter(saved)
         lost, more = before - after, after - before
         assert report.num_batches == len(saved), flip
+        if field == "base offset" and more and lost.total() == 2:  # it fits, and the one beside it may be wrong as well
+            seen["cost another"] += 1
+            lost = lost & Counter([flip.batch])
         assert not lost or lost == Counter([flip.batch]), flip
         if lost and not more:
             assert not report.ok, flip
@@ -48,6 +51,18 @@ def test_recover_loses_at_most_the_batch(fields, field, tmp_path):
     print(field, dict(seen))
     if field == "base offset":
         assert seen["restored"] > sum(seen.values()) / 2
+        assert seen["cost another"] * 100 <= seen.total()
+
+
+def test_a_wrong_length_that_ends_in_zeros_costs_one_batch(tmp_path):
+    """The zeros after the last batch of a preallocated file looked like the end of the log after any length."""
+    source = ROOT / "logs/kraft-4.1.0-live/preallocated-0"
+    flip = Flip(source, "00000000000000000153.log", 19, 11950, 168, "length", 10, 6)
+    partition = flip.copy(tmp_path / "source")
+    (problem,) = read(partition, on_error="skip")[1]
+    assert (problem.position, problem.size_in_bytes) == (11950, 168)
+    kc.log.recover(partition.parent, tmp_path / "saved")
+    assert counted(source) - Counter(batches(tmp_path / "saved" / partition.name)) == Counter([flip.batch])
 
 
 def read(partition, **options):
