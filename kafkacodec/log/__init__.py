@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.lazy import at_first_use
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.formats.checkpoints import (
-    LeaderEpoch,
-    ProducerSnapshot,
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, ProducerSnapshot
+from kafkacodec.log.formats.indexes import IndexFile
+from kafkacodec.log.opening.checkpoints import (
     read_checkpoint,
     read_leader_epochs,
     read_producer_snapshot,
     read_properties,
     read_topic_id,
 )
-from kafkacodec.log.formats.indexes import IndexFile, read_offset_index, read_time_index, read_transaction_index
+from kafkacodec.log.opening.indexes import read_offset_index, read_time_index, read_transaction_index
 from kafkacodec.log.partitions.directory import LogDirectory, discover
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.topic import Topic

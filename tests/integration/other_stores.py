@@ -21,8 +21,8 @@ import boto3
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.log.opening import identity_of, open_file
 from kafkacodec.log.sample import sample as take_sample
-from kafkacodec.log.storage import identity_of, open_file
 from tests.integration.kafka_jvm import free_port
 
 SERVERS = Path(".cache/stores").resolve()

@@ -12,8 +12,9 @@ from deltalake import DeltaTable
 
 import kafkacodec as kc
 from kafkacodec.cli.app import application
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.sample import sample as take_sample
-from kafkacodec.log.storage import hdfs, open_file
+from kafkacodec.log.storage import hdfs
 from tests.integration.hadoop import BLOCK, Hdfs
 from tests.integration.kafka_jvm import free_port
 

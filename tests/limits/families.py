@@ -18,7 +18,9 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.dialects import kafka07, line, zookeeper
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log.formats import checkpoints, indexes
+from kafkacodec.log.formats import indexes
+from kafkacodec.log.opening import checkpoints
+from kafkacodec.log.opening.indexes import read_transaction_index
 from kafkacodec.records.compression import compress, decompress
 from tests.limits.numbers import count, uvarint
 
@@ -300,7 +302,7 @@ FILES: dict[str, tuple[str, Callable[[int], bytes], Callable[[Path], object]]] =
         lambda n: indexes.encode_transaction_index(
             np.array([(0, i, i, i + 1, i) for i in range(n)], indexes.layout.TRANSACTION_INDEX_ENTRY)  # type: ignore[attr-defined]
         ),
-        indexes.read_transaction_index,
+        read_transaction_index,
     ),
 }
 for _name, (_file_name, _content, _reader) in FILES.items():

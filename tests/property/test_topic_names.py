@@ -9,7 +9,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from kafkacodec.log import LogDirectory, LogWriter, Segment, discover
 from kafkacodec.log.formats import layout
-from kafkacodec.log.partitions.listing import directory_name
+from kafkacodec.log.opening.listing import directory_name
 from tests.examples import examples
 
 LEGAL = "ABCXYZabcxyz0189._-"

@@ -5,7 +5,8 @@ import errno
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.storage import entries, read_file, stores
+from kafkacodec.log.opening import entries, read_file
+from kafkacodec.log.storage import stores
 from tests.hostile_store import HostileStore, use
 
 

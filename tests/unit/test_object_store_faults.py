@@ -14,8 +14,9 @@ from datetime import timedelta
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.log.opening import open_file, read_file
 from kafkacodec.log.segments import walk
-from kafkacodec.log.storage import open_file, read_file, stores
+from kafkacodec.log.storage import stores
 from kafkacodec.spark.reading.tasks import read_ranges
 from tests.hostile_store import HostileStore, strong, use
 
@@ -275,7 +276,7 @@ def test_control_c_ends_a_program_that_waits_for_a_silent_server(store, silent):
 
     store.fault = wait
     what = f"entries({URL.rpartition('/')[0]!r})" if silent == "list" else f"read_file({URL!r}, 1 << 20)"
-    program = f"from kafkacodec.log.storage import entries, read_file\n{what}"
+    program = f"from kafkacodec.log.opening import entries, read_file\n{what}"
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
     assert waiting.wait(20)
     time.sleep(0.05)  # until the program waits too

@@ -14,11 +14,12 @@ from click.testing import CliRunner
 
 import kafkacodec as kc
 from kafkacodec.cli.app import application
+from kafkacodec.log.opening import identity_of, open_file
+from kafkacodec.log.opening.patterns import matches_of
 from kafkacodec.log.sample import sample as take_sample
 from kafkacodec.log.segments.walk import LARGEST_WINDOW
-from kafkacodec.log.storage import identity_of, objects, open_file, stores
+from kafkacodec.log.storage import objects, stores
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
-from kafkacodec.log.storage.patterns import matches_of
 from tests.object_server import BUCKET, Server, client, upload
 
 

@@ -93,7 +93,7 @@ def test_a_long_index_is_read_to_its_last_entry(tmp_path):
         os.truncate(path, size)
         index = kc.log.read_offset_index(path)
         assert index.entries.tolist() == entries
-        assert kc.log.formats.indexes.index_of(str(path), ".index").entries.tolist() == entries
+        assert kc.log.opening.indexes.index_of(str(path), ".index").entries.tolist() == entries
         assert index.padding == (size - len(data)) // 8
 
 

@@ -12,7 +12,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import LeaderEpoch
-from kafkacodec.log.partitions.identity import BatchMark
+from kafkacodec.log.opening.identity import BatchMark
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading import planning, streaming
 from kafkacodec.spark.reading.checkpoint import Observed, Position, advance, check, dump, parse, resume

@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.formats import layout
-from kafkacodec.log.storage import open_file, read_file
+from kafkacodec.log.opening import open_file, read_file
 from kafkacodec.log.tiered.chunks import decode_sizes
 from kafkacodec.log.tiered.keys import KEYS_VARIABLE
 from kafkacodec.log.tiered.lineage import in_the_log

@@ -44,7 +44,7 @@ def scan(span: Span, batches: bool | None, as_json: bool, threads: int | None) -
     --start-offset and --end-offset choose complete batches. A wrong checksum is shown and is not an error; an invalid
     batch header and offsets that are missing after a segment are. A producer is shown as id/epoch:base sequence.
     """
-    from kafkacodec.log.storage import is_directory
+    from kafkacodec.log.opening import is_directory
 
     partitions = span.partitions(levels=TREE_LEVELS)
     segments = [(partition, segment) for partition in partitions for segment in partition.segments]

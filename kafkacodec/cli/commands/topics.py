@@ -100,7 +100,7 @@ def _statistics(partitions: Sequence[Partition], records: bool) -> list[Partitio
 def _set_aside(choice: Choice, partitions: Sequence[Partition]) -> list[Partition]:
     """Replicas in the same log directories that are not in use."""
     taken = {partition.path for partition in partitions}
-    from kafkacodec.log.storage import full_path
+    from kafkacodec.log.opening import full_path
 
     parents = sorted({os.path.dirname(full_path(path)) for path in taken} - {full_path(p) for p in taken})
     given = [full_path(path) for path in choice.paths]

@@ -53,7 +53,7 @@ class Choice:
     def log_directories(self) -> list[LogDirectory]:
         """The paths that are data directories, not partitions or segments."""
         from kafkacodec.log import LogDirectory, Partition
-        from kafkacodec.log.storage import is_directory
+        from kafkacodec.log.opening import is_directory
 
         return [LogDirectory(path) for path in self.paths if is_directory(path) and not Partition(path).segments]
 
@@ -133,7 +133,7 @@ class Reading(Span):
     def _check_without_batches(self, piece: SegmentRange) -> None:
         """Raise if the file does not begin like a segment; warn if it has no more than the start of a batch."""
         from kafkacodec.log import Segment
-        from kafkacodec.log.storage import open_file
+        from kafkacodec.log.opening import open_file
 
         on_error: Literal["raise", "stop"] = "raise" if self.on_error == "raise" else "stop"
         headers = Segment(piece.path).scan(verify_crc=False, on_error=on_error, max_batches=1)

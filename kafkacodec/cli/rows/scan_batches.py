@@ -14,9 +14,9 @@ from kafkacodec.cli.options.inputs import Span, place
 from kafkacodec.cli.output import SECONDS, Column, offsets, print_table, timestamp
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.reading.planning import end_of, least
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.storage import open_file
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns

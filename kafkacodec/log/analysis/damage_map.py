@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.storage import identity_of, is_directory
+from kafkacodec.log.opening import identity_of, is_directory
 
 __all__ = ["SegmentDamage", "damage_map"]
 

@@ -14,12 +14,12 @@ from kafkacodec.arguments import limit
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.formats.layout import is_upload
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.evidence import unused
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.segment import Segment
-from kafkacodec.log.storage import open_file
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
 from kafkacodec.signatures import suggests_options
 

@@ -12,9 +12,9 @@ from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.batch_rows import NO_TIME
 from kafkacodec.log.analysis.batch_totals import BatchTotals
+from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.reading.ranges import KEPT_BEFORE
 from kafkacodec.log.segments.walk import Damage
-from kafkacodec.log.storage import StoredFile
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_VIEW_BYTES, plan_of, read_chunks
 

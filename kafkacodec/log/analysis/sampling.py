@@ -10,9 +10,9 @@ import numpy as np
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.formats.layout import is_upload
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.walk import first_batches
-from kafkacodec.log.storage import open_file
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.compression import CODECS, decompress
 from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES, decode

@@ -12,13 +12,13 @@ from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.analysis.record_totals import count_messages, count_records
 from kafkacodec.log.files.opening import note
 from kafkacodec.log.formats.layout import is_upload
+from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.evidence import first_offset_in
 from kafkacodec.log.reading.planning import least
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.segment import Segment, check_is_segment
 from kafkacodec.log.segments.walk import Damage
-from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["SegmentStatistics", "segment_statistics", "statistics_among"]

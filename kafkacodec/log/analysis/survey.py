@@ -16,13 +16,13 @@ from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, pa
 from kafkacodec.log.analysis.recompression import CodecTrial, codec_trial
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.reading.planning import end_of
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.segments.walk import Damage
 from kafkacodec.log.state.group_lag import PartitionLag, lag
-from kafkacodec.log.storage import open_file
 
 if TYPE_CHECKING:
     from kafkacodec.log.checking.verify import Advance

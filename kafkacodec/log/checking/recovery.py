@@ -18,13 +18,14 @@ from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.files.publishing import new_directory, write_file
 from kafkacodec.log.files.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs, read_topic_id
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs
+from kafkacodec.log.opening import StoredFile, is_uploaded
+from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.order.arrangement import Placed, placed_segments
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
 from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.directory import LogDirectory, discover
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.storage import StoredFile, is_uploaded
 from kafkacodec.log.writing.producers import ProducerState
 from kafkacodec.log.writing.segment_writer import MAX_BASE_OFFSET, SegmentWriter
 from kafkacodec.records.columns import BatchHeaders

@@ -21,14 +21,14 @@ from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify_batches import Indexes, SegmentChecker
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.opening import StoredFile, identity_of, open_file
+from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
 from kafkacodec.log.order.placement import Ints
-from kafkacodec.log.partitions.listing import may_overlap
 from kafkacodec.log.reading.ranges import KEPT_BEFORE
 from kafkacodec.log.segments.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.segments.walk import walk
-from kafkacodec.log.storage import StoredFile, identity_of, open_file
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.headers import scan_stretches

@@ -14,14 +14,9 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import (
-    LeaderEpoch,
-    ProducerSnapshot,
-    read_checkpoint,
-    read_producer_snapshot,
-    read_topic_id,
-)
-from kafkacodec.log.storage import entries
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, ProducerSnapshot
+from kafkacodec.log.opening import entries
+from kafkacodec.log.opening.checkpoints import read_checkpoint, read_producer_snapshot, read_topic_id
 
 # Offset checkpoints of a log directory -> the meaning of their offsets, none of which can be after the end of the log.
 _MEANINGS = {

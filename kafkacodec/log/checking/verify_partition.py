@@ -13,8 +13,8 @@ from kafkacodec.log.checking.verify import UNREADABLE, inspect_segment
 from kafkacodec.log.checking.verify_files import check_partition_files, reporting
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.opening import is_uploaded
 from kafkacodec.log.order.arrangement import Placed, placed_segments
-from kafkacodec.log.storage import is_uploaded
 
 if TYPE_CHECKING:
     from kafkacodec.log.checking.verify import Advance

@@ -1,4 +1,4 @@
-"""The small state files of a broker: checkpoints, partition metadata and producer snapshots."""
+"""The small state files of a broker: checkpoints, partition metadata and producer snapshots; their bytes."""
 
 from __future__ import annotations
 
@@ -6,24 +6,17 @@ import base64
 import binascii
 import os
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
-from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.formats import layout
-from kafkacodec.log.storage import identity_of, optional, read_file
 from kafkacodec.records._crc import crc32c
 
 CHECKPOINT_VERSION = 0
-
-MAX_BYTES = 64 << 20
-"""The largest checkpoint or snapshot that is read, in bytes; a million partitions or producers need less."""
 
 
 class LeaderEpoch(NamedTuple):
@@ -57,21 +50,9 @@ class ProducerSnapshot:
         return self.entries[name]
 
 
-def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
-    """Read a ``.snapshot`` file (KIP-98).
-
-    Raises:
-        Truncated: the file is shorter than its header and entries.
-        CrcMismatch: the stored checksum does not match the bytes.
-        CorruptRecord: bytes after the last entry, a negative count, or a file name that is not an offset.
-        UnsupportedVersion: a version other than 1.
-        OSError: the file cannot be read.
-    """
-    path = os.fspath(path)
-    name = layout.parse_file_name(os.path.basename(path))
-    if name is None:
-        raise CorruptRecord("the name of a producer snapshot must be an offset of twenty digits", path=path)
-    data = read_file(path, MAX_BYTES)
+def parse_producer_snapshot(data: bytes, path: str) -> ProducerSnapshot:
+    """The contents of a ``.snapshot`` file, whose name is in `path`. Raises as `opening.read_producer_snapshot`."""
+    offset = snapshot_offset(path)
     header_size = layout.PRODUCER_SNAPSHOT_HEADER.itemsize
     if len(data) < header_size:
         raise Truncated(f"a producer snapshot has at least {header_size} bytes", position=len(data), path=path)
@@ -89,61 +70,39 @@ def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
     if count < 0 or end != len(data):
         raise CorruptRecord(f"{count} producers have {end} bytes, the file has {len(data)}", position=6, path=path)
     raw = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_ENTRY, count, header_size)
-    return ProducerSnapshot(path, name.base_offset, raw.astype(layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
+    return ProducerSnapshot(path, offset, raw.astype(layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
 
 
-def read_leader_epochs(path: str | os.PathLike[str]) -> list[LeaderEpoch]:
-    """Read a ``leader-epoch-checkpoint`` file (KIP-101): the leader epochs in order; none if the file is empty.
+def snapshot_offset(path: str) -> int:
+    """The offset in the name of a ``.snapshot`` file. Raises CorruptRecord: it is none."""
+    name = layout.parse_file_name(os.path.basename(path))
+    if name is None:
+        raise CorruptRecord("the name of a producer snapshot must be an offset of twenty digits", path=path)
+    return name.base_offset
 
-    Raises:
-        CorruptRecord: invalid text, or epochs that do not increase.
-        UnsupportedVersion: a version other than 0.
-        OSError: the file cannot be read.
-    """
+
+def parse_leader_epochs(data: bytes, path: str) -> list[LeaderEpoch]:
+    """The contents of a ``leader-epoch-checkpoint``. Raises as `opening.read_leader_epochs`; `path` is for errors."""
     epochs: list[LeaderEpoch] = []
-    for number, fields in _checkpoint_lines(path, 2):
+    for number, fields in _checkpoint_lines(data, path, 2):
         epoch = LeaderEpoch(_integer(path, number, fields[0]), _integer(path, number, fields[1]))
         if epochs and not (epoch.epoch > epochs[-1].epoch and epoch.start_offset >= epochs[-1].start_offset):
-            raise CorruptRecord(f"line {number}: leader epochs must increase", path=os.fspath(path))
+            raise CorruptRecord(f"line {number}: leader epochs must increase", path=path)
         epochs.append(epoch)
     return epochs
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
-    """Read an offset checkpoint of a log directory: the offset of each (topic, partition).
-
-    The files are ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint``,
-    ``log-start-offset-checkpoint`` and ``cleaner-offset-checkpoint``. Raises as `read_leader_epochs` does.
-    """
+def parse_checkpoint(data: bytes, path: str) -> dict[tuple[str, int], int]:
+    """The contents of an offset checkpoint. Raises as `opening.read_leader_epochs`; `path` is for errors."""
     offsets = {}
-    for number, fields in _checkpoint_lines(path, 3):
+    for number, fields in _checkpoint_lines(data, path, 3):
         offsets[fields[0], _integer(path, number, fields[1])] = _integer(path, number, fields[2])
     return offsets
 
 
-def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
-    """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read.
-
-    Raises:
-        OSError: an object store does not answer: what the file says changes what is read.
-    """
-    path = os.path.join(log_dir, name)
-    found: Mapping[tuple[str, int], int] = {}
-    with optional(path):
-        found = _known_offsets(path, identity_of(path))
-    return found
-
-
-@lru_cache(maxsize=16)
-def _known_offsets(path: str, _identity: FileIdentity) -> Mapping[tuple[str, int], int]:
-    """Cached until the file is replaced: every partition of the directory asks for its entry."""
-    return read_checkpoint(path)
-
-
-def read_topic_id(path: str | os.PathLike[str]) -> uuid.UUID:
-    """Read the topic's id from a ``partition.metadata`` file (KIP-516). Raises as `read_leader_epochs` does."""
-    path = os.fspath(path)
-    properties = read_properties(path)
+def parse_topic_id(data: bytes, path: str) -> uuid.UUID:
+    """The topic's id in a ``partition.metadata`` file. Raises as `opening.read_leader_epochs`; `path` is for errors."""
+    properties = parse_properties(data, path)
     version = properties.get("version")
     if version != "0":
         raise UnsupportedVersion(f"unknown partition metadata version {version}", path=path)
@@ -153,15 +112,15 @@ def read_topic_id(path: str | os.PathLike[str]) -> uuid.UUID:
         raise CorruptRecord(f"invalid topic id: {properties.get('topic_id')!r}", path=path) from None
 
 
-def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read a file of ``key=value`` or ``key: value`` lines, such as ``meta.properties``; ``#`` begins a comment."""
+def parse_properties(data: bytes, path: str) -> dict[str, str]:
+    """The ``key=value`` and ``key: value`` lines of a file. Raises as `opening.read_leader_epochs`."""
     properties = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(_lines(data, path), 1):
         if not line or line.startswith("#"):
             continue
         cut = min((line.index(mark) for mark in "=:" if mark in line), default=-1)
         if cut < 0:
-            raise CorruptRecord(f"line {number}: neither a comment nor key=value: {line[:80]!r}", path=os.fspath(path))
+            raise CorruptRecord(f"line {number}: neither a comment nor key=value: {line[:80]!r}", path=path)
         properties[line[:cut].strip()] = line[cut + 1 :].strip()
     return properties
 
@@ -187,10 +146,9 @@ def encode_checkpoint(offsets: dict[tuple[str, int], int]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _checkpoint_lines(path: str | os.PathLike[str], num_fields: int) -> list[tuple[int, list[str]]]:
+def _checkpoint_lines(data: bytes, path: str, num_fields: int) -> list[tuple[int, list[str]]]:
     """The entries of a checkpoint with their line numbers; a version line and a count line precede them."""
-    path = os.fspath(path)
-    lines = _lines(path)
+    lines = _lines(data, path)
     if not lines:  # brokers leave empty checkpoints
         return []
     if len(lines) < 2:
@@ -207,16 +165,15 @@ def _checkpoint_lines(path: str | os.PathLike[str], num_fields: int) -> list[tup
     return entries
 
 
-def _lines(path: str | os.PathLike[str]) -> list[str]:
-    data = read_file(os.fspath(path), MAX_BYTES)
+def _lines(data: bytes, path: str) -> list[str]:
     try:
         return data.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise CorruptRecord("not UTF-8 text", position=error.start, path=os.fspath(path)) from None
+        raise CorruptRecord("not UTF-8 text", position=error.start, path=path) from None
 
 
-def _integer(path: str | os.PathLike[str], number: int, text: str) -> int:
+def _integer(path: str, number: int, text: str) -> int:
     digits = text.strip()
     if not digits.removeprefix("-").isascii() or not digits.removeprefix("-").isdigit() or len(digits) > 20:
-        raise CorruptRecord(f"line {number}: invalid number: {text[:40]!r}", path=os.fspath(path))
+        raise CorruptRecord(f"line {number}: invalid number: {text[:40]!r}", path=path)
     return int(digits)

@@ -1,4 +1,4 @@
-"""Reading and writing the index files of a segment: offsets, timestamps, aborted transactions.
+"""The bytes of the index files of a segment: offsets, timestamps, aborted transactions.
 
 An index is a hint. Here its entries are checked for order; `kafkacodec.log.segments.lookup` and
 `kafkacodec.log.checking.verify` check them against the batches of the segment.
@@ -9,21 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec.arguments import one_of
 from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
 from kafkacodec.log.formats import layout
-from kafkacodec.log.storage import read_file, read_used
-from kafkacodec.signatures import suggests_options
 
 Entries = npt.NDArray[np.void]
-
-MAX_BYTES = (1 << 31) - 1
-"""The largest index that is read, in bytes; a broker's sizes have 32 bits."""
 
 OUT_OF_ORDER = "an index entry is out of order or out of range"
 """The reason of an entry that does not follow the one before it: either may be wrong."""
@@ -60,53 +54,7 @@ class IndexFile:
         return self.entries[name]
 
 
-@suggests_options
-def read_offset_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
-    """Read an ``.index`` file: for some batches, the offset and the position in the segment.
-
-    Args:
-        path: the file; its name is the base offset.
-        on_error: ``"raise"``, or ``"stop"`` to get the entries before the first fault and the fault in `problems`.
-
-    Raises:
-        CorruptIndex: entries that do not increase or are negative, a trailing partial entry, or a file name that is
-            not an offset.
-        OSError: the file cannot be read.
-    """
-    return _read(path, _OFFSETS, on_error)
-
-
-@suggests_options
-def read_time_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
-    """Read a ``.timeindex`` file: increasing timestamps and the offsets of the records that have them.
-
-    Arguments and errors as in `read_offset_index`.
-    """
-    return _read(path, _TIMES, on_error)
-
-
-@suggests_options
-def read_transaction_index(path: str | os.PathLike[str], *, on_error: Literal["raise", "stop"] = "raise") -> IndexFile:
-    """Read a ``.txnindex`` file: the transactions whose abort marker is in the segment.
-
-    Arguments and errors as in `read_offset_index`.
-    """
-    return _read(path, _TRANSACTIONS, on_error)
-
-
-def index_of(segment: str, suffix: str) -> IndexFile:
-    """The offset or the time index of a segment, up to its first fault, for a look-up that checks what it uses.
-
-    In a preallocated index, nothing is read after the first zeros that fill a page.
-
-    Raises:
-        OSError: it cannot be read.
-        CorruptIndex: the segment's name is not an offset.
-    """
-    return _read(layout.sibling(segment, suffix), _PREALLOCATED[suffix], "stop", to_end=False)
-
-
-class _Kind(NamedTuple):
+class IndexKind(NamedTuple):
     """A kind of index: its stored entries, what is made of them and a file's base offset, and which are valid."""
 
     stored: np.dtype[np.void]
@@ -148,29 +96,36 @@ def _good_transactions(raw: Entries) -> npt.NDArray[np.bool_]:
     return ok
 
 
-_OFFSETS = _Kind(layout.OFFSET_INDEX_ENTRY, _offset_entries, _good_offsets)
-_TIMES = _Kind(layout.TIME_INDEX_ENTRY, _time_entries, _good_times)
-_TRANSACTIONS = _Kind(layout.TRANSACTION_INDEX_ENTRY, _transactions, _good_transactions)
-_PREALLOCATED = {layout.OFFSET_INDEX_SUFFIX: _OFFSETS, layout.TIME_INDEX_SUFFIX: _TIMES}
+OFFSETS = IndexKind(layout.OFFSET_INDEX_ENTRY, _offset_entries, _good_offsets)
+TIMES = IndexKind(layout.TIME_INDEX_ENTRY, _time_entries, _good_times)
+TRANSACTIONS = IndexKind(layout.TRANSACTION_INDEX_ENTRY, _transactions, _good_transactions)
 
 
-def _grows(values: npt.NDArray[Any], *, strictly: bool) -> npt.NDArray[np.bool_]:
-    """Which values are not negative and larger than the previous one (or equal, unless `strictly`)."""
-    ok: npt.NDArray[np.bool_] = values >= 0
-    ok[1:] &= values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]
-    return ok
-
-
-def _read(path: str | os.PathLike[str], kind: _Kind, on_error: str, *, to_end: bool = True) -> IndexFile:
-    one_of("on_error", on_error, ("raise", "stop"))
-    path = os.fspath(path)
+def base_offset_of(path: str) -> int:
+    """The base offset in the name of an index file. Raises CorruptIndex: it is none."""
     name = layout.parse_file_name(os.path.basename(path))
     if name is None:
         raise CorruptIndex("the name of an index file must be an offset of twenty digits", path=path)
-    raw, size = _entries(path, kind, to_end=to_end)
-    entry = kind.stored.itemsize
-    problems: list[DecodeError] = []
+    return name.base_offset
+
+
+def parse_index(data: bytes, size: int, path: str, kind: IndexKind) -> IndexFile:
+    """The entries of an index file, up to the first fault.
+
+    Args:
+        data: the bytes of the file; zeros at its end may be left out.
+        size: the size of the file, in bytes.
+        path: its name has the base offset.
+        kind: what the entries are.
+
+    Raises:
+        CorruptIndex: the file's name is not an offset.
+    """
+    base_offset, entry = base_offset_of(path), kind.stored.itemsize
     whole, rest = divmod(size, entry)
+    count = min(-(-len(data) // entry), whole)
+    raw = np.frombuffer(data.ljust(count * entry, b"\0"), kind.stored, count)
+    problems: list[DecodeError] = []
     used, padding = len(raw), whole - len(raw)
     bad = np.flatnonzero(~kind.good(raw))
     if len(bad):
@@ -178,19 +133,14 @@ def _read(path: str | os.PathLike[str], kind: _Kind, on_error: str, *, to_end: b
         problems.append(CorruptIndex(OUT_OF_ORDER, position=used * entry, path=path))
     elif rest:
         problems.append(CorruptIndex("trailing partial index entry", position=size - rest, path=path))
-    if problems and on_error == "raise":
-        raise problems[0]
-    return IndexFile(path, name.base_offset, kind.convert(raw[:used], name.base_offset), padding, problems)
+    return IndexFile(path, base_offset, kind.convert(raw[:used], base_offset), padding, problems)
 
 
-def _entries(path: str, kind: _Kind, *, to_end: bool) -> tuple[Entries, int]:
-    """The entries before the zeros of a preallocated index, and the size of the file."""
-    if kind is _TRANSACTIONS:
-        data = read_file(path, MAX_BYTES)
-        return np.frombuffer(data, kind.stored, len(data) // kind.stored.itemsize), len(data)
-    data, size = read_used(path, MAX_BYTES, to_end=to_end)
-    count = min(-(-len(data) // kind.stored.itemsize), size // kind.stored.itemsize)
-    return np.frombuffer(data.ljust(count * kind.stored.itemsize, b"\0"), kind.stored, count), size
+def _grows(values: npt.NDArray[Any], *, strictly: bool) -> npt.NDArray[np.bool_]:
+    """Which values are not negative and larger than the previous one (or equal, unless `strictly`)."""
+    ok: npt.NDArray[np.bool_] = values >= 0
+    ok[1:] &= values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]
+    return ok
 
 
 def encode_offset_index(offsets: npt.ArrayLike, positions: npt.ArrayLike, base_offset: int) -> bytes:

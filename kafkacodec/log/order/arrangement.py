@@ -11,10 +11,10 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.opening import full_path, open_file
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
 from kafkacodec.log.order.evidence import last_orphan_between
-from kafkacodec.log.storage import full_path, open_file
 
 if TYPE_CHECKING:
     from kafkacodec.log.partitions.partition import Partition

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.formats import layout
+from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import Surroundings, gap_after, missing
 from kafkacodec.log.order.evidence import gather, unused
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.walk import Damage, first_batches, walk, walk_over_damage
-from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.records.columns import RecordColumns
 
 if TYPE_CHECKING:

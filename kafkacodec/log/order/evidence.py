@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import known_offsets
-from kafkacodec.log.formats.indexes import index_of
+from kafkacodec.log.opening import StoredFile, changed_ns, entries, full_path, open_file, optional
+from kafkacodec.log.opening.checkpoints import known_offsets
+from kafkacodec.log.opening.indexes import index_of
 from kafkacodec.log.order.continuity import Evidence, Gap
 from kafkacodec.log.segments.walk import walk
-from kafkacodec.log.storage import StoredFile, changed_ns, entries, full_path, open_file, optional
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_columns
 

@@ -12,13 +12,13 @@ from kafkacodec.arguments import num_threads, suggestion
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_files import check_offset_checkpoints
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import known_offsets
-from kafkacodec.log.partitions.listing import directory_name
+from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory
+from kafkacodec.log.opening.checkpoints import known_offsets
+from kafkacodec.log.opening.listing import directory_name
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.topic import Topic
 from kafkacodec.log.reading.readable import ReadOptions
-from kafkacodec.log.storage import Entry, entries, full_path, identity_of, is_directory
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.shown import html_table
 from kafkacodec.signatures import shows_options, suggests_options

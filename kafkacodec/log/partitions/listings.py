@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from kafkacodec.log.files.opening import SETTLED_SECONDS
+from kafkacodec.log.opening import changed_ns
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.segments.segment import Segment
-from kafkacodec.log.storage import changed_ns
 
 __all__ = ["Listings"]
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from kafkacodec.errors import KafkaCodecError, MissingOffsets
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.partitions.identity import BatchMark, LogIdentity
+from kafkacodec.log.opening import StoredFile, open_file
+from kafkacodec.log.opening.identity import BatchMark, LogIdentity
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.replicas import Part, Replica, merge
 from kafkacodec.log.reading.planning import Portion, end_of, least
@@ -16,7 +17,6 @@ from kafkacodec.log.reading.transactions import Transactions, TransactionTracker
 from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.segments.walk import Damage, first_batches, walk, walk_over_damage
-from kafkacodec.log.storage import StoredFile, open_file
 
 __all__ = ["MergedPartition", "observe"]
 

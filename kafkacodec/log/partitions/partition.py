@@ -14,11 +14,13 @@ from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_partition import verify_files, verify_partition
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.opening import full_path, open_file, optional
+from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs
+from kafkacodec.log.opening.identity import BatchMark, LogIdentity, identify
+from kafkacodec.log.opening.listing import directory_name, segment_files
 from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.order.ends import breaks_around
-from kafkacodec.log.partitions.identity import BatchMark, LogIdentity, identify
-from kafkacodec.log.partitions.listing import directory_name, segment_files
 from kafkacodec.log.reading.planning import Portion, end_of, least, plan_ranges
 from kafkacodec.log.reading.ranges import SegmentRange, layout_of
 from kafkacodec.log.reading.readable import Readable, ReadOptions
@@ -27,7 +29,6 @@ from kafkacodec.log.segments.kinds import BATCHES, SegmentKind, kind_of
 from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segments.segment07 import segment_at
-from kafkacodec.log.storage import full_path, open_file, optional
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
 from kafkacodec.shown import html_table

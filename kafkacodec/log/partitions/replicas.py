@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.partitions.identity import end_of_epoch
+from kafkacodec.log.opening.identity import end_of_epoch
 
 __all__ = ["MergedLog", "Part", "Replica", "agreed_end", "merge"]
 

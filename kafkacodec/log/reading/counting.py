@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kafkacodec.errors import DecodeError
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.ends import misplaced_ends
 from kafkacodec.log.order.placement import Bounds, in_order
 from kafkacodec.log.segments.walk import walk
-from kafkacodec.log.storage import open_file
 
 if TYPE_CHECKING:
     from kafkacodec.log.reading.ranges import SegmentRange

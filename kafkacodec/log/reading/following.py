@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kafkacodec.arguments import IsolationLevel
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.storage import is_url
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["Follower", "Growth"]

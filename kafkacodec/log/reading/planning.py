@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
-from kafkacodec.log.partitions.identity import LogIdentity
-from kafkacodec.log.partitions.listing import may_overlap
+from kafkacodec.log.opening import identity_of
+from kafkacodec.log.opening.identity import LogIdentity
+from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.transactions import Transactions
 from kafkacodec.log.segments.cuts import Limits
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.segment import Segment
-from kafkacodec.log.storage import identity_of
 
 if TYPE_CHECKING:
     from kafkacodec.log.partitions.partition import Partition

@@ -11,16 +11,16 @@ from kafkacodec.arguments import num_threads, one_of
 from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Truncated, _OutOfOrder
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.formats import layout
+from kafkacodec.log.opening import StoredFile
+from kafkacodec.log.opening.identity import LogIdentity
+from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.order.continuity import Gaps, check_gaps
 from kafkacodec.log.order.corrections import bounds_beside, corrections_of, first_offsets
 from kafkacodec.log.order.ends import RangeEnds
 from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT
-from kafkacodec.log.partitions.identity import LogIdentity
-from kafkacodec.log.partitions.listing import may_overlap
 from kafkacodec.log.reading.relocate import MAX_TRIES, find, locate
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
 from kafkacodec.log.segments.walk import first_batches
-from kafkacodec.log.storage import StoredFile
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
 from kafkacodec.signatures import shows_options

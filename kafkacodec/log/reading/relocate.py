@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.errors import MissingOffsets, Truncated
 from kafkacodec.log.files.opening import FileIdentity
-from kafkacodec.log.partitions.identity import LogIdentity, cut_before, epoch_at, identify
-from kafkacodec.log.partitions.listing import SegmentFile, segment_files
+from kafkacodec.log.opening import StoredFile, is_url, open_file
+from kafkacodec.log.opening.identity import LogIdentity, cut_before, epoch_at, identify
+from kafkacodec.log.opening.listing import SegmentFile, segment_files
 from kafkacodec.log.segments.lookup import Lookup
-from kafkacodec.log.storage import StoredFile, is_url, open_file
 
 if TYPE_CHECKING:
     from kafkacodec.log.reading.ranges import SegmentRange

@@ -20,15 +20,16 @@ from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCod
 from kafkacodec.internal_records import ControlType
 from kafkacodec.log.files.opening import note, reason_of
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import ProducerSnapshot, read_producer_snapshot
-from kafkacodec.log.formats.indexes import read_transaction_index
-from kafkacodec.log.partitions.listing import may_overlap
+from kafkacodec.log.formats.checkpoints import ProducerSnapshot
+from kafkacodec.log.opening import StoredFile, entries, open_file
+from kafkacodec.log.opening.checkpoints import read_producer_snapshot
+from kafkacodec.log.opening.indexes import read_transaction_index
+from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
-from kafkacodec.log.storage import StoredFile, entries, open_file
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_records
 

@@ -15,9 +15,9 @@ from kafkacodec.errors import DecodeError, Truncated
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.formats import layout
+from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import ALONE, Evidence, Surroundings, gap_after, missing
 from kafkacodec.log.order.evidence import unused
-from kafkacodec.log.storage import StoredFile, open_file
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_BYTES,

@@ -16,8 +16,8 @@ from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import NOWHERE, DecodeOptions, Layout, Place, columns_between, layout_of
 
 if TYPE_CHECKING:
+    from kafkacodec.log.opening import StoredFile
     from kafkacodec.log.reading.ranges import SegmentRange
-    from kafkacodec.log.storage import StoredFile
 
 __all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
 

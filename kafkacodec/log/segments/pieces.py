@@ -18,7 +18,7 @@ from kafkacodec.records.parallel.workers import Job, Workers
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from kafkacodec.log.storage import StoredFile
+    from kafkacodec.log.opening import StoredFile
     from kafkacodec.records.columns import BatchHeaders, RecordColumns
 
 __all__ = ["ROWS_AT_ONCE", "Piece", "checked", "intact_pieces"]

@@ -13,6 +13,7 @@ from kafkacodec.log.checking.report import Report
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.opening import StoredFile, full_path, identity_of, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.readable import Readable, ReadOptions
@@ -20,7 +21,6 @@ from kafkacodec.log.segments.cuts import Limits, cut
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
 from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch, first_batches
-from kafkacodec.log.storage import StoredFile, full_path, identity_of, open_file
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.decode import (
     DEFAULT_MAX_ROWS,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.kinds import BATCHES, MESSAGES, kind_of
 from kafkacodec.log.segments.segment import Segment, Timestamp
-from kafkacodec.log.storage import open_file
 from kafkacodec.records.columns import BatchHeaders
 
 if TYPE_CHECKING:

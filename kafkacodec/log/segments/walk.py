@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, DecodeError, _OutOfOrder
+from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.segments._resync import Resync
-from kafkacodec.log.storage import StoredFile
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.headers import scan
 

@@ -11,11 +11,11 @@ from typing import Any, Unpack
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.formats import layout
+from kafkacodec.log.opening import entries
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.state.stored import note_record, sound_chunks
-from kafkacodec.log.storage import entries
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.records.decode import DecodeOptions
 from kafkacodec.signatures import suggests_options

@@ -11,6 +11,7 @@ import numpy as np
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.opening import note
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.reading.planning import end_of, least
@@ -25,7 +26,6 @@ from kafkacodec.log.state.groups import (
     read_committed_offsets,
     read_consumer_groups,
 )
-from kafkacodec.log.storage import open_file
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["PartitionLag", "lag"]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.internal_records import CONSUMER_OFFSETS, ControlType
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import read_topic_id
+from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.partitions.directory import LogDirectory
 from kafkacodec.log.partitions.merged import MergedPartition
 from kafkacodec.log.partitions.partition import Partition

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.storage.calls import result_of
 from kafkacodec.log.storage.forks import check_process, note_client
-from kafkacodec.log.storage.places import REPLACED
+from kafkacodec.log.storage.paths import REPLACED
 
 if TYPE_CHECKING:
     from hdfs_native import Client, FileStatus, WriteOptions

@@ -18,7 +18,7 @@ from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.calls import Callers
 from kafkacodec.log.storage.fetched import FetchedFile
 from kafkacodec.log.storage.forks import check_process
-from kafkacodec.log.storage.places import full_path
+from kafkacodec.log.storage.paths import full_path
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

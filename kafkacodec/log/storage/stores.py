@@ -17,7 +17,7 @@ from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.calls import result_of
 from kafkacodec.log.storage.forks import check_process, note_client
-from kafkacodec.log.storage.places import REPLACED
+from kafkacodec.log.storage.paths import REPLACED
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

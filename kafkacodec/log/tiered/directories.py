@@ -14,10 +14,11 @@ from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import LeaderEpoch, read_leader_epochs
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, parse_leader_epochs
 from kafkacodec.log.storage import places
+from kafkacodec.log.storage.interfaces import Entry
 from kafkacodec.log.storage.objects import ObjectEntry
-from kafkacodec.log.storage.places import Entry
+from kafkacodec.log.storage.paths import is_passing, is_url
 from kafkacodec.log.tiered.keys import KEYS_VARIABLE
 from kafkacodec.log.tiered.lineage import Reading, in_the_log
 from kafkacodec.log.tiered.manifest import (
@@ -28,12 +29,16 @@ from kafkacodec.log.tiered.manifest import (
     Part,
     parse_manifest,
 )
+from kafkacodec.log.tiered.segment_file import read_part
 
 __all__ = ["Directory", "UploadedSegment", "list_directory", "manifest_of", "part_of", "uploads"]
 
 _SUFFIXES = (layout.LOG_SUFFIX, ".indexes", MANIFEST_SUFFIX)
 _LISTED = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TRANSACTION_INDEX_SUFFIX)
 _THREADS = 4
+
+MAX_EPOCHS_BYTES = 64 << 20
+"""The largest leader epochs of an upload that are read, in bytes; a million terms need less."""
 
 
 class UploadedSegment(NamedTuple):
@@ -164,14 +169,15 @@ def _history(manifest: Manifest) -> Sequence[LeaderEpoch]:
     try:
         return _cached_history(manifest.path, os.environ.get(KEYS_VARIABLE)) or manifest.leader_epochs
     except (OSError, KafkaCodecError, ImportError) as error:
-        if places.is_passing(manifest.path, error):
+        if is_passing(manifest.path, error):
             raise
         return manifest.leader_epochs
 
 
 @lru_cache(maxsize=1024)
 def _cached_history(path: str, _keys: str | None) -> Sequence[LeaderEpoch]:
-    return read_leader_epochs(path.removesuffix(MANIFEST_SUFFIX) + LEADER_EPOCHS)
+    manifest, name = _read_manifest(path), path.removesuffix(MANIFEST_SUFFIX) + LEADER_EPOCHS
+    return parse_leader_epochs(read_part(manifest, manifest.indexes[LEADER_EPOCHS], name, MAX_EPOCHS_BYTES), name)
 
 
 def _add(result: Directory, directory: str, part: Reading, after: Manifest | None) -> None:
@@ -260,7 +266,7 @@ def _manifest_or_error(path: str) -> Manifest | KafkaCodecError | None:
 
 def _read_manifest(path: str) -> Manifest:
     # An object is never written again: its name has a random id.
-    return _cached_manifest(path, None if places.is_url(path) else places.identity_of(path))
+    return _cached_manifest(path, None if is_url(path) else places.identity_of(path))
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncat
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.fetched import FetchedFile
-from kafkacodec.log.storage.places import StoredFile
+from kafkacodec.log.storage.interfaces import StoredFile
 from kafkacodec.log.tiered.chunks import MAX_STORED_CHUNK_BYTES, Chunk, inflate
 from kafkacodec.log.tiered.keys import TAG_AND_NONCE, data_key, decrypt
 from kafkacodec.log.tiered.manifest import MANIFEST_SUFFIX, Manifest, Part

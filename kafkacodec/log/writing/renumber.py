@@ -6,7 +6,7 @@ import os
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.opening import naming
-from kafkacodec.log.storage import open_file
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.writing._renumber import renumber
 
 __all__ = ["renumber_segment"]

@@ -21,10 +21,11 @@ from kafkacodec.log.files import publishing
 from kafkacodec.log.files.locks import LOCK_FILE, PartitionLock
 from kafkacodec.log.files.opening import exists, is_directory
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs, read_topic_id
-from kafkacodec.log.partitions.listing import directory_name
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs
+from kafkacodec.log.opening import check_local
+from kafkacodec.log.opening.checkpoints import read_topic_id
+from kafkacodec.log.opening.listing import directory_name
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.storage import check_local
 from kafkacodec.log.writing.producers import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
 from kafkacodec.records.encode import BatchOptions, EncodedBatch, EncodePlan, iter_encoded

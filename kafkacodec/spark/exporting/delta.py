@@ -22,7 +22,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log.storage import is_url
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.objects import files_below
 from kafkacodec.spark.errors import OptionError

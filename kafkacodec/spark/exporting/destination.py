@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from kafkacodec.log.storage import is_url
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.spark.exporting.report import ExportReport
 from kafkacodec.spark.exporting.run_files import RunFiles, StagedFiles, UploadedFiles

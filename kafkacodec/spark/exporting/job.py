@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log.storage import is_url
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.errors import OptionError

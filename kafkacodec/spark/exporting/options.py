@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from kafkacodec.arguments import suggestion
-from kafkacodec.log.storage import is_url
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.objects import SCHEMES
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading.options import ReadOptions, local_path, parse_read_options, readable_path

@@ -10,7 +10,7 @@ from typing import Any
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.files import publishing
-from kafkacodec.log.storage import is_url
+from kafkacodec.log.opening import is_url
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import local_target

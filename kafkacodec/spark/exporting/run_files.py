@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.files import publishing
-from kafkacodec.log.storage import is_url
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.objects import files_below, remove_objects, upload
 from kafkacodec.spark.exporting.days import date_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.partitions.identity import BatchMark, cut_before, epoch_at
+from kafkacodec.log.opening.identity import BatchMark, cut_before, epoch_at
 from kafkacodec.spark.reading.options import TopicPartition
 
 __all__ = [

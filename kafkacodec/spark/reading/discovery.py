@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from kafkacodec.errors import Truncated
 from kafkacodec.log import Partition, discover
+from kafkacodec.log.opening import full_path, is_directory, is_url
+from kafkacodec.log.opening.patterns import matches_of
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.merged import MergedPartition
 from kafkacodec.log.reading.relocate import MAX_TRIES, PAUSE_SECONDS
-from kafkacodec.log.storage import full_path, is_directory, is_url
-from kafkacodec.log.storage.patterns import matches_of
 from kafkacodec.log.storage.stores import use
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading.options import ReadOptions, Replicas, TopicPartition, readable_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kafkacodec.log import Partition, SegmentRange
-from kafkacodec.log.partitions.identity import BatchMark, LogIdentity
+from kafkacodec.log.opening.identity import BatchMark, LogIdentity
 from kafkacodec.spark.reading.checkpoint import Observed
 from kafkacodec.spark.reading.discovery import steadily
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.order.continuity import Gaps
-from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.objects import SCHEMES
 from kafkacodec.spark.errors import OptionError

@@ -14,9 +14,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kafkacodec.log import Partition
 from kafkacodec.log.formats import layout
-from kafkacodec.log.partitions.identity import LogIdentity, epoch_at
+from kafkacodec.log.opening import full_path, identity_of
+from kafkacodec.log.opening.identity import LogIdentity, epoch_at
 from kafkacodec.log.partitions.listings import Listings
-from kafkacodec.log.storage import full_path, identity_of
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.reading.checkpoint import (
     Loss,

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
 from kafkacodec.log import SegmentRange
+from kafkacodec.log.opening import is_url
 from kafkacodec.log.order.continuity import Gaps
 from kafkacodec.log.reading.ranges import Lost
-from kafkacodec.log.storage import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.stores import use
 from kafkacodec.records.columns import Problem, RecordColumns

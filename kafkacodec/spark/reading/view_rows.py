@@ -14,6 +14,7 @@ from kafkacodec.arguments import IsolationLevel
 from kafkacodec.errors import CorruptIndex, DecodeError, LimitExceeded
 from kafkacodec.log import LogDirectory, Partition, Transactions
 from kafkacodec.log.checking.report import Report
+from kafkacodec.log.opening import open_file
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
 from kafkacodec.log.state.group_lag import lag as read_lag
@@ -25,7 +26,6 @@ from kafkacodec.log.state.tables import (
     metadata_table,
     offsets_table,
 )
-from kafkacodec.log.storage import open_file
 from kafkacodec.spark.headers import HEADER, spark_column
 from kafkacodec.spark.reading.options import ReadOptions
 from kafkacodec.spark.reading.tasks import ROWS

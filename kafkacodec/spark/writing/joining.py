@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from kafkacodec.log import LogWriter, Partition
-from kafkacodec.log.storage import open_file
+from kafkacodec.log.opening import open_file
 
 __all__ = ["JOIN_AT_MOST", "StagedSegment", "is_small", "join_small"]
 

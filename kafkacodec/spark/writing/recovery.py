@@ -18,7 +18,7 @@ from kafkacodec.log.files import publishing
 from kafkacodec.log.files.locks import LOCK_FILE, PartitionLock
 from kafkacodec.log.files.opening import exists, is_directory, read_file
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import known_offsets
+from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.errors import UnfinishedWrite
 from kafkacodec.spark.writing.journal import (

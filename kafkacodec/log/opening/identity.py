@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import LeaderEpoch, known_offsets, read_leader_epochs, read_topic_id
-from kafkacodec.log.storage import full_path, optional
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.opening import full_path, optional
+from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs, read_topic_id
 
 
 class LogIdentity(NamedTuple):

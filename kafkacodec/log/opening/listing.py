@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kafkacodec.log.files.opening import SETTLED_SECONDS
 from kafkacodec.log.formats import layout
-from kafkacodec.log.storage import Entry, changed_ns, entries, full_path, identity_of, is_uploaded, is_url, optional
+from kafkacodec.log.opening import Entry, changed_ns, entries, full_path, identity_of, is_uploaded, is_url, optional
 
 
 class SegmentFile(NamedTuple):

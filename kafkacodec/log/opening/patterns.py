@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 
-from kafkacodec.log.storage import entries, is_url
+from kafkacodec.log.opening import entries, is_url
 
 __all__ = ["matches_of"]
 

@@ -1,0 +1,58 @@
+"""Paths of files and URLs of objects, and what an error means for each."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafkacodec.errors import KafkaCodecError
+
+__all__ = ["REPLACED", "check_local", "full_path", "is_passing", "is_url", "optional"]
+
+REPLACED = "the object was replaced while it was read; read it again"
+"""The reason of `errno.ESTALE`."""
+
+_PASSING = (errno.EIO, errno.ESTALE)
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def is_url(path: str) -> bool:
+    """Whether a path has a scheme, and so is not one of this machine."""
+    return _SCHEME.match(path) is not None
+
+
+def check_local(path: str) -> None:
+    """Refuse a URL where something is to be written.
+
+    Raises:
+        ValueError: the path has a scheme.
+    """
+    if is_url(path):
+        raise ValueError(f"{path}: logs in object stores can only be read; write to a directory and copy it")
+
+
+def is_passing(path: str, error: Exception) -> bool:
+    """Whether a store did not say what it has, so that nothing may be concluded from the error of reading a file."""
+    return is_url(path) and getattr(error, "errno", None) in _PASSING
+
+
+@contextmanager
+def optional(path: str) -> Iterator[None]:
+    """Do without a file that cannot be read; but that a store does not answer is raised: it may change what is read."""
+    try:
+        yield
+    except (OSError, KafkaCodecError) as error:
+        if is_passing(path, error):
+            raise
+
+
+def full_path(path: str) -> str:
+    """The absolute path without a slash at the end."""
+    if not is_url(path):
+        return os.path.abspath(path)
+    short = path.rstrip("/")
+    return f"{short}///" if short.endswith(":") else short  # a root without a host, hdfs:///
