@@ -188,6 +188,7 @@ $(PY) tools/check_docs.py
 $(VENV)/bin/lint-imports --no-logo
 $(PY) tools/check_imports.py
 $(PY) tools/check_sizes.py
+$(PY) tools/check_numbers.py
 endef
 
 .PHONY: lint

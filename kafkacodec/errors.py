@@ -326,9 +326,15 @@ def _codes() -> dict[int, type[BrokerError]]:
 
 
 def _read_codes() -> dict[int, type[BrokerError]]:
+    return {code: _make(code, name, _class_name(name), words) for code, name, words in _rows()}
+
+
+@cache
+def _rows() -> list[tuple[int, str, list[str]]]:
+    """Code, name and the words about it, of each line of ``broker_errors.txt``."""
     with open(os.path.join(os.path.dirname(__file__), "broker_errors.txt"), encoding="ascii") as table:
-        rows = [line.split() for line in table if not line.startswith("#")]
-    return {int(code): _make(int(code), name, _class_name(name), words) for code, name, *words in rows}
+        lines = [line.split() for line in table if not line.startswith("#")]
+    return [(int(code), name, words) for code, name, *words in lines]
 
 
 @lru_cache(maxsize=1024)
@@ -355,19 +361,30 @@ def _class_name(name: str) -> str:
 
 
 @cache
-def _by_name() -> dict[str, type[BrokerError] | int]:
-    """The classes by their names, and the codes by Kafka's."""
-    codes = _codes()
-    return {cls.__name__: cls for cls in codes.values()} | {cls.name: code for code, cls in codes.items()}
+def _numbers() -> dict[str, int]:
+    """The codes by Kafka's names."""
+    return {name: code for code, name, _ in _rows()}
+
+
+@cache
+def _classes() -> dict[str, type[BrokerError]]:
+    """The classes by their names."""
+    return {cls.__name__: cls for cls in _codes().values()}
 
 
 def __getattr__(name: str) -> Any:
-    """`CODES`, the classes of the error codes, and the codes by name: ``NOT_COORDINATOR`` is 16."""
+    """`CODES`, the classes of the error codes, and the codes by name: ``NOT_COORDINATOR`` is 16.
+
+    A name of a code makes no classes, so that a module that imports it is not slower to import.
+    """
     if name == "CODES":
         return _codes()
-    if name.startswith("_") or name not in _by_name():
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _by_name()[name]
+    if not name.startswith("_"):
+        if name in _numbers():
+            return _numbers()[name]
+        if name in _classes():
+            return _classes()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,21 @@ from typing import Any, Self
 
 import kafkacodec as kc
 from kafkacodec import messages
+from kafkacodec.messages.keys import (
+    API_VERSIONS,
+    CONSUMER_GROUP_HEARTBEAT,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    SHARE_GROUP_HEARTBEAT,
+    SYNC_GROUP,
+)
 from kafkacodec.protocol import Connection
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_coordinators import ClassicCoordinator, ModernCoordinator
@@ -25,9 +40,7 @@ from tests.reference.model_shares import TOPIC_ID, ShareBroker
 
 __all__ = ["GroupBroker"]
 
-_API_VERSIONS, _METADATA, _FIND_COORDINATOR, _OFFSET_COMMIT, _OFFSET_FETCH = 18, 3, 10, 8, 9
-_OF_GROUPS = frozenset({11, 12, 13, 14, 68})
-_SHARE_HEARTBEAT, _SHARE_FETCH, _SHARE_ACKNOWLEDGE = 76, 78, 79
+_OF_GROUPS = frozenset({JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT})
 _IDS_VERSION = 10
 
 
@@ -117,16 +130,16 @@ class GroupBroker:
     async def _answer(self, connection: Connection, event: Any) -> Any:
         """One request of a connection is answered after the other, as brokers do."""
         key, version = event.api_key, event.version
-        if key == _API_VERSIONS:
+        if key == API_VERSIONS:
             return connection.api_versions(event)
         code = self._refusal(messages.APIS[key].name)
         if key in _OF_GROUPS:
             return messages.by_key(key)[1](error_code=code) if code else await self._grouped(event.message)
-        if key in (_SHARE_HEARTBEAT, _SHARE_FETCH, _SHARE_ACKNOWLEDGE):
+        if key in (SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE):
             return await self._shared(key, event.message, code)
-        if key == _OFFSET_COMMIT:
+        if key == OFFSET_COMMIT:
             return self._commit(event.message, version, code)
-        if key == _OFFSET_FETCH:
+        if key == OFFSET_FETCH:
             return self._offsets(event.message, version)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.model.receive(1, event.message, version, lambda found: None if future.done() else future.set_result(found))
@@ -141,7 +154,7 @@ class GroupBroker:
 
     def _at_home(self, response: Any, key: int) -> Any:
         """The response with this server's address in it."""
-        entries = response.brokers if key == _METADATA else response.coordinators if key == _FIND_COORDINATOR else ()
+        entries = response.brokers if key == METADATA else response.coordinators if key == FIND_COORDINATOR else ()
         for entry in entries:
             entry.host, entry.port = "127.0.0.1", self._port
         return response
@@ -205,10 +218,10 @@ class GroupBroker:
         kind = messages.by_key(key)[1]
         if code:
             return kind(error_code=code)
-        if key != _SHARE_HEARTBEAT:
+        if key != SHARE_GROUP_HEARTBEAT:
             response = self.share.handle(request, self.model.now)
             if (
-                key == _SHARE_FETCH
+                key == SHARE_FETCH
                 and not response.error_code
                 and not response.responses[0].partitions[0].acquired_records
             ):

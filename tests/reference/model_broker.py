@@ -19,6 +19,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec import messages
+from kafkacodec.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    LEADER_NOT_AVAILABLE,
+    NOT_COORDINATOR,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from tests.reference import model_partitions
 from tests.reference.model_log import Log
 
@@ -26,10 +33,6 @@ __all__ = ["Failure", "ModelCluster"]
 
 Reply = Callable[[Any], None]
 Handler = Callable[["ModelCluster", "Asked"], Any]
-
-COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
-UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID = 3, 100
-LEADER_NOT_AVAILABLE = 5
 
 
 @dataclass

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from kafkacodec import messages
+from kafkacodec.errors import FENCED_MEMBER_EPOCH, MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 
 
 @dataclass
@@ -63,9 +64,9 @@ class ClassicCoordinator:
         gone = self.members.pop(member_id, None)
         if gone is not None:
             if gone.joining is not None:
-                self.ready[gone.joining] = messages.JoinGroupResponse(error_code=25)
+                self.ready[gone.joining] = messages.JoinGroupResponse(error_code=UNKNOWN_MEMBER_ID)
             if gone.syncing is not None:
-                self.ready[gone.syncing] = messages.SyncGroupResponse(error_code=25)
+                self.ready[gone.syncing] = messages.SyncGroupResponse(error_code=UNKNOWN_MEMBER_ID)
             self._rebalance()
 
     def _join(self, request: Any, token: int) -> Any:
@@ -73,10 +74,10 @@ class ClassicCoordinator:
         if not request.member_id:
             member_id = f"member-{next(self._numbers)}"
             self._promised.add(member_id)
-            return response(error_code=79, member_id=member_id)
+            return response(error_code=MEMBER_ID_REQUIRED, member_id=member_id)
         known = self.members.get(request.member_id)
         if known is None and request.member_id not in self._promised:
-            return response(error_code=25)
+            return response(error_code=UNKNOWN_MEMBER_ID)
         self._promised.discard(request.member_id)
         protocols = {entry.name: bytes(entry.metadata) for entry in request.protocols}
         follows = known is not None and request.member_id != self.leader
@@ -93,7 +94,7 @@ class ClassicCoordinator:
         self.state = "Preparing"
         for member in self.members.values():
             if member.syncing is not None:
-                self.ready[member.syncing] = messages.SyncGroupResponse(error_code=27)
+                self.ready[member.syncing] = messages.SyncGroupResponse(error_code=REBALANCE_IN_PROGRESS)
                 member.syncing = None
         self._complete()
 
@@ -208,11 +209,11 @@ class ModernCoordinator:
             member = self.members[request.member_id] = _Reconciled()
             self.epoch += 1
         elif member is None:
-            return response(error_code=25)
+            return response(error_code=UNKNOWN_MEMBER_ID)
         elif request.member_epoch != member.epoch:
             owned = _places(request.topic_partitions)
             if request.member_epoch != member.previous or owned is None or not owned <= member.assigned:
-                return response(error_code=110)
+                return response(error_code=FENCED_MEMBER_EPOCH)
         if request.subscribed_topic_names is not None and member.topics != request.subscribed_topic_names:
             member.topics = list(request.subscribed_topic_names)
             self.epoch += 1

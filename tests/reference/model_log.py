@@ -9,15 +9,17 @@ from typing import NamedTuple
 
 import crc32c
 
+from kafkacodec.errors import (
+    CORRUPT_MESSAGE,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_RECORD,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    UNKNOWN_PRODUCER_ID,
+)
 from tests.reference.records import HEADER, Batch, read
 
 __all__ = ["Appended", "Log", "Stored", "control_batch"]
 
-CORRUPT_MESSAGE = 2
-INVALID_RECORD = 87
-INVALID_PRODUCER_EPOCH = 47
-OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-UNKNOWN_PRODUCER_ID = 59
 KEPT = 5  # the batches of a producer that a broker can recognize when they come again
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 

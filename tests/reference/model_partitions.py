@@ -7,6 +7,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import messages
+from kafkacodec.errors import (
+    FENCED_LEADER_EPOCH,
+    FETCH_SESSION_ID_NOT_FOUND,
+    INVALID_FETCH_SESSION_EPOCH,
+    INVALID_REQUIRED_ACKS,
+    MESSAGE_TOO_LARGE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_FOR_MESSAGE_FORMAT,
+)
+from kafkacodec.messages.keys import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH, PRODUCE
 from tests.reference.model_log import Log
 
 if TYPE_CHECKING:
@@ -16,17 +30,7 @@ __all__ = ["HANDLERS", "NO_RESPONSE", "Sessions"]
 
 NO_RESPONSE: Final = object()
 
-OFFSET_OUT_OF_RANGE = 1
-UNKNOWN_TOPIC_OR_PARTITION = 3
-NOT_LEADER_OR_FOLLOWER = 6
-MESSAGE_TOO_LARGE = 10
-INVALID_REQUIRED_ACKS = 21
-UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
-FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH = 70, 71
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH = 74, 75
-UNKNOWN_TOPIC_ID = 100
 LARGEST_BATCH = 1 << 20
-PRODUCE, FETCH, LIST_OFFSETS, EPOCHS = 0, 1, 2, 23
 
 
 def refusal(cluster: ModelCluster, node: int, place: tuple[str, int], epoch: int = -1) -> int:
@@ -278,7 +282,7 @@ def end_offsets(cluster: ModelCluster, asked: Asked) -> Any:
             place = (topic.topic, wanted.partition)
             part = kind.EpochEndOffset(partition=wanted.partition)
             entry.partitions.append(part)
-            failure = cluster.failure(EPOCHS, place)
+            failure = cluster.failure(OFFSET_FOR_LEADER_EPOCH, place)
             part.error_code = (
                 failure.code if failure else refusal(cluster, asked.node, place, wanted.current_leader_epoch)
             )
@@ -287,4 +291,4 @@ def end_offsets(cluster: ModelCluster, asked: Asked) -> Any:
     return response
 
 
-HANDLERS = {PRODUCE: produce, FETCH: fetch, LIST_OFFSETS: list_offsets, EPOCHS: end_offsets}
+HANDLERS = {PRODUCE: produce, FETCH: fetch, LIST_OFFSETS: list_offsets, OFFSET_FOR_LEADER_EPOCH: end_offsets}

@@ -9,12 +9,12 @@ from typing import Any
 
 import kafkacodec as kc
 from kafkacodec import messages
+from kafkacodec.errors import INVALID_RECORD_STATE, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND
 
 __all__ = ["LOCK_MS", "TOPIC_ID", "ShareBroker"]
 
 LOCK_MS = 5000.0
 TOPIC_ID = uuid.UUID(int=7)
-SESSION_NOT_FOUND, INVALID_SESSION_EPOCH, INVALID_RECORD_STATE = 122, 123, 121
 GAP, ACCEPT, RELEASE, REJECT = range(4)
 
 
@@ -68,9 +68,9 @@ class ShareBroker:
         if epoch == 0 and fetching:
             self._sessions[member] = 0
         elif member not in self._sessions:
-            return kind(error_code=SESSION_NOT_FOUND)
+            return kind(error_code=SHARE_SESSION_NOT_FOUND)
         elif epoch not in (self._sessions[member], -1):
-            return kind(error_code=INVALID_SESSION_EPOCH)
+            return kind(error_code=INVALID_SHARE_SESSION_EPOCH)
         self._sessions[member] += 1
         runs = [run for topic in request.topics for part in topic.partitions for run in part.acknowledgement_batches]
         code = self._acknowledge(member, runs)

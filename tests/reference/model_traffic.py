@@ -20,6 +20,7 @@ from kafkacodec.client.core.calls import ANY, Answer, prepared
 from kafkacodec.client.driver import network as network_module
 from kafkacodec.client.driver.node import Flight
 from kafkacodec.errors import ConnectionFailed, KafkaCodecError
+from kafkacodec.messages.keys import OFFSET_COMMIT, OFFSET_FETCH
 from kafkacodec.net.frames import Frame
 from kafkacodec.protocol import decode_response, encode_response
 from tests.reference.model_broker import ModelCluster
@@ -27,7 +28,6 @@ from tests.reference.model_broker import ModelCluster
 __all__ = ["SERVER", "modelled"]
 
 SERVER = "node1:9091"
-OFFSET_COMMIT, OFFSET_FETCH = 8, 9
 _LOOK_MS = 5.0  # how late a waiting fetch notices that records came
 
 

@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -24,6 +26,11 @@ def test_every_code_has_a_class_of_its_own():
 def test_codes_by_name():
     assert (kc.errors.NONE, kc.errors.NOT_COORDINATOR, kc.errors.UNKNOWN_SERVER_ERROR) == (0, 16, -1)
     assert all(getattr(kc.errors, cls.name) == code for code, cls in kc.errors.CODES.items())
+
+
+def test_a_code_by_its_name_makes_no_classes():
+    code = "from kafkacodec import errors; assert errors.NOT_COORDINATOR == 16; assert not errors._known"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_codes_of_the_future_survive():

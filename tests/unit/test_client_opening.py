@@ -5,11 +5,12 @@ import random
 import pytest
 
 from kafkacodec import messages
-from kafkacodec.client.core.old_brokers import BASELINES, baseline_of
+from kafkacodec.client.core.old_brokers import baseline_of
 from kafkacodec.client.core.opening import FIRST_WAY, Opening, Way, renewal_time
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, RemoteProtocolError, UnsupportedVersion
 from kafkacodec.protocol import Connection, encode_response
+from kafkacodec.protocol.releases import BASELINES
 from kafkacodec.protocol.versions import supported_ranges
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
@@ -23,12 +23,10 @@ from kafkacodec.client.admin.terms import (
 )
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, ItemErrors
+from kafkacodec.messages.keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
 __all__ = ["Acl", "AclFilter", "AclOperations"]
 
-_DESCRIBE: Final = 29
-_CREATE: Final = 30
-_DELETE: Final = 31
 _PATTERNS_VERSION = 1  # before it, all names are literal
 
 
@@ -98,7 +96,7 @@ class AclOperations(Operations):
             for acl, entry in zip(keys, answer.message.results, strict=False):
                 yield acl, refusal(entry.error_code, entry.error_message)
 
-        ask = Ask(api_key=_CREATE, request=request, read=read, place=anywhere, **_pattern_version(prefixed))
+        ask = Ask(api_key=CREATE_ACLS, request=request, read=read, place=anywhere, **_pattern_version(prefixed))
         await self._each(ask, new, timeout_ms, "ACLs were not created")
 
     async def describe_acls(self, acl_filter: AclFilter | None = None, *, timeout_ms: int | None = None) -> list[Acl]:
@@ -119,7 +117,7 @@ class AclOperations(Operations):
 
         needs = _pattern_version(wanted.pattern_type in ("match", "prefixed"))
         return await self._one(
-            Ask(api_key=_DESCRIBE, request=request, read=read, place=anywhere, **needs), "", timeout_ms
+            Ask(api_key=DESCRIBE_ACLS, request=request, read=read, place=anywhere, **needs), "", timeout_ms
         )
 
     async def delete_acls(
@@ -150,7 +148,7 @@ class AclOperations(Operations):
                 kept = {acl: error for acl, error in found if error is not None}
                 yield key, refusal(entry.error_code, entry.error_message) or (deleted, kept)
 
-        ask = Ask(api_key=_DELETE, request=request, read=read, place=anywhere, **_pattern_version(patterns))
+        ask = Ask(api_key=DELETE_ACLS, request=request, read=read, place=anywhere, **_pattern_version(patterns))
         failed: dict[Any, Exception] = {}
         problems = []
         try:

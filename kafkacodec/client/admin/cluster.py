@@ -14,6 +14,7 @@ from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import API_VERSIONS, METADATA, UPDATE_FEATURES
 
 __all__ = [
     "BrokerDescription",
@@ -23,9 +24,6 @@ __all__ = [
     "FeatureUpdate",
 ]
 
-_METADATA: Final = 3
-_API_VERSIONS: Final = 18
-_FEATURES: Final = 57
 _UPGRADES: Final = {"upgrade": 1, "safe_downgrade": 2, "unsafe_downgrade": 3}
 _TYPES_VERSION = 1  # of UpdateFeatures: it tells kinds of downgrades apart
 
@@ -83,7 +81,7 @@ class ClusterOperations(Operations):
             return messages.MetadataRequest(topics=[], include_cluster_authorized_operations=operations)
 
         ask = Ask(
-            api_key=_METADATA,
+            api_key=METADATA,
             request=request,
             read=_described,
             place=anywhere,
@@ -99,7 +97,7 @@ class ClusterOperations(Operations):
         def request(keys: list[str], version: int) -> Any:
             return messages.ApiVersionsRequest(client_software_name="kafkacodec", client_software_version=_version())
 
-        ask = Ask(api_key=_API_VERSIONS, request=request, read=_features, place=anywhere)
+        ask = Ask(api_key=API_VERSIONS, request=request, read=_features, place=anywhere)
         return await self._one(ask, "", timeout_ms)
 
     async def update_features(
@@ -142,7 +140,7 @@ class ClusterOperations(Operations):
             yield keys[0], refusal(entry.error_code, entry.error_message)
 
         ask = Ask(
-            api_key=_FEATURES, request=request, read=read, least=_TYPES_VERSION,
+            api_key=UPDATE_FEATURES, request=request, read=read, least=_TYPES_VERSION,
             needs="update_features",
         )  # fmt: skip
         await self._one(ask, "", timeout_ms)

@@ -18,15 +18,11 @@ from kafkacodec.client.admin.terms import (
 )
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import ANY, Answer, Place
-from kafkacodec.errors import BrokerError
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
+from kafkacodec.messages.keys import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 
 __all__ = ["Append", "ConfigEntry", "ConfigOperations", "ConfigResource", "ConfigSynonym", "Subtract"]
 
-_DESCRIBE: Final = 32
-_REPLACE: Final = 33
-_CHANGE: Final = 44
-_LIST: Final = 74
-_UNKNOWN_TOPIC: Final = 3
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _OWN_BROKER: Final = frozenset({"broker", "broker_logger"})  # whose configurations only the broker itself has
 
@@ -122,13 +118,13 @@ class ConfigOperations(Operations):
 
         needs = "include_documentation" if include_documentation else "include_synonyms" if include_synonyms else ""
         ask = Ask(
-            api_key=_DESCRIBE,
+            api_key=DESCRIBE_CONFIGS,
             request=request,
             read=_described,
             place=_place,
             least=3 if include_documentation else 1 if include_synonyms else 0,
             needs=needs,
-            final=frozenset({_UNKNOWN_TOPIC}),
+            final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}),
         )
         return await self._each(ask, _resources(resources), timeout_ms, "resources cannot be described")
 
@@ -168,7 +164,7 @@ class ConfigOperations(Operations):
             ]
             return messages.IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
 
-        await self._alter(_CHANGE, request, wanted, timeout_ms)
+        await self._alter(INCREMENTAL_ALTER_CONFIGS, request, wanted, timeout_ms)
 
     async def alter_configs(
         self,
@@ -204,7 +200,7 @@ class ConfigOperations(Operations):
             ]
             return messages.AlterConfigsRequest(resources=resources, validate_only=validate_only)
 
-        await self._alter(_REPLACE, request, wanted, timeout_ms)
+        await self._alter(ALTER_CONFIGS, request, wanted, timeout_ms)
 
     async def list_config_resources(
         self, types: Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
@@ -227,7 +223,7 @@ class ConfigOperations(Operations):
             yield keys[0], refusal(answer.message.error_code) or found
 
         ask = Ask(
-            api_key=_LIST,
+            api_key=LIST_CONFIG_RESOURCES,
             request=request,
             read=read,
             place=anywhere,
@@ -243,7 +239,9 @@ class ConfigOperations(Operations):
             for entry in answer.message.responses:
                 yield _resource(entry), refusal(entry.error_code, entry.error_message)
 
-        ask = Ask(api_key=api_key, request=request, read=read, place=_place, final=frozenset({_UNKNOWN_TOPIC}))
+        ask = Ask(
+            api_key=api_key, request=request, read=read, place=_place, final=frozenset({UNKNOWN_TOPIC_OR_PARTITION})
+        )
         await self._each(ask, _resources(resources), timeout_ms, "resources were not altered")
 
 

@@ -12,17 +12,14 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import TopicPartition, group_coordinator
 from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.core.calls import Answer
-from kafkacodec.errors import BrokerError, DecodeError
+from kafkacodec.errors import GROUP_ID_NOT_FOUND, BrokerError, DecodeError
 from kafkacodec.messages.consumer_protocol import decode_assignment, decode_subscription
+from kafkacodec.messages.keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, SHARE_GROUP_DESCRIBE
 
 __all__ = ["DESCRIBES", "GROUP_ID_NOT_FOUND", "GroupDescription", "GroupMember", "GroupType"]
 
 GroupType = Literal["classic", "consumer", "share"]
 
-GROUP_ID_NOT_FOUND: Final = 69
-_DESCRIBE_CLASSIC: Final = 15
-_DESCRIBE_CONSUMER: Final = 69
-_DESCRIBE_SHARE: Final = 77
 _DEAD: Final = "Dead"  # how DescribeGroups before version 6 says that there is no such classic group
 
 
@@ -78,7 +75,7 @@ class Describe:
         def request(groups: list[str], version: int) -> Any:
             return self.request(groups, operations)
 
-        classic = self.api_key == _DESCRIBE_CLASSIC
+        classic = self.api_key == DESCRIBE_GROUPS
         return Ask(
             api_key=self.api_key,
             request=request,
@@ -201,7 +198,7 @@ def _assigned(assignment: Any) -> list[TopicPartition]:
 
 # In this order: every broker has the first, and it answers for groups of other types that there is none.
 DESCRIBES: Final = (
-    Describe(_DESCRIBE_CLASSIC, _ask_classic, _classic),
-    Describe(_DESCRIBE_CONSUMER, _ask_consumer, _consumer),
-    Describe(_DESCRIBE_SHARE, _ask_share, _share),
+    Describe(DESCRIBE_GROUPS, _ask_classic, _classic),
+    Describe(CONSUMER_GROUP_DESCRIBE, _ask_consumer, _consumer),
+    Describe(SHARE_GROUP_DESCRIBE, _ask_share, _share),
 )

@@ -12,12 +12,10 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, at_broker, group_coordinator, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, ItemErrors, UnsupportedVersion, error
+from kafkacodec.messages.keys import DELETE_GROUPS, LEAVE_GROUP, LIST_GROUPS
 
 __all__ = ["GroupListing", "GroupOperations"]
 
-_LEAVE: Final = 13
-_LIST: Final = 16
-_DELETE: Final = 42
 _OTHER_TYPE: Final = (GROUP_ID_NOT_FOUND, 35)  # GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: it may be of another type
 _SEVERAL_MEMBERS_VERSION = 3  # of LeaveGroup
 
@@ -79,7 +77,7 @@ class GroupOperations(Operations):
             yield brokers[0], refusal(answer.message.error_code) or found
 
         ask = Ask(
-            api_key=_LIST,
+            api_key=LIST_GROUPS,
             request=request,
             read=read,
             place=at_broker,
@@ -141,7 +139,7 @@ class GroupOperations(Operations):
             for entry in answer.message.results:
                 yield entry.group_id, refusal(entry.error_code, entry.error_message)
 
-        ask = Ask(api_key=_DELETE, request=request, read=read, place=group_coordinator)
+        ask = Ask(api_key=DELETE_GROUPS, request=request, read=read, place=group_coordinator)
         await self._each(ask, several("groups", groups), timeout_ms, "groups were not deleted")
 
     async def remove_members(
@@ -188,7 +186,7 @@ class GroupOperations(Operations):
                 yield entry.group_instance_id if by_instance else entry.member_id, refusal(entry.error_code)
 
         ask = Ask(
-            api_key=_LEAVE,
+            api_key=LEAVE_GROUP,
             request=request,
             read=read,
             place=lambda key: group_coordinator(group),

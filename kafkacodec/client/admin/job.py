@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from kafkacodec.client.admin.releases import usable_version
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
+from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.errors import (
+    LEADER_NOT_AVAILABLE,
+    NOT_CONTROLLER,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_TOPIC_OR_PARTITION,
     AuthenticationFailed,
     BrokerError,
     ConnectionFailed,
@@ -21,6 +25,7 @@ from kafkacodec.errors import (
     error,
 )
 from kafkacodec.messages import APIS
+from kafkacodec.protocol.releases import usable_version
 
 if TYPE_CHECKING:
     from kafkacodec.client.core.backoff import Backoff
@@ -31,11 +36,6 @@ __all__ = ["Ask", "Job", "Leader", "refusal"]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_UNKNOWN_TOPIC: Final = 3
-_NOT_LEADER: Final = 5
-_TIMED_OUT: Final = 7
-_LOST_COORDINATOR: Final = frozenset({15, 16})
-_NOT_CONTROLLER: Final = 41
 _LOOK_AGAIN_MS = 100  # for a leader or coordinator that does not come
 _NO_CONTROLLER_MS = 1000  # Metadata of version 0 never tells it
 _UNKNOWN_MS = 5000  # a new topic or broker is known to all brokers after this time; else it does not exist
@@ -269,9 +269,14 @@ class Job(Generic[K, V]):
         if topic.refusal is not None:
             self._fail(key, topic.refusal(f"{topic.refusal.name}: topic {where.topic!r}"))
         elif where.partition not in topic.partitions:
-            self._unknown(key, attempt, error(_UNKNOWN_TOPIC)(f"{error(_UNKNOWN_TOPIC).name}: {where}"), now)
+            self._unknown(
+                key,
+                attempt,
+                error(UNKNOWN_TOPIC_OR_PARTITION)(f"{error(UNKNOWN_TOPIC_OR_PARTITION).name}: {where}"),
+                now,
+            )
         else:
-            attempt.error = error(_NOT_LEADER)(f"{error(_NOT_LEADER).name}: {where}")
+            attempt.error = error(LEADER_NOT_AVAILABLE)(f"{error(LEADER_NOT_AVAILABLE).name}: {where}")
         return None
 
     def _refused(self, key: K, attempt: _Attempt, found: BrokerError, where: Where, now: float) -> None:
@@ -280,13 +285,13 @@ class Job(Generic[K, V]):
                 found.add_note("an earlier request got no answer in time; the broker may have done what it asked for")
             self.errors[key] = found
             return
-        attempt.unanswered = attempt.unanswered or found.code == _TIMED_OUT  # the broker may yet do it
-        if found.code in _LOST_COORDINATOR and isinstance(where, Coordinator):
+        attempt.unanswered = attempt.unanswered or found.code == REQUEST_TIMED_OUT  # the broker may yet do it
+        if found.code in COORDINATOR_MOVED and isinstance(where, Coordinator):
             self.cluster.coordinators.lost(where)
-        if found.stale_metadata or found.code == _NOT_CONTROLLER:
+        if found.stale_metadata or found.code == NOT_CONTROLLER:
             self.cluster.refresh()
         self._again(key, attempt, found, now)
-        if found.code == _UNKNOWN_TOPIC:
+        if found.code == UNKNOWN_TOPIC_OR_PARTITION:
             self._unknown(key, attempt, found, now)
 
     def _unknown(self, key: K, attempt: _Attempt, found: BrokerError, now: float) -> None:

@@ -21,6 +21,7 @@ from kafkacodec.client.admin.operations import (
 from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import LIST_OFFSETS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 
 __all__ = ["GroupOffset", "OffsetAndTimestamp", "OffsetOperations", "OffsetSpec"]
 
@@ -31,10 +32,6 @@ OffsetSpec: TypeAlias = (
 )
 """Which offset of a partition: by name, or of the first record at or after a time (ms since 1970, or a datetime)."""
 
-_LIST_OFFSETS: Final = 2
-_COMMIT: Final = 8
-_FETCH: Final = 9
-_DELETE: Final = 47
 _NAMED: Final = {
     "latest": -1,
     "earliest": -2,
@@ -111,7 +108,7 @@ class OffsetOperations(Operations):
             return messages.ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics)
 
         ask = Ask(
-            api_key=_LIST_OFFSETS,
+            api_key=LIST_OFFSETS,
             request=request,
             read=_listed,
             place=lambda key: Leader(*key),
@@ -147,7 +144,7 @@ class OffsetOperations(Operations):
             return _offset_fetch(group, wanted, require_stable, version)
 
         ask = Ask(
-            api_key=_FETCH,
+            api_key=OFFSET_FETCH,
             request=request,
             read=_fetched,
             place=group_coordinator,
@@ -183,7 +180,7 @@ class OffsetOperations(Operations):
             return _offset_commit(group, {key: new[key] for key in keys})
 
         ask = Ask(
-            api_key=_COMMIT,
+            api_key=OFFSET_COMMIT,
             request=request,
             read=_each_partition,
             place=lambda key: group_coordinator(group),
@@ -214,7 +211,7 @@ class OffsetOperations(Operations):
             whole = refusal(answer.message.error_code)
             return ((key, whole) for key in keys) if whole is not None else _each_partition(keys, answer)
 
-        ask = Ask(api_key=_DELETE, request=request, read=read, place=lambda key: group_coordinator(group))
+        ask = Ask(api_key=OFFSET_DELETE, request=request, read=read, place=lambda key: group_coordinator(group))
         await self._each(ask, pairs("partitions", partitions), timeout_ms, "offsets were not deleted")
 
 

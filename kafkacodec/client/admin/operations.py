@@ -12,6 +12,7 @@ from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
 from kafkacodec.errors import AuthenticationFailed, ItemErrors, UnsupportedVersion
+from kafkacodec.messages.keys import METADATA
 
 if TYPE_CHECKING:
     from kafkacodec.client.core.cluster import Cluster
@@ -34,7 +35,6 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _MOST_MS: Final = 2**31 - 1
-_METADATA: Final = 3
 _OF_ALL: Final = (UnsupportedVersion, AuthenticationFailed)
 
 
@@ -99,7 +99,7 @@ class Operations:
         def request(keys: list[str], version: int) -> Any:
             return messages.MetadataRequest(topics=[])
 
-        return await self._one(Ask(api_key=_METADATA, request=request, read=read, place=anywhere), "", timeout_ms)
+        return await self._one(Ask(api_key=METADATA, request=request, read=read, place=anywhere), "", timeout_ms)
 
     def _broker_timeout(self, timeout_ms: int | None) -> int:
         """How long a broker may work on a request, so that its answer comes in time."""

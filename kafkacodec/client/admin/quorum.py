@@ -12,12 +12,10 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import ADD_RAFT_VOTER, DESCRIBE_QUORUM, REMOVE_RAFT_VOTER
 
 __all__ = ["QuorumDescription", "QuorumOperations", "QuorumReplica"]
 
-_DESCRIBE: Final = 55
-_ADD: Final = 80
-_REMOVE: Final = 81
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _MOST: Final = 2**31 - 1
 
@@ -53,7 +51,9 @@ class QuorumOperations(Operations):
             topic = entry.TopicData(topic_name=_METADATA_TOPIC, partitions=[entry.PartitionData(partition_index=0)])
             return entry(topics=[topic])
 
-        return await self._one(Ask(api_key=_DESCRIBE, request=request, read=_quorum, place=anywhere), "", timeout_ms)
+        return await self._one(
+            Ask(api_key=DESCRIBE_QUORUM, request=request, read=_quorum, place=anywhere), "", timeout_ms
+        )
 
     async def add_raft_voter(
         self,
@@ -92,7 +92,7 @@ class QuorumOperations(Operations):
                 listeners=listeners,
             )
 
-        await self._one(Ask(api_key=_ADD, request=request, read=_done, place=anywhere), "", timeout_ms)
+        await self._one(Ask(api_key=ADD_RAFT_VOTER, request=request, read=_done, place=anywhere), "", timeout_ms)
 
     async def remove_raft_voter(
         self,
@@ -120,7 +120,7 @@ class QuorumOperations(Operations):
                 cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id
             )
 
-        await self._one(Ask(api_key=_REMOVE, request=request, read=_done, place=anywhere), "", timeout_ms)
+        await self._one(Ask(api_key=REMOVE_RAFT_VOTER, request=request, read=_done, place=anywhere), "", timeout_ms)
 
 
 def _check(voter_id: int, directory_id: uuid.UUID) -> None:

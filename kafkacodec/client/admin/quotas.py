@@ -12,6 +12,7 @@ from kafkacodec.client.admin.operations import Operations, anywhere
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 
 __all__ = ["QuotaEntity", "QuotaEntityType", "QuotaOperations"]
 
@@ -20,8 +21,6 @@ QuotaEntity: TypeAlias = tuple[tuple[QuotaEntityType, str | None], ...]
 """Whom a quota is for: pairs of type and name, such as ``(("user", "alice"), ("client-id", None))``. The name None is
 the default of all that have no quota of their own."""
 
-_DESCRIBE: Final = 48
-_ALTER: Final = 49
 _TYPES: Final = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _ANY = range(3)
 
@@ -65,7 +64,7 @@ class QuotaOperations(Operations):
             }
             yield keys[0], refusal(answer.message.error_code, answer.message.error_message) or found
 
-        ask = Ask(api_key=_DESCRIBE, request=request, read=read, place=anywhere)
+        ask = Ask(api_key=DESCRIBE_CLIENT_QUOTAS, request=request, read=read, place=anywhere)
         return await self._one(ask, "", timeout_ms)
 
     async def alter_client_quotas(
@@ -109,7 +108,7 @@ class QuotaOperations(Operations):
             for entry in answer.message.entries:
                 yield _entity(entry), refusal(entry.error_code, entry.error_message)
 
-        ask = Ask(api_key=_ALTER, request=request, read=read)
+        ask = Ask(api_key=ALTER_CLIENT_QUOTAS, request=request, read=read)
         await self._each(ask, wanted, timeout_ms, "quotas were not altered")
 
 

@@ -11,22 +11,29 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, TopicPartition, at_broker, by_topic, mapped, pairs
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
-from kafkacodec.errors import BrokerError
+from kafkacodec.errors import (
+    ELECTION_NOT_NEEDED,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    PREFERRED_LEADER_NOT_AVAILABLE,
+    REPLICA_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerError,
+)
+from kafkacodec.messages.keys import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ALTER_REPLICA_LOG_DIRS,
+    DESCRIBE_LOG_DIRS,
+    ELECT_LEADERS,
+    LIST_PARTITION_REASSIGNMENTS,
+)
 
 __all__ = ["ElectionType", "LogDir", "Reassignment", "ReplicaOperations", "ReplicaSize", "TopicPartitionReplica"]
 
 ElectionType = Literal["preferred", "unclean"]
 
-_ALTER_LOG_DIRS: Final = 34
-_DESCRIBE_LOG_DIRS: Final = 35
-_ELECT: Final = 43
-_REASSIGN: Final = 45
-_LIST: Final = 46
 _ELECTIONS: Final = ("preferred", "unclean")
-_UNKNOWN_TOPIC: Final = 3
-_REPLICA_NOT_AVAILABLE: Final = 9
-_NO_LEADER: Final = frozenset({80, 83})  # the preferred, or any eligible, replica is not alive
-_NOT_NEEDED: Final = 84  # ELECTION_NOT_NEEDED: the leader is the wanted one
+# The preferred replica, or each that may lead, is not alive.
+_NO_LEADER: Final = frozenset({PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE})
 
 
 class Reassignment(NamedTuple):
@@ -108,7 +115,10 @@ class ReplicaOperations(Operations):
                     yield TopicPartition(topic.name, part.partition_index), refused
 
         await self._each(
-            Ask(api_key=_REASSIGN, request=request, read=read), wanted, timeout_ms, "partitions were not reassigned"
+            Ask(api_key=ALTER_PARTITION_REASSIGNMENTS, request=request, read=read),
+            wanted,
+            timeout_ms,
+            "partitions were not reassigned",
         )
 
     async def list_partition_reassignments(
@@ -135,7 +145,7 @@ class ReplicaOperations(Operations):
             }
             yield keys[0], refusal(answer.message.error_code, answer.message.error_message) or found
 
-        return await self._one(Ask(api_key=_LIST, request=request, read=read), "", timeout_ms)
+        return await self._one(Ask(api_key=LIST_PARTITION_REASSIGNMENTS, request=request, read=read), "", timeout_ms)
 
     async def elect_leaders(
         self,
@@ -168,10 +178,10 @@ class ReplicaOperations(Operations):
 
         unclean = election_type == "unclean"
         ask = Ask(
-            api_key=_ELECT,
+            api_key=ELECT_LEADERS,
             request=request,
             read=_elected,
-            final=_NO_LEADER | {_UNKNOWN_TOPIC},
+            final=_NO_LEADER | {UNKNOWN_TOPIC_OR_PARTITION},
             least=1 if unclean else 0,
             needs="an unclean election" if unclean else "",
         )
@@ -199,7 +209,7 @@ class ReplicaOperations(Operations):
             found = {entry.log_dir: _log_dir(entry) for entry in answer.message.results}
             yield keys[0], refusal(answer.message.error_code) or found
 
-        ask = Ask(api_key=_DESCRIBE_LOG_DIRS, request=request, read=read, place=at_broker)
+        ask = Ask(api_key=DESCRIBE_LOG_DIRS, request=request, read=read, place=at_broker)
         return await self._each(ask, ids, timeout_ms, "brokers did not describe their log directories")
 
     async def alter_replica_log_dirs(
@@ -244,11 +254,11 @@ class ReplicaOperations(Operations):
                     yield key, refusal(part.error_code)
 
         ask = Ask(
-            api_key=_ALTER_LOG_DIRS,
+            api_key=ALTER_REPLICA_LOG_DIRS,
             request=request,
             read=read,
             place=lambda key: key.broker,
-            final=frozenset({_REPLICA_NOT_AVAILABLE}),  # the broker has noted the directory: the request is done
+            final=frozenset({REPLICA_NOT_AVAILABLE}),  # the broker has noted the directory: the request is done
         )
         await self._each(ask, wanted, timeout_ms, "replicas were not moved")
 
@@ -261,7 +271,7 @@ def _elected(keys: list[TopicPartition], answer: Answer) -> Iterable[tuple[Topic
     for topic in answer.message.replica_election_results:
         for part in topic.partition_result:
             key = TopicPartition(topic.topic, part.partition_id)
-            if part.error_code == _NOT_NEEDED:
+            if part.error_code == ELECTION_NOT_NEEDED:
                 yield key, False
             else:
                 yield key, refusal(part.error_code, part.error_message) or True

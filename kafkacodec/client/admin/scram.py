@@ -15,13 +15,12 @@ from kafkacodec.client.admin.terms import SCRAM_MECHANISMS, code_of, word
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 
 __all__ = ["ScramCredential", "ScramCredentialInfo", "ScramMechanism", "ScramOperations", "UserMechanism"]
 
 ScramMechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
 
-_DESCRIBE: Final = 50
-_ALTER: Final = 51
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _SALT_BYTES = 16
 
@@ -79,14 +78,16 @@ class ScramOperations(Operations):
             return messages.DescribeUserScramCredentialsRequest(users=wanted)
 
         if names is not None:
-            named = Ask(api_key=_DESCRIBE, request=request, read=_credentials, place=anywhere)
+            named = Ask(api_key=DESCRIBE_USER_SCRAM_CREDENTIALS, request=request, read=_credentials, place=anywhere)
             return await self._each(named, names, timeout_ms, "users cannot be described")
 
         def read(keys: list[None], answer: Answer) -> Iterable[tuple[None, dict[str, Any] | BrokerError]]:
             whole = refusal(answer.message.error_code, answer.message.error_message)
             yield None, whole or dict(_credentials([], answer))
 
-        return await self._one(Ask(api_key=_DESCRIBE, request=request, read=read, place=anywhere), None, timeout_ms)
+        return await self._one(
+            Ask(api_key=DESCRIBE_USER_SCRAM_CREDENTIALS, request=request, read=read, place=anywhere), None, timeout_ms
+        )
 
     async def alter_user_scram_credentials(
         self,
@@ -124,7 +125,9 @@ class ScramOperations(Operations):
             return ((key, found[key.user]) for key in keys if key.user in found)
 
         # Brokers refuse two credentials of a user in one request.
-        ask = Ask(api_key=_ALTER, request=request, read=read, one_by_one=len(wanted) > len(credentials))
+        ask = Ask(
+            api_key=ALTER_USER_SCRAM_CREDENTIALS, request=request, read=read, one_by_one=len(wanted) > len(credentials)
+        )
         await self._each(ask, wanted, timeout_ms, "credentials were not altered")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
@@ -19,12 +19,10 @@ from kafkacodec.client.admin.operations import (
 )
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS, DESCRIBE_SHARE_GROUP_OFFSETS
 
 __all__ = ["ShareGroupOffset", "ShareOffsetOperations"]
 
-_DESCRIBE: Final = 90
-_ALTER: Final = 91
-_DELETE: Final = 92
 _NO_OFFSET = -1
 
 
@@ -71,7 +69,7 @@ class ShareOffsetOperations(Operations):
             ]  # fmt: skip
             return new(groups=[new.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)])
 
-        ask = Ask(api_key=_DESCRIBE, request=request, read=_listed, place=group_coordinator)
+        ask = Ask(api_key=DESCRIBE_SHARE_GROUP_OFFSETS, request=request, read=_listed, place=group_coordinator)
         found = await self._one(ask, group, timeout_ms)
         return {key: offset for key, offset in found.items() if offset.start_offset != _NO_OFFSET}
 
@@ -112,7 +110,9 @@ class ShareOffsetOperations(Operations):
                     key = TopicPartition(topic.topic_name, entry.partition_index)
                     yield key, refusal(entry.error_code, entry.error_message)
 
-        ask = Ask(api_key=_ALTER, request=request, read=read, place=lambda key: group_coordinator(group))
+        ask = Ask(
+            api_key=ALTER_SHARE_GROUP_OFFSETS, request=request, read=read, place=lambda key: group_coordinator(group)
+        )
         await self._each(ask, new, timeout_ms, "offsets were not set")
 
     async def delete_share_group_offsets(
@@ -138,7 +138,9 @@ class ShareOffsetOperations(Operations):
             for topic in answer.message.responses:
                 yield topic.topic_name, refusal(topic.error_code, topic.error_message)
 
-        ask = Ask(api_key=_DELETE, request=request, read=read, place=lambda key: group_coordinator(group))
+        ask = Ask(
+            api_key=DELETE_SHARE_GROUP_OFFSETS, request=request, read=read, place=lambda key: group_coordinator(group)
+        )
         await self._each(ask, several("topics", topics), timeout_ms, "topics keep their offsets")
 
 

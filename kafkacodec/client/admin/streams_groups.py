@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
@@ -11,6 +11,7 @@ from kafkacodec.client.admin.operations import Operations, group_coordinator, se
 from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import STREAMS_GROUP_DESCRIBE
 
 __all__ = [
     "StreamsGroupDescription",
@@ -20,8 +21,6 @@ __all__ = [
     "StreamsTasks",
     "Subtopology",
 ]
-
-_DESCRIBE: Final = 89
 
 
 class StreamsTask(NamedTuple):
@@ -106,7 +105,7 @@ class StreamsGroupOperations(Operations):
                 group_ids=keys, include_authorized_operations=include_authorized_operations
             )
 
-        ask = Ask(api_key=_DESCRIBE, request=request, read=_described, place=group_coordinator)
+        ask = Ask(api_key=STREAMS_GROUP_DESCRIBE, request=request, read=_described, place=group_coordinator)
         return await self._each(ask, several("groups", groups), timeout_ms, "groups cannot be described")
 
 

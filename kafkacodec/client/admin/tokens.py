@@ -12,13 +12,15 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import (
+    CREATE_DELEGATION_TOKEN,
+    DESCRIBE_DELEGATION_TOKEN,
+    EXPIRE_DELEGATION_TOKEN,
+    RENEW_DELEGATION_TOKEN,
+)
 
 __all__ = ["DelegationToken", "TokenOperations"]
 
-_CREATE: Final = 38
-_RENEW: Final = 39
-_EXPIRE: Final = 40
-_DESCRIBE: Final = 41
 _OWNER_VERSION = 3  # of CreateDelegationToken
 _MOST_MS: Final = 2**63 - 1
 
@@ -92,7 +94,7 @@ class TokenOperations(Operations):
             yield keys[0], refusal(made.error_code) or _token(made, names, times)
 
         ask = Ask(
-            api_key=_CREATE,
+            api_key=CREATE_DELEGATION_TOKEN,
             request=request,
             read=read,
             least=_OWNER_VERSION if owner is not None else 0,
@@ -119,7 +121,7 @@ class TokenOperations(Operations):
         def request(keys: list[str], version: int) -> Any:
             return messages.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period)
 
-        return await self._one(Ask(api_key=_RENEW, request=request, read=_expiry), "", timeout_ms)
+        return await self._one(Ask(api_key=RENEW_DELEGATION_TOKEN, request=request, read=_expiry), "", timeout_ms)
 
     async def expire_delegation_token(
         self, hmac: bytes, *, period_ms: int | None = None, timeout_ms: int | None = None
@@ -139,7 +141,7 @@ class TokenOperations(Operations):
         def request(keys: list[str], version: int) -> Any:
             return messages.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period)
 
-        return await self._one(Ask(api_key=_EXPIRE, request=request, read=_expiry), "", timeout_ms)
+        return await self._one(Ask(api_key=EXPIRE_DELEGATION_TOKEN, request=request, read=_expiry), "", timeout_ms)
 
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout_ms: int | None = None
@@ -172,7 +174,9 @@ class TokenOperations(Operations):
             ]
             yield keys[0], refusal(answer.message.error_code) or found
 
-        return await self._one(Ask(api_key=_DESCRIBE, request=request, read=read, place=anywhere), "", timeout_ms)
+        return await self._one(
+            Ask(api_key=DESCRIBE_DELEGATION_TOKEN, request=request, read=read, place=anywhere), "", timeout_ms
+        )
 
 
 def _parts(name: str, principal: Any) -> tuple[str, str]:

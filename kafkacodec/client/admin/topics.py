@@ -20,16 +20,11 @@ from kafkacodec.client.admin.topic_terms import (
 )
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
-from kafkacodec.errors import BrokerError, UnsupportedVersion, error
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, UnsupportedVersion, error
+from kafkacodec.messages.keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_RECORDS, DELETE_TOPICS, METADATA
 
 __all__ = ["TopicOperations"]
 
-_METADATA: Final = 3
-_CREATE_TOPICS: Final = 19
-_DELETE_TOPICS: Final = 20
-_DELETE_RECORDS: Final = 21
-_CREATE_PARTITIONS: Final = 37
-_UNKNOWN_TOPIC: Final = 3
 _NO_ID: Final = uuid.UUID(int=0)
 _DEFAULTS_VERSION = 4  # of CreateTopics: brokers fill in partitions and replicas (KIP-464)
 _IDS_VERSION = 6  # of DeleteTopics
@@ -65,7 +60,7 @@ class TopicOperations(Operations):
             return messages.CreateTopicsRequest(topics=entries, timeout_ms=wait, validate_only=validate_only)
 
         ask = Ask(
-            api_key=_CREATE_TOPICS,
+            api_key=CREATE_TOPICS,
             request=request,
             read=_created,
             least=1 if validate_only else 0,
@@ -97,12 +92,12 @@ class TopicOperations(Operations):
                 yield key, refusal(entry.error_code, entry.error_message)
 
         ask = Ask(
-            api_key=_DELETE_TOPICS,
+            api_key=DELETE_TOPICS,
             request=request,
             read=read,
             least=_IDS_VERSION if with_ids else 0,
             needs="deletion by topic id" if with_ids else "",
-            final=frozenset({_UNKNOWN_TOPIC}),
+            final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}),
         )
         await self._each(ask, names, timeout_ms, "topics were not deleted")
 
@@ -122,7 +117,7 @@ class TopicOperations(Operations):
             ]
             yield keys[0], {found.name: found for found in listings if include_internal or not found.internal}
 
-        return await self._one(Ask(api_key=_METADATA, request=request, read=read, place=anywhere), "", timeout_ms)
+        return await self._one(Ask(api_key=METADATA, request=request, read=read, place=anywhere), "", timeout_ms)
 
     async def describe_topics(
         self,
@@ -149,13 +144,13 @@ class TopicOperations(Operations):
             )
 
         ask = Ask(
-            api_key=_METADATA,
+            api_key=METADATA,
             request=request,
             read=_described,
             place=anywhere,
             least=8 if operations else 0,
             needs="include_authorized_operations" if operations else "",
-            final=frozenset({_UNKNOWN_TOPIC}),
+            final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}),
         )
         return await self._each(ask, several("topics", topics), timeout_ms, "topics cannot be described")
 
@@ -198,7 +193,7 @@ class TopicOperations(Operations):
         def read(names: list[str], answer: Answer) -> Iterable[tuple[str, BrokerError | None]]:
             return ((entry.name, refusal(entry.error_code, entry.error_message)) for entry in answer.message.results)
 
-        ask = Ask(api_key=_CREATE_PARTITIONS, request=request, read=read, final=frozenset({_UNKNOWN_TOPIC}))
+        ask = Ask(api_key=CREATE_PARTITIONS, request=request, read=read, final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}))
         await self._each(ask, new, timeout_ms, "topics did not get partitions")
 
     async def delete_records(
@@ -236,7 +231,7 @@ class TopicOperations(Operations):
                     key = TopicPartition(topic.name, entry.partition_index)
                     yield key, refusal(entry.error_code) or entry.low_watermark
 
-        ask = Ask(api_key=_DELETE_RECORDS, request=request, read=read, place=lambda key: Leader(*key))
+        ask = Ask(api_key=DELETE_RECORDS, request=request, read=read, place=lambda key: Leader(*key))
         return await self._each(ask, offsets, timeout_ms, "partitions keep their records")
 
 
@@ -277,7 +272,7 @@ def _described(names: list[str], answer: Answer) -> Iterable[tuple[str, TopicDes
     for name in names:
         entry = found.get(name)
         if entry is None:
-            yield name, error(_UNKNOWN_TOPIC)()
+            yield name, error(UNKNOWN_TOPIC_OR_PARTITION)()
             continue
         partitions = [
             PartitionDescription(

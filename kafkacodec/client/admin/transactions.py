@@ -11,6 +11,14 @@ from kafkacodec.client.admin.operations import Operations, TopicPartition, at_br
 from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.errors import BrokerError
+from kafkacodec.messages.keys import (
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    END_TXN,
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+    WRITE_TXN_MARKERS,
+)
 
 __all__ = [
     "FencedProducer",
@@ -20,13 +28,7 @@ __all__ = [
     "TransactionOperations",
 ]
 
-_INIT_PRODUCER_ID: Final = 22
-_END: Final = 26
 _LAST_OF_VERSION_1: Final = 4  # of EndTxn
-_WRITE_MARKERS: Final = 27
-_DESCRIBE_PRODUCERS: Final = 61
-_DESCRIBE: Final = 65
-_LIST: Final = 66
 _FENCING_TIMEOUT_MS = 1  # of a transaction that is never begun
 
 
@@ -99,7 +101,7 @@ class TransactionOperations(Operations):
                     key = TopicPartition(topic.name, entry.partition_index)
                     yield key, refusal(entry.error_code, entry.error_message) or _producers(entry)
 
-        ask = Ask(api_key=_DESCRIBE_PRODUCERS, request=request, read=read, place=lambda key: Leader(*key))
+        ask = Ask(api_key=DESCRIBE_PRODUCERS, request=request, read=read, place=lambda key: Leader(*key))
         return await self._each(ask, pairs("partitions", partitions), timeout_ms, "partitions cannot be described")
 
     async def list_transactions(
@@ -135,7 +137,7 @@ class TransactionOperations(Operations):
             )
 
         ask = Ask(
-            api_key=_LIST,
+            api_key=LIST_TRANSACTIONS,
             request=request,
             read=_listed,
             place=at_broker,
@@ -161,7 +163,7 @@ class TransactionOperations(Operations):
         def request(keys: list[str], version: int) -> Any:
             return messages.DescribeTransactionsRequest(transactional_ids=keys)
 
-        ask = Ask(api_key=_DESCRIBE, request=request, read=_described, place=_coordinator)
+        ask = Ask(api_key=DESCRIBE_TRANSACTIONS, request=request, read=_described, place=_coordinator)
         ids = several("transactional_ids", transactional_ids)
         return await self._each(ask, ids, timeout_ms, "transactions cannot be described")
 
@@ -197,7 +199,7 @@ class TransactionOperations(Operations):
 
         version_1 = any(one.transaction_version < 2 for one in found.values())
         most = _LAST_OF_VERSION_1 if version_1 else None
-        ask = Ask(api_key=_END, request=request, read=read, place=_coordinator, most=most, one_by_one=True)
+        ask = Ask(api_key=END_TXN, request=request, read=read, place=_coordinator, most=most, one_by_one=True)
         await self._each(ask, [*found], timeout_ms, "transactions were not ended")
 
     async def abort_transaction(
@@ -237,7 +239,7 @@ class TransactionOperations(Operations):
                     for entry in found.partitions:
                         yield TopicPartition(found.name, entry.partition_index), refusal(entry.error_code)
 
-        ask = Ask(api_key=_WRITE_MARKERS, request=request, read=read, place=lambda key: Leader(*key))
+        ask = Ask(api_key=WRITE_TXN_MARKERS, request=request, read=read, place=lambda key: Leader(*key))
         await self._one(ask, key, timeout_ms)
 
     async def fence_producers(
@@ -256,7 +258,7 @@ class TransactionOperations(Operations):
             found = FencedProducer(answer.message.producer_id, answer.message.producer_epoch)
             yield keys[0], refusal(answer.message.error_code) or found
 
-        ask = Ask(api_key=_INIT_PRODUCER_ID, request=request, read=read, place=_coordinator, one_by_one=True)
+        ask = Ask(api_key=INIT_PRODUCER_ID, request=request, read=read, place=_coordinator, one_by_one=True)
         ids = several("transactional_ids", transactional_ids)
         return await self._each(ask, ids, timeout_ms, "transactional ids were not fenced")
 

@@ -31,14 +31,19 @@ from kafkacodec.client.groups.membership import (
     TopicPartition,
 )
 from kafkacodec.client.groups.modern import NOT_OFFERED, ModernMembership
-from kafkacodec.errors import BrokerError, KafkaCodecError, UnsupportedVersion, error
+from kafkacodec.errors import (
+    INCONSISTENT_GROUP_PROTOCOL,
+    UNKNOWN_MEMBER_ID,
+    UNSUPPORTED_VERSION,
+    BrokerError,
+    KafkaCodecError,
+    UnsupportedVersion,
+    error,
+)
 
 __all__ = ["ConsumerGroup", "Listener"]
 
 _LOOK_MS: Final = 500.0  # how late a member that left may notice that the application reads again
-_NO_MEMBER: Final = 25
-_INCONSISTENT: Final = 23  # INCONSISTENT_GROUP_PROTOCOL
-_UNSUPPORTED_VERSION: Final = 35
 _log = logging.getLogger("kafkacodec.client")
 
 OnPartitions = Callable[[list[Key]], Any]
@@ -114,7 +119,7 @@ class ConsumerGroup:
         """Under what to commit. Raises UnknownMemberIdError while this is no member."""
         found = self._member()
         if found is None:
-            raise error(_NO_MEMBER)("the consumer is not a member of its group: a rebalance is under way")
+            raise error(UNKNOWN_MEMBER_ID)("the consumer is not a member of its group: a rebalance is under way")
         return found
 
     async def unsubscribe(self) -> None:
@@ -245,9 +250,9 @@ class ConsumerGroup:
                 self._left.set()
 
     def _explained(self, problem: Exception) -> Exception:
-        if self._settings.group_protocol == "consumer" and getattr(problem, "code", None) == _UNSUPPORTED_VERSION:
+        if self._settings.group_protocol == "consumer" and getattr(problem, "code", None) == UNSUPPORTED_VERSION:
             return UnsupportedVersion(f"{NOT_OFFERED}: {problem}")
-        if isinstance(problem, BrokerError) and problem.code == _INCONSISTENT:
+        if isinstance(problem, BrokerError) and problem.code == INCONSISTENT_GROUP_PROTOCOL:
             return type(problem)(
                 f"{problem}: its members have no assignor of partition_assignment_strategy, or another protocol"
             )

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from kafkacodec.client.aio.ends import Ends
 from kafkacodec.client.consuming.fetcher import Fetcher
@@ -19,11 +19,10 @@ from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.driver.network import Network
-from kafkacodec.errors import DeadlineExceeded, error
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, DeadlineExceeded, error
 
 __all__ = ["ConsumerParts", "Soon"]
 
-_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _log = logging.getLogger("kafkacodec.client")
 
 
@@ -102,7 +101,7 @@ class ConsumerParts:
                 raise known.error(f"topic {topic!r}: {known.error.name}")
             if known.partitions and number not in known.partitions:
                 missing = f"topic {topic!r} has no partition {number}: its highest is {max(known.partitions)}"
-                raise error(_UNKNOWN_TOPIC_OR_PARTITION)(missing)
+                raise error(UNKNOWN_TOPIC_OR_PARTITION)(missing)
 
     def warn_of_missing(self, topics: Iterable[str]) -> None:
         """After such a wait: log which topics that are subscribed to do not exist, each once."""

@@ -11,11 +11,10 @@ from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.core.calls import Place
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
 from kafkacodec.client.groups.offsets import CommittedOffset, Member, OffsetCommit, OffsetFetch
-from kafkacodec.errors import ClientClosed, KafkaCodecError, error
+from kafkacodec.errors import REBALANCE_IN_PROGRESS, ClientClosed, KafkaCodecError, error
 
 __all__ = ["GroupOffsets"]
 
-_REBALANCE = 27
 _log = logging.getLogger("kafkacodec.client")
 
 
@@ -96,7 +95,9 @@ class GroupOffsets:
         """Others may have these partitions: forget what is committed, and commit nothing for them that waits."""
         gone = {TopicPartition(*key) for key in keys}
         for call in self._calls:
-            call.leave_out(gone, error(_REBALANCE)("the partition was given up before its offset was committed"))
+            call.leave_out(
+                gone, error(REBALANCE_IN_PROGRESS)("the partition was given up before its offset was committed")
+            )
         for key in gone:
             self.known.pop(key, None)
 

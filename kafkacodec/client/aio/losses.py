@@ -7,11 +7,10 @@ from typing import Final
 
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.consuming.reading import Reader
-from kafkacodec.errors import error
+from kafkacodec.errors import UNKNOWN_MEMBER_ID, error
 
 __all__ = ["Losses", "listed"]
 
-_NO_MEMBER: Final = 25
 _SHOWN: Final = 10  # partitions in a line
 
 
@@ -41,7 +40,7 @@ class Losses:
         lost, self._lost = self._lost, []
         if lost and self._asked_at == self._reader.asked_at:
             text = f"the positions of {listed(lost)} were not committed before group {self._group_id!r} took them away"
-            raise error(_NO_MEMBER)(text)
+            raise error(UNKNOWN_MEMBER_ID)(text)
 
     def _is_committed(self, state: PartitionState) -> bool:
         known = self._committed.get(state.key)

@@ -30,7 +30,13 @@ from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
-from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, UnsupportedVersion
+from kafkacodec.errors import (
+    UNSUPPORTED_VERSION,
+    ClientClosed,
+    DeadlineExceeded,
+    LocalProtocolError,
+    UnsupportedVersion,
+)
 from kafkacodec.signatures import shows_options
 
 __all__ = ["DEFAULTS", "ShareConsumer"]
@@ -40,7 +46,6 @@ DEFAULTS: Final = option_defaults(ShareConsumerSettings)
 
 _log = logging.getLogger("kafkacodec.client")
 
-_UNSUPPORTED_VERSION: Final = 35
 _FLUSH_MS = 5000.0  # how long acknowledgements wait for the next fetch
 
 
@@ -403,6 +408,6 @@ class ShareConsumer(AsyncFace):
 
 
 def _explained(problem: Exception) -> Exception:
-    if getattr(problem, "code", None) == _UNSUPPORTED_VERSION:
+    if getattr(problem, "code", None) == UNSUPPORTED_VERSION:
         return UnsupportedVersion(f"{NOT_OFFERED}: {problem}")
     return problem

@@ -10,12 +10,10 @@ from kafkacodec.client.consuming.positions import PartitionState, Positions
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import error
+from kafkacodec.errors import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE, error
 
 __all__ = ["FetchErrors"]
 
-_OFFSET_OUT_OF_RANGE: Final = 1
-_CORRUPT_MESSAGE: Final = 2
 _UNKNOWN: Final = -1
 _log = logging.getLogger("kafkacodec.client")
 
@@ -34,12 +32,12 @@ class FetchErrors:
         refusal = error(entry.error_code)
         from_follower = source != self._cluster.leader(*state.key)
         state.preferred = None
-        if entry.error_code == _OFFSET_OUT_OF_RANGE:
+        if entry.error_code == OFFSET_OUT_OF_RANGE:
             if from_follower:  # it may lag behind the leader
                 self._again(state, now)
             else:
                 self._out_of_range(state, now)
-        elif entry.error_code == _CORRUPT_MESSAGE or not (refusal.retriable or entry.error_code == _UNKNOWN):
+        elif entry.error_code == CORRUPT_MESSAGE or not (refusal.retriable or entry.error_code == _UNKNOWN):
             assert state.fetching is not None
             self.for_user(
                 state, refusal(f"{state.topic}-{state.number} at offset {state.fetching.offset}: {refusal.name}")
@@ -88,7 +86,7 @@ class FetchErrors:
             return
         if not self._positions.policy.refuses:
             _log.warning("%s; going on as auto_offset_reset says", text)
-        self._positions.reset(state, error(_OFFSET_OUT_OF_RANGE)(text))
+        self._positions.reset(state, error(OFFSET_OUT_OF_RANGE)(text))
 
     def _moved(self, state: PartitionState, leader: Any, endpoints: Iterable[Any], stale: bool) -> None:
         newer = leader.leader_id >= 0 and self._cluster.leader_changed(

@@ -23,6 +23,8 @@ from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.groups.membership import worth_repeating
 from kafkacodec.errors import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    INVALID_FETCH_SESSION_EPOCH,
     ClientClosed,
     CorruptRecord,
     KafkaCodecError,
@@ -30,15 +32,15 @@ from kafkacodec.errors import (
     RemoteProtocolError,
     error,
 )
+from kafkacodec.messages.keys import FETCH
 from kafkacodec.protocol.fetch import aborted_transactions
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["Fetcher"]
 
-_FETCH: Final = 1
 _FIRST_WITH_IDS: Final = 13
-_SESSION_GONE: Final = frozenset({70})
-_SESSION_ENDED: Final = frozenset({70, 71})
+_SESSION_GONE: Final = frozenset({FETCH_SESSION_ID_NOT_FOUND})
+_SESSION_ENDED: Final = frozenset({FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH})
 _UNKNOWN: Final = -1
 _QUIET_MS: Final = 10.0
 
@@ -319,7 +321,7 @@ class Fetcher:
 
     def _request(self, asked: Round, versions: Versions) -> tuple[Any, int]:
         """The request for what is to be fetched when it is sent."""
-        version = highest_common(_FETCH, versions)
+        version = highest_common(FETCH, versions)
         contents = self._contents(asked, version)
         wanted = contents.wanted
         plan = without_session(wanted) if asked.aside else self._nodes[asked.node].session.plan(wanted)

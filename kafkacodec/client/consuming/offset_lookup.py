@@ -15,15 +15,14 @@ from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.groups.membership import worth_repeating
-from kafkacodec.errors import RemoteProtocolError, error
+from kafkacodec.errors import LEADER_NOT_AVAILABLE, UNSUPPORTED_FOR_MESSAGE_FORMAT, RemoteProtocolError, error
+from kafkacodec.messages.keys import LIST_OFFSETS
 from kafkacodec.protocol.client_defaults import client_request
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["FoundOffset", "OffsetLookup", "Query"]
 
-_LIST_OFFSETS: Final = 2
 _FIRST_BY_TIME: Final = 1
-_UNSUPPORTED_FOR_MESSAGE_FORMAT: Final = 43
 _UNKNOWN: Final = -1
 
 
@@ -190,7 +189,11 @@ class OffsetLookup:
         leader = self._cluster.leader(*want.key)
         if leader is None and topic is not None:
             self._cluster.refresh()
-            self._note(want, topic.error or error(5), f"{want.key[0]}-{want.key[1]} has no leader that is known")
+            self._note(
+                want,
+                topic.error or error(LEADER_NOT_AVAILABLE),
+                f"{want.key[0]}-{want.key[1]} has no leader that is known",
+            )
         return leader
 
     def _send(self, node: int, by_time: bool, asked: dict[Key, _Want]) -> Send:
@@ -200,12 +203,12 @@ class OffsetLookup:
 
     def _request(self, by_time: bool, asked: dict[Key, _Want], versions: Versions) -> tuple[Any, int]:
         if by_time:  # version 0 has only the start offsets of segments
-            theirs = versions.get(_LIST_OFFSETS, range(0))
+            theirs = versions.get(LIST_OFFSETS, range(0))
             version = highest_common(
-                _LIST_OFFSETS, {_LIST_OFFSETS: range(max(_FIRST_BY_TIME, theirs.start), theirs.stop)}
+                LIST_OFFSETS, {LIST_OFFSETS: range(max(_FIRST_BY_TIME, theirs.start), theirs.stop)}
             )
         else:
-            version = highest_common(_LIST_OFFSETS, versions)
+            version = highest_common(LIST_OFFSETS, versions)
         kind = messages.ListOffsetsRequest
         topics: dict[str, list[Any]] = {}
         for (topic, number), want in asked.items():
@@ -220,7 +223,7 @@ class OffsetLookup:
         return client_request(kind, isolation_level=self._isolation_level, topics=entries), version
 
     def _take(self, want: _Want, entry: Any, version: int, now: float) -> None:
-        if entry.error_code == _UNSUPPORTED_FOR_MESSAGE_FORMAT:  # records without timestamps
+        if entry.error_code == UNSUPPORTED_FOR_MESSAGE_FORMAT:  # records without timestamps
             self._found(want, None)
         elif entry.error_code:
             refusal = error(entry.error_code)

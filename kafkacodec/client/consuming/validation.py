@@ -14,12 +14,12 @@ from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.membership import worth_repeating
 from kafkacodec.errors import LogTruncated, UnsupportedVersion, error
+from kafkacodec.messages.keys import OFFSET_FOR_LEADER_EPOCH
 from kafkacodec.protocol.client_defaults import client_request
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["Validation"]
 
-_OFFSET_FOR_LEADER_EPOCH: Final = 23
 _UNKNOWN: Final = -1
 _FIRST_FOR_CONSUMERS: Final = 3  # older ones need the permission to change the cluster
 _log = logging.getLogger("kafkacodec.client")
@@ -120,7 +120,7 @@ class Validation:
         state.next_at = now + self._backoff.after(state.failures)
 
     def _request(self, asked: dict[Key, _Check], versions: Versions) -> tuple[Any, int]:
-        version = highest_common(_OFFSET_FOR_LEADER_EPOCH, versions)
+        version = highest_common(OFFSET_FOR_LEADER_EPOCH, versions)
         if version < _FIRST_FOR_CONSUMERS:
             raise UnsupportedVersion(f"OffsetForLeaderEpoch: version {version} is for brokers")
         kind = messages.OffsetForLeaderEpochRequest

@@ -5,11 +5,18 @@ Source: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate), KIP-368 (sessions th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from kafkacodec import messages
 from kafkacodec.client.core.calls import Versions
-from kafkacodec.errors import AuthenticationFailed, RemoteProtocolError, error
+from kafkacodec.errors import (
+    ILLEGAL_SASL_STATE,
+    UNSUPPORTED_SASL_MECHANISM,
+    AuthenticationFailed,
+    RemoteProtocolError,
+    error,
+)
+from kafkacodec.messages.keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kafkacodec.protocol.versions import highest_common
 
 if TYPE_CHECKING:
@@ -17,10 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Authentication", "Exchange", "Request"]
 
-SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
-_UNSUPPORTED_SASL_MECHANISM = 33
-_ILLEGAL_SASL_STATE = 34
 
 Request: TypeAlias = "tuple[Message, int]"
 """A request and its version."""
@@ -104,10 +107,10 @@ class Authentication:
 
 def _check_handshake(response: Any, mechanism: str) -> None:
     code = response.error_code
-    if code == _UNSUPPORTED_SASL_MECHANISM:
+    if code == UNSUPPORTED_SASL_MECHANISM:
         has = ", ".join(response.mechanisms) or "none"
         raise AuthenticationFailed(f"the broker does not accept the SASL mechanism {mechanism}; it has {has}")
-    if code == _ILLEGAL_SASL_STATE:
+    if code == ILLEGAL_SASL_STATE:
         raise AuthenticationFailed(
             "the broker's listener does not use SASL: connect to another port, or without sasl_mechanism"
         )

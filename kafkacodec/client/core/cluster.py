@@ -21,22 +21,22 @@ from kafkacodec.client.core.coordinators import Coordinators
 from kafkacodec.client.core.metadata import BrokerAddress, Partition, Topic, newer
 from kafkacodec.client.core.wanted import Group, Wanted
 from kafkacodec.errors import (
+    REBOOTSTRAP_REQUIRED,
+    UNKNOWN_TOPIC_OR_PARTITION,
     AuthenticationFailed,
     ConnectionFailed,
     DeadlineExceeded,
     RemoteProtocolError,
     error,
 )
+from kafkacodec.messages.keys import METADATA
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["Cluster"]
 
-_METADATA = 3
 _NO_ID = uuid.UUID(int=0)
 _NULL_TOPICS_VERSION = 1  # before it, no topics mean all topics
 _NO_CREATION_VERSION = 4  # before it, brokers create topics that are asked for, if they are configured to
-_UNKNOWN_TOPIC = 3
-_REBOOTSTRAP_REQUIRED = 129
 _LAG_MS = 10_000.0  # a broker hears of a new topic much sooner
 
 
@@ -199,7 +199,7 @@ class Cluster:
         for name in topics:
             known = self.topics.get(name)
             complete = complete and known is not None
-            missing = known is None or (known.error is not None and known.error.code == _UNKNOWN_TOPIC)
+            missing = known is None or (known.error is not None and known.error.code == UNKNOWN_TOPIC_OR_PARTITION)
             self._wanted.want(name, keep=keep)
             if missing and (create and self.auto_create):
                 self._wanted.ask(name, create=True)
@@ -270,7 +270,7 @@ class Cluster:
             self.coordinators.answered(send, answer, now)
             return
         code = answer.message.error_code
-        if code == _REBOOTSTRAP_REQUIRED:
+        if code == REBOOTSTRAP_REQUIRED:
             self.forget_brokers()
         if code or not answer.message.brokers:
             self._failed(asked, error(code)() if code else None, now)
@@ -348,7 +348,7 @@ class Cluster:
             self._refreshing, self._stale = False, True
 
     def _request(self, asked: _Question, versions: Versions) -> tuple[Any, int]:
-        version = highest_common(_METADATA, versions)
+        version = highest_common(METADATA, versions)
         create = asked.group is not None and asked.group.create
         request = messages.MetadataRequest(allow_auto_topic_creation=create or version < _NO_CREATION_VERSION)
         # Old brokers create topics that are asked for by name.
@@ -378,7 +378,9 @@ class Cluster:
                     left.add(entry.name)
         if asked.everything:
             for name in sorted((asked.names & wanted) - seen):
-                self._take_topic(messages.MetadataResponse.MetadataResponseTopic(name=name, error_code=_UNKNOWN_TOPIC))
+                self._take_topic(
+                    messages.MetadataResponse.MetadataResponseTopic(name=name, error_code=UNKNOWN_TOPIC_OR_PARTITION)
+                )
             if self._want_all:
                 for name in self.topics.keys() - seen - wanted:
                     self._drop(name)

@@ -9,6 +9,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Send, Versions
 from kafkacodec.errors import RemoteProtocolError, UnsupportedVersion, error
+from kafkacodec.messages.keys import FIND_COORDINATOR
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["MOST_BROKEN", "Coordinators"]
@@ -16,7 +17,6 @@ __all__ = ["MOST_BROKEN", "Coordinators"]
 MOST_BROKEN: Final = 3
 """So many answers in a row that break the protocol are an error for the user; one may be that of a dying broker."""
 
-_FIND_COORDINATOR = 10
 _KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
 _FIRST_VERSION: Final = {"group": 0, "transaction": 1, "share": 6}
 _FIRST_RELEASE: Final = {"group": "0.8.2", "transaction": "0.11", "share": "4.0"}
@@ -153,7 +153,7 @@ class _Lookup:
     def __call__(self, versions: Versions) -> tuple[Any, int]:
         kind, key = _KEY_TYPES[self.place.kind], self.place.key
         lowest = _FIRST_VERSION[self.place.kind]
-        version = highest_common(_FIND_COORDINATOR, versions)
+        version = highest_common(FIND_COORDINATOR, versions)
         if version < lowest:
             release = _FIRST_RELEASE[self.place.kind]
             raise UnsupportedVersion(

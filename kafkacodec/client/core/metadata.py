@@ -6,11 +6,9 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from kafkacodec.errors import BrokerError, error
+from kafkacodec.errors import INVALID_REPLICATION_FACTOR, BrokerError, error
 
 __all__ = ["BrokerAddress", "Partition", "Topic", "newer"]
-
-_INVALID_REPLICATION_FACTOR = 38
 
 
 class BrokerAddress(NamedTuple):
@@ -53,7 +51,7 @@ class Topic:
     def refusal(self) -> type[BrokerError] | None:
         """The error, unless it may pass by itself."""
         # A broker has too few replicas to create a topic also while others, or itself, are not registered yet.
-        may_pass = self.error is None or self.error.retriable or self.error.code == _INVALID_REPLICATION_FACTOR
+        may_pass = self.error is None or self.error.retriable or self.error.code == INVALID_REPLICATION_FACTOR
         return None if may_pass else self.error
 
 

@@ -6,24 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafkacodec.client.core.calls import Versions
+from kafkacodec.messages.keys import PRODUCE
+from kafkacodec.protocol.releases import BASELINES
 
-__all__ = ["BASELINES", "baseline", "baseline_of", "throttles_late"]
+__all__ = ["baseline", "baseline_of", "throttles_late"]
 
-_PRODUCE: Final = 0
 _FIRST_OF_2_0: Final = 6  # of Produce
-
-# The highest version of each API; all start at 0. 0.8.0 and 0.8.1 keep offsets in ZooKeeper, 0.8.2 also in a topic.
-_HIGHEST: Final[Mapping[str, Mapping[int, int]]] = {
-    "0.8.0": {0: 0, 1: 0, 2: 0, 3: 0},
-    "0.8.1": {0: 0, 1: 0, 2: 0, 3: 0, 8: 0, 9: 0},
-    "0.8.2": {0: 0, 1: 0, 2: 0, 3: 0, 8: 1, 9: 1, 10: 0},
-    "0.9.0": {0: 1, 1: 1, 2: 0, 3: 0, 8: 2, 9: 1, 10: 0, 11: 0, 12: 0, 13: 0, 14: 0, 15: 0, 16: 0},
-}
-
-BASELINES: Final[Mapping[str, Mapping[int, range]]] = {
-    release: {key: range(highest + 1) for key, highest in apis.items()} for release, apis in _HIGHEST.items()
-}
-"""The versions of each API by release and API key, without those between brokers."""
 
 
 def baseline(version: str) -> Mapping[int, range]:
@@ -48,4 +36,4 @@ def throttles_late(versions: Versions) -> bool:
 
     Later ones answer at once, and the client waits (KIP-219).
     """
-    return _PRODUCE in versions and _FIRST_OF_2_0 not in versions[_PRODUCE]
+    return PRODUCE in versions and _FIRST_OF_2_0 not in versions[PRODUCE]

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec import messages
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
 from kafkacodec.client.core.calls import Versions
-from kafkacodec.client.core.old_brokers import BASELINES, baseline_of
+from kafkacodec.client.core.old_brokers import baseline_of
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.protocol.connection import Connection, VersionsAgreed, VersionsRefused
 from kafkacodec.protocol.frames import SIZE_BYTES
+from kafkacodec.protocol.releases import BASELINES
 from kafkacodec.protocol.versions import supported_ranges
 
 if TYPE_CHECKING:

@@ -8,13 +8,21 @@ from typing import Any, Final
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import CONTROLLER, Answer, Coordinator, Place, Prepare, Send
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, error
+from kafkacodec.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    NOT_CONTROLLER,
+    NOT_COORDINATOR,
+    AuthenticationFailed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    error,
+)
 from kafkacodec.messages import Message
 
-__all__ = ["Call", "first_error"]
+__all__ = ["COORDINATOR_MOVED", "Call", "first_error"]
 
-_NOT_CONTROLLER: Final = 41
-_COORDINATOR_MOVED: Final = (15, 16)
+COORDINATOR_MOVED: Final = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+"""The codes after which a coordinator is looked up again."""
 
 
 def first_error(message: Any) -> int:
@@ -108,10 +116,10 @@ class Call:
 
     def _look_again(self, code: int) -> bool:
         """Have a place looked up again if the broker says that it is another one."""
-        if code == _NOT_CONTROLLER and self._to is CONTROLLER:
+        if code == NOT_CONTROLLER and self._to is CONTROLLER:
             self._cluster.refresh()
             return True
-        if code in _COORDINATOR_MOVED and isinstance(self._to, Coordinator):
+        if code in COORDINATOR_MOVED and isinstance(self._to, Coordinator):
             self._cluster.coordinators.lost(self._to)
             return True
         return False

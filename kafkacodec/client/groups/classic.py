@@ -22,11 +22,10 @@ from kafkacodec.client.groups.leading import Leadership, partitions_of
 from kafkacodec.client.groups.membership import GroupSettings, Subscription, worth_repeating
 from kafkacodec.client.groups.offered import OfferedAssignors
 from kafkacodec.client.groups.sticky import CooperativeStickyAssignor
-from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError
+from kafkacodec.errors import MEMBER_ID_REQUIRED, DecodeError, LocalProtocolError, RemoteProtocolError
 
 __all__ = ["ClassicMembership"]
 
-_MEMBER_ID_REQUIRED = 79
 _JOIN_EXTRA_MS = 5000  # the answer to JoinGroup may take the rebalance timeout, and this for the network (as in Java)
 
 
@@ -163,7 +162,7 @@ class ClassicMembership(ClassicMember):
 
     def _join_answered(self, joined: Any, now: float) -> None:
         code = joined.error_code
-        if code == _MEMBER_ID_REQUIRED and not self._member_id and joined.member_id:
+        if code == MEMBER_ID_REQUIRED and not self._member_id and joined.member_id:
             self._member_id = joined.member_id
             self._state = State.PREPARING
         elif code:

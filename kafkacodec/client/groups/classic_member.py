@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
 
 from kafkacodec.client.core.calls import Place, Prepare, Send
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.client.groups import classic_requests as requests
 from kafkacodec.client.groups.assignor import RebalanceProtocol
 from kafkacodec.client.groups.heartbeats import Heartbeats
@@ -17,12 +17,15 @@ from kafkacodec.client.groups.leading import Leadership
 from kafkacodec.client.groups.member import GroupMember
 from kafkacodec.client.groups.membership import GroupMetadata, GroupSettings, Left
 from kafkacodec.client.groups.offered import OfferedAssignors
-from kafkacodec.errors import error
+from kafkacodec.errors import (
+    ILLEGAL_GENERATION,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    error,
+)
 
 __all__ = ["BEATING", "IDLE", "ClassicMember", "State"]
 
-_ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE = 22, 25, 27
-_LOST_COORDINATOR: Final = frozenset({15, 16})
 _LEAVE_TIMEOUT_MS = 5000
 
 
@@ -159,17 +162,17 @@ class ClassicMember(GroupMember):
     def _refused(self, code: int, now: float, *, beat: bool = False) -> None:
         """An error code of JoinGroup or SyncGroup, or of a heartbeat."""
         reason = f"the coordinator answered {error(code).name}"
-        if code in _LOST_COORDINATOR:
+        if code in COORDINATOR_MOVED:
             self._cluster.coordinators.lost(self._place)
-        if code in (_UNKNOWN_MEMBER, _ILLEGAL_GENERATION):
+        if code in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):
             self._lose()
-            self._member_id = "" if code == _UNKNOWN_MEMBER else self._member_id
+            self._member_id = "" if code == UNKNOWN_MEMBER_ID else self._member_id
             self._wait(now, 0 if beat else 1)
             self._prepare(reason)
-        elif code == _REBALANCE and self._state is not State.JOINING:
+        elif code == REBALANCE_IN_PROGRESS and self._state is not State.JOINING:
             if self._state is not State.PREPARING:
                 self._prepare(self._reason or reason)
-        elif code != _REBALANCE and code not in _LOST_COORDINATOR and not error(code).retriable:
+        elif code != REBALANCE_IN_PROGRESS and code not in COORDINATOR_MOVED and not error(code).retriable:
             self._fail(error(code)(f"group {self._settings.group_id!r}: {error(code).name}"))
         elif beat:
             self._beats.again(now)

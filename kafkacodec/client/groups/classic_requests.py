@@ -9,14 +9,14 @@ from kafkacodec import messages
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.client.groups.membership import GroupMetadata, GroupSettings
 from kafkacodec.errors import UnsupportedVersion
+from kafkacodec.messages.keys import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["heartbeat", "join", "leave", "sync"]
 
 PROTOCOL_TYPE: Final = "consumer"
-_JOIN, _HEARTBEAT, _LEAVE, _SYNC = 11, 12, 13, 14
 # The first versions with static members.
-_STATIC: Final = {_JOIN: 5, _HEARTBEAT: 3, _LEAVE: 3, _SYNC: 3}
+_STATIC: Final = {JOIN_GROUP: 5, HEARTBEAT: 3, LEAVE_GROUP: 3, SYNC_GROUP: 3}
 _MOST_SESSION_MS_IN_0_9: Final = 30_000  # group.max.session.timeout.ms there; version 0 of JoinGroup
 
 
@@ -40,7 +40,7 @@ def join(settings: GroupSettings, member_id: str, protocols: Mapping[str, bytes]
             request.session_timeout_ms = min(request.session_timeout_ms, _MOST_SESSION_MS_IN_0_9)
         return request
 
-    return _prepare(_JOIN, settings.group_instance_id, made)
+    return _prepare(JOIN_GROUP, settings.group_instance_id, made)
 
 
 def sync(member: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> Prepare:
@@ -56,7 +56,7 @@ def sync(member: GroupMetadata, protocol: str, assignments: Mapping[str, bytes])
         protocol_name=protocol,
         assignments=[entry(member_id=name, assignment=assignment) for name, assignment in assignments.items()],
     )
-    return _prepare(_SYNC, member.group_instance_id, lambda _: request)
+    return _prepare(SYNC_GROUP, member.group_instance_id, lambda _: request)
 
 
 def heartbeat(member: GroupMetadata) -> Prepare:
@@ -67,7 +67,7 @@ def heartbeat(member: GroupMetadata) -> Prepare:
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
     )
-    return _prepare(_HEARTBEAT, member.group_instance_id, lambda _: request)
+    return _prepare(HEARTBEAT, member.group_instance_id, lambda _: request)
 
 
 def leave(member: GroupMetadata, reason: str) -> Prepare:
@@ -75,13 +75,13 @@ def leave(member: GroupMetadata, reason: str) -> Prepare:
     kind = messages.LeaveGroupRequest
 
     def request(version: int) -> Any:
-        if version < _STATIC[_LEAVE]:
+        if version < _STATIC[LEAVE_GROUP]:
             return kind(group_id=member.group_id, member_id=member.member_id)
         entry = kind.MemberIdentity(member_id=member.member_id, reason=reason[:255])
         entry.group_instance_id = member.group_instance_id
         return kind(group_id=member.group_id, members=[entry])
 
-    return _prepare(_LEAVE, member.group_instance_id, request)
+    return _prepare(LEAVE_GROUP, member.group_instance_id, request)
 
 
 def _prepare(api_key: int, instance: str | None, request: Callable[[int], Any]) -> Prepare:

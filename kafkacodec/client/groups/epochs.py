@@ -9,11 +9,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.client.core.calls import ANY, Answer, Place, Prepare, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.client.groups.member import GroupMember
 from kafkacodec.client.groups.membership import (
     GroupMetadata,
@@ -23,14 +24,13 @@ from kafkacodec.client.groups.membership import (
     TopicPartition,
     worth_repeating,
 )
-from kafkacodec.errors import error
+from kafkacodec.errors import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, error
+from kafkacodec.messages.keys import METADATA
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["EpochMembership"]
 
-_METADATA, _TOPIC_IDS_VERSION = 3, 12
-_UNKNOWN_MEMBER, _FENCED_MEMBER_EPOCH = 25, 110
-_LOST_COORDINATOR: Final = frozenset({15, 16})
+_TOPIC_IDS_VERSION = 12
 _JOIN_EPOCH, _LEAVE_EPOCH, _REMAIN_EPOCH = 0, -1, -2
 _LEAVE_TIMEOUT_MS = 5000
 
@@ -288,14 +288,14 @@ class EpochMembership(GroupMember):
 
     def _refused(self, found: Any, now: float) -> None:
         code = found.error_code
-        if code in (_UNKNOWN_MEMBER, _FENCED_MEMBER_EPOCH):
+        if code in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH):
             joining = self._state is _State.JOINING
             self._lose()
             self._join()
             if joining:
                 self._again(now)
-        elif code in _LOST_COORDINATOR or error(code).retriable:
-            if code in _LOST_COORDINATOR:
+        elif code in COORDINATOR_MOVED or error(code).retriable:
+            if code in COORDINATOR_MOVED:
                 self._cluster.coordinators.lost(self._place)
             self._again(now)
         else:
@@ -319,7 +319,7 @@ def _names_request(topics: list[uuid.UUID]) -> Prepare:
 
     def prepare(versions: Versions) -> tuple[Any, int]:
         entries = [kind.MetadataRequestTopic(topic_id=topic, name=None) for topic in topics]
-        version = highest_common(_METADATA, versions)
+        version = highest_common(METADATA, versions)
         return kind(topics=entries, allow_auto_topic_creation=False), version
 
     return prepare

@@ -11,13 +11,13 @@ from kafkacodec.client.groups.epochs import EpochMembership
 from kafkacodec.client.groups.leading import grouped
 from kafkacodec.client.groups.membership import TopicPartition
 from kafkacodec.errors import UnsupportedVersion
+from kafkacodec.messages.keys import CONSUMER_GROUP_HEARTBEAT
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["NOT_OFFERED", "ModernMembership"]
 
 NOT_OFFERED: Final = 'the broker does not offer group_protocol="consumer" (KIP-848, Kafka 4.0); use "classic"'
 
-_HEARTBEAT: Final = 68
 _PATTERN_VERSION: Final = 1
 
 
@@ -64,9 +64,9 @@ class ModernMembership(EpochMembership):
             ]
 
         def prepare(versions: Versions) -> tuple[Any, int]:
-            if _HEARTBEAT not in versions:
+            if CONSUMER_GROUP_HEARTBEAT not in versions:
                 raise UnsupportedVersion(NOT_OFFERED)
-            version = highest_common(_HEARTBEAT, versions)
+            version = highest_common(CONSUMER_GROUP_HEARTBEAT, versions)
             if version < _PATTERN_VERSION and request.subscribed_topic_regex:
                 raise UnsupportedVersion("the broker does not evaluate expressions of topics: Kafka 4.0 does")
             if version < _PATTERN_VERSION:

@@ -10,17 +10,24 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
+from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, worth_repeating
-from kafkacodec.errors import BrokerError, DeadlineExceeded, RemoteProtocolError, error
+from kafkacodec.errors import (
+    REBALANCE_IN_PROGRESS,
+    STALE_MEMBER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerError,
+    DeadlineExceeded,
+    RemoteProtocolError,
+    error,
+)
 from kafkacodec.protocol.versions import highest_common
 
-__all__ = ["TOPIC_IDS_VERSION", "UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC", "Member", "OffsetCall"]
+__all__ = ["TOPIC_IDS_VERSION", "UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC_OR_PARTITION", "Member", "OffsetCall"]
 
 TOPIC_IDS_VERSION: Final = 10  # of OffsetCommit and OffsetFetch: names before it, ids from then on
-UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC = -1, 3
-_UNKNOWN_TOPIC_ID = 100
-_REBALANCE, _STALE_MEMBER_EPOCH = 27, 113
-_LOST_COORDINATOR: Final = frozenset({15, 16})
 
 Member: TypeAlias = "Callable[[], GroupMetadata | None]"
 """The membership's metadata at the time of each attempt; None if there is no generation to commit under."""
@@ -75,7 +82,7 @@ class OffsetCall:
             return []
         metadata = self._member()
         if metadata is None:
-            self._end(self._last or error(_REBALANCE)("the group rebalances: commit again after that"))
+            self._end(self._last or error(REBALANCE_IN_PROGRESS)("the group rebalances: commit again after that"))
             return []
         timeout_ms = min(self._timeout_ms, self._deadline - now)
         place = (self._place and self._place()) or Coordinator("group", metadata.group_id)
@@ -101,7 +108,7 @@ class OffsetCall:
         again = {}
         for place in codes if self._pending is None else self._pending:
             code = codes.get(place, UNKNOWN_SERVER_ERROR)  # a partition without an answer has not succeeded
-            if code == _UNKNOWN_TOPIC_ID and not self._exists(place.topic):
+            if code == UNKNOWN_TOPIC_ID and not self._exists(place.topic):
                 self.errors[place] = error(code)("the topic was deleted")
             elif code and self._retriable(code, send):
                 again[place] = code
@@ -139,14 +146,14 @@ class OffsetCall:
         raise NotImplementedError
 
     def _retriable(self, code: int, send: Send) -> bool:
-        if code in _LOST_COORDINATOR:
+        if code in COORDINATOR_MOVED:
             self._cluster.coordinators.lost(_coordinator(send))
             return True
-        if code == _STALE_MEMBER_EPOCH:
+        if code == STALE_MEMBER_EPOCH:
             # The epoch has increased meanwhile. The member's partitions are still its own as long as its id is.
             current, used = self._member(), send.context
             return current is not None and current.member_id == used.member_id
-        return error(code).retriable and code != UNKNOWN_TOPIC
+        return error(code).retriable and code != UNKNOWN_TOPIC_OR_PARTITION
 
     def _again(self, fault: Exception, now: float) -> None:
         self._last = fault

@@ -19,15 +19,15 @@ from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, i
 from kafkacodec.client.groups.offset_call import (
     TOPIC_IDS_VERSION,
     UNKNOWN_SERVER_ERROR,
-    UNKNOWN_TOPIC,
+    UNKNOWN_TOPIC_OR_PARTITION,
     Member,
     OffsetCall,
 )
 from kafkacodec.errors import BrokerError, UnsupportedVersion
+from kafkacodec.messages.keys import OFFSET_COMMIT, OFFSET_FETCH
 
 __all__ = ["CommittedOffset", "Member", "OffsetCommit", "OffsetFetch"]
 
-_OFFSET_COMMIT, _OFFSET_FETCH = 8, 9
 _GROUPS_VERSION = 8
 _STABLE_VERSION = 7
 _NULL_TOPICS_VERSION = 2
@@ -102,7 +102,7 @@ class OffsetCommit(OffsetCall):
         places = self._pending or ()
 
         def prepare(versions: Versions) -> tuple[Any, int]:
-            version = self._version(_OFFSET_COMMIT, versions, {place.topic for place in places})
+            version = self._version(OFFSET_COMMIT, versions, {place.topic for place in places})
             return self._message(metadata, places, version), version
 
         return prepare
@@ -171,7 +171,7 @@ class OffsetFetch(OffsetCall):
     def _request(self, metadata: GroupMetadata) -> Any:
         def prepare(versions: Versions) -> tuple[Any, int]:
             topics = None if self._pending is None else {place.topic for place in self._pending}
-            version = self._version(_OFFSET_FETCH, versions, topics)
+            version = self._version(OFFSET_FETCH, versions, topics)
             return self._message(metadata, version), version
 
         return prepare
@@ -209,7 +209,7 @@ class OffsetFetch(OffsetCall):
             name = self._name_of(topic, version)
             for partition in topic.partitions:
                 place, code = TopicPartition(name, partition.partition_index), partition.error_code
-                if code == UNKNOWN_TOPIC and version == 0:  # ZooKeeper has no offset
+                if code == UNKNOWN_TOPIC_OR_PARTITION and version == 0:  # ZooKeeper has no offset
                     code = 0
                 codes[place] = code
                 if not code:

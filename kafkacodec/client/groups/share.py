@@ -10,13 +10,12 @@ from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.client.groups.epochs import EpochMembership
 from kafkacodec.client.groups.membership import Subscription, TopicPartition
 from kafkacodec.errors import LocalProtocolError, UnsupportedVersion
+from kafkacodec.messages.keys import SHARE_GROUP_HEARTBEAT
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["NOT_OFFERED", "ShareMembership"]
 
 NOT_OFFERED: Final = "the broker has no share groups (KIP-932): they need Kafka 4.2, or 4.1 where they are enabled"
-
-_HEARTBEAT: Final = 76
 
 
 class ShareMembership(EpochMembership):
@@ -50,9 +49,9 @@ class ShareMembership(EpochMembership):
         )
 
         def prepare(versions: Versions) -> tuple[Any, int]:
-            if _HEARTBEAT not in versions:
+            if SHARE_GROUP_HEARTBEAT not in versions:
                 raise UnsupportedVersion(NOT_OFFERED)
-            return request, highest_common(_HEARTBEAT, versions)
+            return request, highest_common(SHARE_GROUP_HEARTBEAT, versions)
 
         return prepare
 

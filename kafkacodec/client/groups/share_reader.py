@@ -32,12 +32,20 @@ from kafkacodec.client.groups.share_session import (
     ShareSession,
     packed,
 )
-from kafkacodec.errors import LocalProtocolError, RemoteProtocolError, error
+from kafkacodec.errors import (
+    INVALID_SHARE_SESSION_EPOCH,
+    SHARE_SESSION_LIMIT_REACHED,
+    SHARE_SESSION_NOT_FOUND,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
+    LocalProtocolError,
+    RemoteProtocolError,
+    error,
+)
 
 __all__ = ["ShareReader"]
 
-_SESSION_LOST: Final = frozenset({122, 123, 133})  # not found, invalid epoch, too many sessions
-_NO_SESSION, _UNKNOWN_TOPIC_ID, _UNKNOWN_SERVER_ERROR = 122, 100, -1
+_SESSION_LOST: Final = frozenset({SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED})
 
 
 class ShareReader:
@@ -253,7 +261,7 @@ class ShareReader:
             self._failures.pop(node, None)
             self._next_at.pop(node, None)
         for place, runs in sent.items():  # without an answer
-            self._results.append(Acknowledged(place, tuple(runs), error(_UNKNOWN_SERVER_ERROR)()))
+            self._results.append(Acknowledged(place, tuple(runs), error(UNKNOWN_SERVER_ERROR)()))
         if session.closing:
             del self._sessions[node]
 
@@ -327,7 +335,7 @@ class ShareReader:
         """Records of topics that were deleted, and whose names others have now, cannot be acknowledged."""
         gone = {place for place, topic_id in wanted.items() if session.ids.get(place, topic_id) != topic_id}
         if gone:
-            self._lose_delivered(lambda place, node: place in gone, error(_UNKNOWN_TOPIC_ID)())
+            self._lose_delivered(lambda place, node: place in gone, error(UNKNOWN_TOPIC_ID)())
 
     def _lose_delivered(self, lost: Callable[[TopicPartition, int], bool], fault: Exception) -> None:
         """What was given, taken or not, is not this member's any more; `lost` tells by partition and broker."""
@@ -344,8 +352,8 @@ class ShareReader:
         for node, session in self._sessions.items():
             self._asking.pop(node, None)  # the answer would be of the session that is over
             for place, runs in session.lost().items():
-                self._results.append(Acknowledged(place, tuple(runs), error(_NO_SESSION)()))
-        self._lose_delivered(lambda _, node: node in self._sessions, error(_NO_SESSION)())
+                self._results.append(Acknowledged(place, tuple(runs), error(SHARE_SESSION_NOT_FOUND)()))
+        self._lose_delivered(lambda _, node: node in self._sessions, error(SHARE_SESSION_NOT_FOUND)())
         if self._ending:
             self._sessions.clear()
 

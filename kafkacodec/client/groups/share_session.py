@@ -17,11 +17,11 @@ from kafkacodec import messages
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
 from kafkacodec.errors import UnsupportedVersion
+from kafkacodec.messages.keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["AcknowledgeType", "Acquired", "Run", "ShareLimits", "ShareSession", "packed"]
 
-_SHARE_FETCH, _SHARE_ACKNOWLEDGE = 78, 79
 _RENEWING_VERSION: Final = 2  # of ShareAcknowledge
 _LIMITED_VERSION: Final = 1  # of ShareFetch: before it the limit is in bytes per partition
 _NEW, _LAST_EPOCH, _FINAL = 0, 2**31 - 1, -1
@@ -139,7 +139,7 @@ class ShareSession:
         self.names |= {topic_id: place.topic for place, topic_id in wanted.items()}
 
         def prepare(versions: Versions) -> tuple[Any, int]:
-            version = highest_common(_SHARE_FETCH, versions)
+            version = highest_common(SHARE_FETCH, versions)
             limited = version >= _LIMITED_VERSION
             request.max_records = limits.max_records if limited else 0
             request.batch_size = limits.batch_size if limited else 0
@@ -164,7 +164,7 @@ class ShareSession:
         request.is_renew_ack = any(run.type == AcknowledgeType.RENEW for runs in self.sent.values() for run in runs)
 
         def prepare(versions: Versions) -> tuple[Any, int]:
-            version = highest_common(_SHARE_ACKNOWLEDGE, versions)
+            version = highest_common(SHARE_ACKNOWLEDGE, versions)
             if request.is_renew_ack and version < _RENEWING_VERSION:
                 raise UnsupportedVersion("the broker cannot renew the time of a record: that needs Kafka 4.2")
             return request, version

@@ -11,6 +11,7 @@ from kafkacodec.client.core.calls import Versions
 from kafkacodec.client.producing._batch import set_producer
 from kafkacodec.client.producing.queue import REQUEST_BYTES, Batch
 from kafkacodec.errors import EncodeError, UnsupportedVersion
+from kafkacodec.messages.keys import PRODUCE
 from kafkacodec.protocol.versions import highest_common
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.decode import decode
@@ -18,7 +19,6 @@ from kafkacodec.records.encode import encode, iter_encoded
 
 __all__ = ["Packing", "ProduceCall", "split"]
 
-_PRODUCE = 0
 _ZSTD_VERSION, _TOPIC_ID_VERSION, _PRODUCER_VERSION = 7, 13, 3
 _NO_TOPIC_ID: Final = uuid.UUID(int=0)
 _ANY_BYTES: Final = 2**31 - 1
@@ -82,7 +82,7 @@ class ProduceCall:
         """The request and its version. Raises UnsupportedVersion; EncodeError if no batch can be represented."""
         named_only = any(topic_id is None for topic_id in self._topic_ids.values())
         most = min(self._highest, _TOPIC_ID_VERSION - 1) if named_only else self._highest
-        version = highest_common(_PRODUCE, versions, range(messages.APIS[_PRODUCE].valid_versions.start, most + 1))
+        version = highest_common(PRODUCE, versions, range(messages.APIS[PRODUCE].valid_versions.start, most + 1))
         if version < _ZSTD_VERSION and CODECS[self._codec] == "zstd":
             raise UnsupportedVersion(f"zstd needs Kafka 2.1 or later (Produce version 7); the broker has {version}")
         by_topic: dict[str, list[Any]] = {}

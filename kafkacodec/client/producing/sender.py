@@ -21,6 +21,12 @@ from kafkacodec.client.producing.queue import Batch, PartitionQueue, Queues
 from kafkacodec.client.producing.requests import Packing, ProduceCall, split
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import (
+    DUPLICATE_SEQUENCE_NUMBER,
+    INVALID_PRODUCER_EPOCH,
+    MESSAGE_TOO_LARGE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    RECORD_LIST_TOO_LARGE,
+    UNKNOWN_PRODUCER_ID,
     AuthenticationFailed,
     ConnectionFailed,
     DeadlineExceeded,
@@ -31,9 +37,7 @@ from kafkacodec.records.compression import compress
 
 __all__ = ["Sender"]
 
-_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE = 10, 18
-_OUT_OF_ORDER, _DUPLICATE, _INVALID_EPOCH, _UNKNOWN_PRODUCER = 45, 46, 47, 59
-_SEQUENCES_LOST: Final = (_OUT_OF_ORDER, _UNKNOWN_PRODUCER, _INVALID_EPOCH)
+_SEQUENCES_LOST: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH)
 _LEAST_TIMEOUT_MS = 1000  # a connection is closed when an answer is late, so a batch near its end waits a bit longer
 
 
@@ -224,13 +228,13 @@ class Sender:
     def _read(self, batch: Batch, part: Any, answer: Answer, now: float) -> None:
         """What the broker says about a batch."""
         code = part.error_code
-        if code in (0, _DUPLICATE):
+        if code in (0, DUPLICATE_SEQUENCE_NUMBER):
             self._delivered(batch, part.base_offset, part.log_append_time_ms)
             return
         kind = error(code)
         where = f"{batch.queue.topic}-{batch.queue.number}"
         reason = kind(f"{kind.name}: {where}{f': {part.error_message}' if part.error_message else ''}")
-        if code in (_MESSAGE_TOO_LARGE, _RECORD_LIST_TOO_LARGE) and batch.count > 1:
+        if code in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE) and batch.count > 1:
             self._split(batch)
         elif code in _SEQUENCES_LOST and batch.producer is not None:
             first = batch.queue.is_next(batch)

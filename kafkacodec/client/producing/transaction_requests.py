@@ -11,13 +11,19 @@ from kafkacodec.arguments import require_int
 from kafkacodec.client.checks import by_partition
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.errors import UnsupportedVersion
+from kafkacodec.messages.keys import (
+    ADD_OFFSETS_TO_TXN,
+    ADD_PARTITIONS_TO_TXN,
+    END_TXN,
+    INIT_PRODUCER_ID,
+    TXN_OFFSET_COMMIT,
+)
 from kafkacodec.protocol.versions import highest_common
 
 __all__ = ["Offsets", "add_offsets", "add_partitions", "codes", "commit_offsets", "end", "has_version_2", "init"]
 
 Place = tuple[str, int]
 
-_ADD_PARTITIONS, _ADD_OFFSETS, _END, _COMMIT_OFFSETS, _INIT = 24, 25, 26, 28, 22
 _RECOVERS_VERSION: Final = 3  # of InitProducerId: takes the id and epoch that a producer has (KIP-360)
 _MEMBER_VERSION: Final = 3  # of TxnOffsetCommit (KIP-447)
 
@@ -67,7 +73,7 @@ def init(transactional_id: str, timeout_ms: int, producer: tuple[int, int] | Non
     """InitProducerId: for a new producer, or for another epoch of the one that has this id and epoch."""
 
     def prepare(versions: Versions) -> tuple[Any, int]:
-        version = highest_common(_INIT, versions)
+        version = highest_common(INIT_PRODUCER_ID, versions)
         if producer is not None and version < _RECOVERS_VERSION:
             raise UnsupportedVersion("a transactional producer that lost a batch goes on with Kafka 2.5 or later only")
         number, epoch = producer or (-1, -1)
@@ -94,7 +100,7 @@ def add_partitions(transactional_id: str, producer: tuple[int, int], partitions:
         v3_and_below_producer_epoch=producer[1],
         v3_and_below_topics=[kind.AddPartitionsToTxnTopic(name=n, partitions=p) for n, p in by_topic.items()],
     )
-    return lambda versions: (request, highest_common(_ADD_PARTITIONS, versions, range(4)))
+    return lambda versions: (request, highest_common(ADD_PARTITIONS_TO_TXN, versions, range(4)))
 
 
 def add_offsets(transactional_id: str, producer: tuple[int, int], group_id: str) -> Prepare:
@@ -102,7 +108,7 @@ def add_offsets(transactional_id: str, producer: tuple[int, int], group_id: str)
     request = messages.AddOffsetsToTxnRequest(
         transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], group_id=group_id
     )
-    return lambda versions: (request, highest_common(_ADD_OFFSETS, versions))
+    return lambda versions: (request, highest_common(ADD_OFFSETS_TO_TXN, versions))
 
 
 def commit_offsets(transactional_id: str, producer: tuple[int, int], offsets: Offsets, highest: int) -> Prepare:
@@ -126,7 +132,7 @@ def commit_offsets(transactional_id: str, producer: tuple[int, int], offsets: Of
     )
 
     def prepare(versions: Versions) -> tuple[Any, int]:
-        version = highest_common(_COMMIT_OFFSETS, versions, range(highest + 1))
+        version = highest_common(TXN_OFFSET_COMMIT, versions, range(highest + 1))
         if version >= _MEMBER_VERSION:
             request.generation_id_or_member_epoch = offsets.generation
             request.member_id = offsets.member_id
@@ -141,7 +147,7 @@ def end(transactional_id: str, producer: tuple[int, int], committed: bool, highe
     request = messages.EndTxnRequest(
         transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], committed=committed
     )
-    return lambda versions: (request, highest_common(_END, versions, range(highest + 1)))
+    return lambda versions: (request, highest_common(END_TXN, versions, range(highest + 1)))
 
 
 def has_version_2(response: Any) -> bool:

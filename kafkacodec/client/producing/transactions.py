@@ -16,10 +16,26 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Place, Prepare, Send
 from kafkacodec.client.core.coordinators import MOST_BROKEN, Coordinators
 from kafkacodec.client.core.prepared import PreparedTransaction
+from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.client.producing import transaction_requests as requests
 from kafkacodec.client.producing.identity import ProducerId
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import (
+    CONCURRENT_TRANSACTIONS,
+    FENCED_INSTANCE_ID,
+    GROUP_AUTHORIZATION_FAILED,
+    ILLEGAL_GENERATION,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_PRODUCER_ID_MAPPING,
+    INVALID_TXN_STATE,
+    OPERATION_NOT_ATTEMPTED,
+    PRODUCER_FENCED,
+    STALE_MEMBER_EPOCH,
+    TOPIC_AUTHORIZATION_FAILED,
+    TRANSACTION_ABORTABLE,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_PRODUCER_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     AuthenticationFailed,
     BrokerError,
     ConnectionFailed,
@@ -31,13 +47,21 @@ from kafkacodec.errors import (
 
 __all__ = ["State", "Transaction", "Transactions"]
 
-_NOT_COORDINATOR: Final = {15, 16}
-_CONCURRENT, _UNKNOWN_TOPIC, _INVALID_STATE = 51, 3, 48
-_NOT_ATTEMPTED = 55  # because of what was wrong with another partition
-_FENCED: Final = {47, 90}
+_FENCED: Final = {INVALID_PRODUCER_EPOCH, PRODUCER_FENCED}
 # After these the transaction can only be aborted; after other errors that do not pass, nothing can be done.
-_ABORTABLE: Final = {22, 25, 29, 30, 49, 55, 59, 82, 113, 120}
-_MAPPING_LOST: Final = {49, 59}
+_ABORTABLE: Final = {
+    ILLEGAL_GENERATION,
+    UNKNOWN_MEMBER_ID,
+    TOPIC_AUTHORIZATION_FAILED,
+    GROUP_AUTHORIZATION_FAILED,
+    INVALID_PRODUCER_ID_MAPPING,
+    OPERATION_NOT_ATTEMPTED,
+    UNKNOWN_PRODUCER_ID,
+    FENCED_INSTANCE_ID,
+    STALE_MEMBER_EPOCH,
+    TRANSACTION_ABORTABLE,
+}
+_MAPPING_LOST: Final = {INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID}
 _CONCURRENT_WAIT_MS = 20  # until the markers of the transaction before are written
 _V1_PRODUCE, _V1_END, _V1_COMMIT, _LAST_COMMIT = 11, 4, 4, 5
 
@@ -220,7 +244,7 @@ class Transactions:
     def given_up(self, reason: Exception, sent: bool) -> None:
         """A batch failed, so the transaction has to be aborted; if it was sent, its sequence is missing from now on."""
         self._recover = self._recover or sent
-        if isinstance(reason, BrokerError) and reason.code == 90:
+        if isinstance(reason, BrokerError) and reason.code == PRODUCER_FENCED:
             self._fail(reason)
         elif self.state in _ALIVE:
             self._abort_only(reason)
@@ -251,13 +275,15 @@ class Transactions:
             done(answer.message)
             self._progress()
             return
-        kinds = [error(code) for code in sorted(found - {_NOT_ATTEMPTED} or found)]
+        kinds = [error(code) for code in sorted(found - {OPERATION_NOT_ATTEMPTED} or found)]
         lasting = [kind for kind in kinds if not kind.retriable]
-        if found & _NOT_COORDINATOR and isinstance(send.to, Coordinator):
+        if found & COORDINATOR_MOVED and isinstance(send.to, Coordinator):
             self._coordinators.lost(send.to)
         if not lasting:
             self.passing = kinds[0](kinds[0].name)
-            self._again(now, _CONCURRENT_WAIT_MS if found <= {_CONCURRENT, _UNKNOWN_TOPIC} else None)
+            self._again(
+                now, _CONCURRENT_WAIT_MS if found <= {CONCURRENT_TRANSACTIONS, UNKNOWN_TOPIC_OR_PARTITION} else None
+            )
         else:
             self._refused(lasting[0])
         self._progress()
@@ -372,7 +398,7 @@ class Transactions:
 
     def _refused(self, kind: type[BrokerError]) -> None:
         reason = kind(f"{kind.name}: transactional id {self._name!r}")
-        if kind.code == _INVALID_STATE and self.state is State.ABORTING and not self._known:
+        if kind.code == INVALID_TXN_STATE and self.state is State.ABORTING and not self._known:
             self._ended(None)  # what would have told the coordinator of the transaction was not accepted before
         elif kind.code in _FENCED:
             reason = kind(f"{kind.name}: another producer with the transactional id {self._name!r} is newer")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
 from kafkacodec.client.blocking.admin import Admin
-from kafkacodec.errors import BrokerError, ConnectionFailed, DeadlineExceeded, ItemErrors
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, ConnectionFailed, DeadlineExceeded, ItemErrors
 from kafkacodec.patterns import whole_matcher
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.client_options import shared_options
@@ -24,8 +24,6 @@ Ids = dict[TopicPartition, uuid.UUID | None]
 OffsetSpec = Literal["earliest", "latest"] | int
 
 T = TypeVar("T")
-
-_UNKNOWN_TOPIC = 3
 
 
 class TopicOffsets:
@@ -127,7 +125,11 @@ class TopicOffsets:
                 problem = next(iter(error.errors.values()))
                 if isinstance(problem, (ConnectionFailed, DeadlineExceeded)):
                     raise self._unavailable(problem) from None
-                if isinstance(problem, BrokerError) and problem.retriable and problem.code != _UNKNOWN_TOPIC:
+                if (
+                    isinstance(problem, BrokerError)
+                    and problem.retriable
+                    and problem.code != UNKNOWN_TOPIC_OR_PARTITION
+                ):
                     if not tries_left:
                         raise self._unavailable(problem) from None
                     time.sleep(self._options.retry_ms / 1000)
@@ -176,6 +178,6 @@ def _shown(partitions: Iterable[TopicPartition], most: int = 5) -> str:
 
 
 def _plain(error: BaseException) -> str:
-    if isinstance(error, BrokerError) and error.code == _UNKNOWN_TOPIC:
+    if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
         return "the cluster does not have this topic or partition, or hides it from this user"
     return str(error)

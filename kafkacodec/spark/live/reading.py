@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kafkacodec.client.blocking.consumer import Consumer
 from kafkacodec.client.consuming.record import ConsumedColumns
-from kafkacodec.errors import DeadlineExceeded, MissingOffsets, error
+from kafkacodec.errors import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, DeadlineExceeded, MissingOffsets, error
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.live.connections import borrowed
 from kafkacodec.spark.live.planning import OffsetRange
@@ -26,8 +26,8 @@ __all__ = ["read_task"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
-_OutOfRange = error(1)
-_UnknownTopic = error(3)
+_OutOfRange = error(OFFSET_OUT_OF_RANGE)
+_UnknownTopic = error(UNKNOWN_TOPIC_OR_PARTITION)
 _WITHOUT_TIMES: Final = "the option columns reads records without their timestamps"
 
 _REFUSALS: Final = 5
