@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from signal import SIGTERM
 
@@ -30,8 +29,7 @@ class Cluster:
             broker.server = server
             return broker
 
-        with ThreadPoolExecutor() as pool:  # each starts a JVM to format its directory
-            self.brokers = list(pool.map(made, range(1, count + 1)))
+        self.brokers = [made(number) for number in range(1, count + 1)]
 
     @property
     def servers(self) -> str:

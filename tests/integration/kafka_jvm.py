@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import socket
 import struct
@@ -13,7 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.integration import kafka_format
 from tests.integration.kafka_jars import java
+
+# A broker deletes records from some years ago when it has run for 30 seconds: tests have such records.
+KEEPS_OLD_RECORDS = "log.retention.hours=876000"
 
 
 class JavaRecord(NamedTuple):
@@ -231,15 +234,14 @@ transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
+{KEEPS_OLD_RECORDS}
 """
             + property_lines(settings)
         )
-        users = [argument for user in scram for argument in ("--add-scram", user)]
-        formatting = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", properties, *users)
-        command = [*java(release), "kafka.tools.StorageTool", *formatting]
-        utf8 = {**os.environ, "LC_ALL": "C.UTF-8"}  # of the arguments
-        finished = subprocess.run(command, capture_output=True, text=True, check=False, env=utf8)
-        assert finished.returncode == 0, finished.stdout + finished.stderr
+        if scram or "log_dirs" in settings:
+            kafka_format.by_kafka(release, properties, scram)
+        else:
+            kafka_format.by_copy(release, self.logs, settings.get("node_id", "1"))
 
     def listeners(self) -> list[str]:
         """The listeners for clients, as the server's properties name them."""

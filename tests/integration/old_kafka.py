@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.integration.kafka_jars import ALL_RELEASES, HERE, OLD_RELEASES
-from tests.integration.kafka_jvm import Broker, Server, free_port, property_lines
+from tests.integration.kafka_jvm import KEEPS_OLD_RECORDS, Broker, Server, free_port, property_lines
 
 __all__ = ["OldBroker", "broker_of"]
 
@@ -41,6 +41,7 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 controlled.shutdown.enable=false
 delete.topic.enable=true
+{KEEPS_OLD_RECORDS}
 """
             + property_lines(settings)
         )
