@@ -157,11 +157,7 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
         RecordColumns as RecordColumns,
     )
     from kafkacodec.records.confluent import ConfluentColumns as ConfluentColumns, split_confluent as split_confluent
-    from kafkacodec.records.decode import (
-        decode as decode,
-        iter_columns as iter_columns,
-        iter_records as iter_records,
-    )
+    from kafkacodec.records.decode import decode as decode, iter_columns as iter_columns, iter_records as iter_records
     from kafkacodec.records.encode import (
         EncodedBatch as EncodedBatch,
         encode as encode,

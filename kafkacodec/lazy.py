@@ -15,14 +15,15 @@ def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]
 
     Args:
         package: the package's name.
-        homes: public name -> the module below the package that holds it, or "" for a module of the package itself.
+        homes: public name -> the module below the package that holds it, with a dot in front if it is beside the
+            package; or "" for a module of the package itself.
     """
 
     def attribute(name: str) -> Any:
         if name not in homes:
             module = sys.modules[package]
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
-        found = importlib.import_module(f"{package}.{homes[name] or name}")
+        found = importlib.import_module(f".{homes[name] or name}", package)
         value = getattr(found, name) if homes[name] else found
         setattr(sys.modules[package], name, value)
         return value

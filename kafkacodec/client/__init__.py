@@ -43,7 +43,7 @@ _HOMES = {
     "Subtract": "admin.configs",
     "TableDelivery": "producing.delivery",
     "TableMetadata": "producing.delivery",
-    "TopicPartition": "admin.operations",
+    "TopicPartition": ".assignment.partitions",
     "export_metrics": "telemetry",
     "aio": "",
 }
@@ -51,12 +51,12 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
+    from kafkacodec.assignment.partitions import TopicPartition as TopicPartition
     from kafkacodec.client import aio as aio
     from kafkacodec.client.admin.acls import Acl as Acl, AclFilter as AclFilter
     from kafkacodec.client.admin.cluster import FeatureUpdate as FeatureUpdate
     from kafkacodec.client.admin.configs import Append as Append, ConfigResource as ConfigResource, Subtract as Subtract
     from kafkacodec.client.admin.offsets import GroupOffset as GroupOffset
-    from kafkacodec.client.admin.operations import TopicPartition as TopicPartition
     from kafkacodec.client.admin.scram import ScramCredential as ScramCredential
     from kafkacodec.client.admin.topic_terms import NewPartitions as NewPartitions, NewTopic as NewTopic
     from kafkacodec.client.blocking.admin import Admin as Admin

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from kafkacodec.dialects.assignment import assign_range
+from kafkacodec.assignment.dividing import assign_range
 from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
 from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.signatures import suggests_options

@@ -9,34 +9,19 @@ from kafkacodec.arguments import limit, num_threads
 from kafkacodec.records import _record_rows
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import (
-    BATCH_COLUMNS as BATCH_COLUMNS,
-    DEFAULT_MAX_BYTES as DEFAULT_MAX_BYTES,
-    DEFAULT_MAX_DECOMPRESSED_BYTES as DEFAULT_MAX_DECOMPRESSED_BYTES,
-    DEFAULT_MAX_ROWS as DEFAULT_MAX_ROWS,
-    DEFAULT_MAX_TOTAL_BYTES as DEFAULT_MAX_TOTAL_BYTES,
-    DEFAULT_MAX_VIEW_BYTES as DEFAULT_MAX_VIEW_BYTES,
-    NOWHERE as NOWHERE,
-    PLACE_COLUMNS as PLACE_COLUMNS,
-    RECORD_COLUMNS as RECORD_COLUMNS,
-    DecodeOptions as DecodeOptions,
-    Layout as Layout,
-    OnError as OnError,
-    Place as Place,
-    Plan as Plan,
-    RecordOptions as RecordOptions,
-    TableOptions as TableOptions,
-    budget_of as budget_of,
-    check_layout as check_layout,
-    checked_range as checked_range,
-    layout_of as layout_of,
-    plan_of as plan_of,
+    DEFAULT_MAX_BYTES,
+    DEFAULT_MAX_ROWS,
+    DEFAULT_MAX_TOTAL_BYTES,
+    DEFAULT_MAX_VIEW_BYTES,
+    NOWHERE,
+    DecodeOptions,
+    Place,
+    RecordOptions,
+    budget_of,
+    checked_range,
+    plan_of,
 )
-from kafkacodec.records.reading import (
-    handle_fault as handle_fault,
-    read_chunks as read_chunks,
-    read_further as read_further,
-    read_whole as read_whole,
-)
+from kafkacodec.records.reading import read_chunks, read_whole
 from kafkacodec.records.record import Record
 from kafkacodec.signatures import shows_options
 
@@ -45,19 +30,7 @@ if TYPE_CHECKING:
 
     from kafkacodec.arrow._columns import Budget
 
-__all__ = [
-    "BATCH_COLUMNS",
-    "DEFAULT_MAX_BYTES",
-    "DEFAULT_MAX_DECOMPRESSED_BYTES",
-    "DEFAULT_MAX_ROWS",
-    "DEFAULT_MAX_TOTAL_BYTES",
-    "RECORD_COLUMNS",
-    "DecodeOptions",
-    "Layout",
-    "decode",
-    "iter_columns",
-    "iter_records",
-]
+__all__ = ["decode", "iter_columns", "iter_records"]
 
 
 @shows_options(DecodeOptions, plan_of)

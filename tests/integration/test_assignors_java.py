@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from kafkacodec.client.groups.assignor import MemberSubscription
-from kafkacodec.client.groups.assignors import ASSIGNORS
-from kafkacodec.client.groups.membership import TopicPartition
-from kafkacodec.client.groups.sticky import withhold_moving
+from kafkacodec.assignment.assignor import MemberSubscription
+from kafkacodec.assignment.assignors import ASSIGNORS
+from kafkacodec.assignment.partitions import TopicPartition
+from kafkacodec.assignment.sticky import withhold_moving
 from tests.integration import kafka_jvm
 
 pytestmark = pytest.mark.java

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
-from kafkacodec.records.decode import RECORD_COLUMNS
+from kafkacodec.records.plan import RECORD_COLUMNS
 from tests.corpus import ROOT, assert_same_records, sample
 from tests.integration.cli_samples import BROKER, SEGMENT, expected, from_json
 

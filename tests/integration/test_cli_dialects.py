@@ -17,7 +17,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE, run
-from kafkacodec.records.decode import BATCH_COLUMNS, RECORD_COLUMNS
+from kafkacodec.records.plan import BATCH_COLUMNS, RECORD_COLUMNS
 from tests.corpus import ROOT as KAFKA, segments
 from tests.dialect_vectors import ROOT, rows
 

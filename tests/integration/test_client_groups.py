@@ -12,9 +12,9 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
+from kafkacodec.assignment.assignors import ASSIGNORS
 from kafkacodec.client.core.calls import ANY, CONTROLLER
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.groups.assignors import ASSIGNORS
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import (
     Assigned,

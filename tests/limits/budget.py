@@ -21,7 +21,7 @@ from kafkacodec import messages, protocol
 from kafkacodec.cli.__main__ import run as run_command
 from kafkacodec.dialects import kafka07
 from kafkacodec.protocol import fetch_to_columns
-from kafkacodec.records.decode import DEFAULT_MAX_VIEW_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_VIEW_BYTES
 from tests.limits import bombs, sandbox
 from tests.limits.bombs import MAX_DECOMPRESSED, MAX_TOTAL
 

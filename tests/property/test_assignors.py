@@ -7,11 +7,11 @@ import time
 import pytest
 from hypothesis import example, given, strategies as st
 
-from kafkacodec.client.groups.assignor import MemberSubscription
-from kafkacodec.client.groups.assignors import ASSIGNORS
+from kafkacodec.assignment.assignor import MemberSubscription
+from kafkacodec.assignment.assignors import ASSIGNORS
+from kafkacodec.assignment.partitions import TopicPartition
+from kafkacodec.assignment.sticky import CooperativeStickyAssignor, StickyAssignor, withhold_moving
 from kafkacodec.client.groups.leading import assignments
-from kafkacodec.client.groups.membership import TopicPartition
-from kafkacodec.client.groups.sticky import CooperativeStickyAssignor, StickyAssignor, withhold_moving
 
 TOPICS = ["t0", "t1", "t2", "t3", "t4"]
 counts_of_topics = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 12), max_size=5)

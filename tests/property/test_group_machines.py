@@ -16,10 +16,10 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kafkacodec import messages
+from kafkacodec.assignment.assignors import ASSIGNORS
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Send
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.assignors import ASSIGNORS
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
 from kafkacodec.client.groups.modern import ModernMembership

@@ -9,8 +9,8 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from kafkacodec.assignment.dividing import assign_range, assign_round_robin
 from kafkacodec.dialects import rewrite
-from kafkacodec.dialects.assignment import assign_range, assign_round_robin
 from kafkacodec.dialects.rewrite import MemberState, Partition
 from kafkacodec.errors import KafkaCodecError, LocalProtocolError
 from tests.dialect_vectors import rows

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
+from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_session import AcknowledgeType, ShareLimits
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord

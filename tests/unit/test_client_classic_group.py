@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kafkacodec import messages
+from kafkacodec.assignment.assignors import ASSIGNORS
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.assignors import ASSIGNORS
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import (
     Assigned,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
+from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import ShareFetched
 from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run, ShareSession

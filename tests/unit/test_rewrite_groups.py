@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kafkacodec.assignment.dividing import assign_round_robin
 from kafkacodec.dialects import rewrite
-from kafkacodec.dialects.assignment import assign_round_robin
 from kafkacodec.dialects.rewrite import ErrorCode, Partition
 from kafkacodec.errors import LocalProtocolError
 from tests.rewrite_session import Session, outcome

@@ -168,7 +168,7 @@ def _write(output: Destination, consumed: Consumed) -> int:
     import pyarrow as pa
 
     from kafkacodec.log.segments.kinds import BATCHES
-    from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
+    from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
 
     schema = pa.record_batch(BATCHES.nothing({"columns": PLACE_COLUMNS + RECORD_COLUMNS})).schema
 

@@ -14,13 +14,13 @@ from kafkacodec.cli.options.inputs import Reading, reading_options, threads_opti
 from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.log.segments.kinds import BATCHES, kind_of
-from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
+from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkacodec import RecordColumns
-    from kafkacodec.records.decode import DecodeOptions
+    from kafkacodec.records.plan import DecodeOptions
 
 
 @click.command()

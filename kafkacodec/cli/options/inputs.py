@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the log's modules take longer to import than --help and com
     from kafkacodec import Problem, RecordColumns
     from kafkacodec.cli.output import Advance
     from kafkacodec.log import LogDirectory, Partition, SegmentRange
-    from kafkacodec.records.decode import DecodeOptions
+    from kafkacodec.records.plan import DecodeOptions
 
 _START = 4096
 _SMALLEST_UNUSED = 12  # bytes of zeros that cannot be the start of a batch

@@ -13,9 +13,9 @@ from kafkacodec.log.state.group_lag import PartitionLag
 from kafkacodec.log.state.groups import CommittedOffset, Group, GroupMember, OwnedPartitions
 
 if TYPE_CHECKING:
+    from kafkacodec.assignment.partitions import TopicPartition
     from kafkacodec.client import Admin
     from kafkacodec.client.admin.groups import GroupListing
-    from kafkacodec.client.admin.operations import TopicPartition
 
 __all__ = ["live_groups", "live_lag", "live_offsets"]
 

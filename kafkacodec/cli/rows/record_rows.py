@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kafkacodec.records.decode import BATCH_COLUMNS
+from kafkacodec.records.plan import BATCH_COLUMNS
 
 if TYPE_CHECKING:
     from kafkacodec import Record, RecordColumns

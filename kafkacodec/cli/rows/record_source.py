@@ -20,7 +20,7 @@ from kafkacodec.log.reading.from_end import last_chunks
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns, Search
     from kafkacodec.log import Partition, SegmentRange
-    from kafkacodec.records.decode import DecodeOptions
+    from kafkacodec.records.plan import DecodeOptions
 
 # Few rows without a search, so that the first ones appear at once.
 _CHUNK_ROWS, _SEARCHED_ROWS = 1024, 8192

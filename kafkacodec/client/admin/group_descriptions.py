@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import TopicPartition, group_coordinator
+from kafkacodec.client.admin.operations import group_coordinator
 from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import GROUP_ID_NOT_FOUND, BrokerError, DecodeError

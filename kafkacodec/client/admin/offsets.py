@@ -8,16 +8,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkacodec import messages
 from kafkacodec.arguments import IsolationLevel, one_of
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
-from kafkacodec.client.admin.operations import (
-    Operations,
-    TopicPartition,
-    by_topic,
-    group_coordinator,
-    group_name,
-    mapped,
-    pairs,
-)
+from kafkacodec.client.admin.operations import Operations, by_topic, group_coordinator, group_name, mapped, pairs
 from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError

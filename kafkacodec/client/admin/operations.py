@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafkacodec import messages
 from kafkacodec.arguments import require_int
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Job
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.backoff import Backoff
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Operations",
-    "TopicPartition",
     "anywhere",
     "at_broker",
     "by_topic",
@@ -36,16 +36,6 @@ V = TypeVar("V")
 
 _MOST_MS: Final = 2**31 - 1
 _OF_ALL: Final = (UnsupportedVersion, AuthenticationFailed)
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic; equal to the tuple ``(topic, partition)``."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Operations:

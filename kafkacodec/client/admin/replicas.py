@@ -7,8 +7,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.arguments import one_of
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, TopicPartition, at_broker, by_topic, mapped, pairs
+from kafkacodec.client.admin.operations import Operations, at_broker, by_topic, mapped, pairs
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import (

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import (
     Operations,
-    TopicPartition,
     by_topic,
     group_coordinator,
     group_name,

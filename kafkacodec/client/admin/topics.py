@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
-from kafkacodec.client.admin.operations import Operations, TopicPartition, anywhere, by_topic, mapped, several
+from kafkacodec.client.admin.operations import Operations, anywhere, by_topic, mapped, several
 from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.admin.topic_terms import (
     CreatedTopic,

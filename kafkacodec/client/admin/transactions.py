@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
-from kafkacodec.client.admin.operations import Operations, TopicPartition, at_broker, by_topic, pairs, several
+from kafkacodec.client.admin.operations import Operations, at_broker, by_topic, pairs, several
 from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.errors import BrokerError

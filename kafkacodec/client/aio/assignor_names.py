@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kafkacodec.arguments import suggestion
-from kafkacodec.client.groups.assignor import Assignor
-from kafkacodec.client.groups.assignors import ASSIGNORS
+from kafkacodec.assignment.assignor import Assignor
+from kafkacodec.assignment.assignors import ASSIGNORS
 
 __all__ = ["assignors_of"]
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.aio.assignor_names import assignors_of
 from kafkacodec.client.aio.called import Called
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
@@ -28,7 +29,6 @@ from kafkacodec.client.groups.membership import (
     Membership,
     Revoke,
     Subscription,
-    TopicPartition,
 )
 from kafkacodec.client.groups.modern import NOT_OFFERED, ModernMembership
 from kafkacodec.errors import (

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.core.calls import Place
-from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
+from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.offsets import CommittedOffset, Member, OffsetCommit, OffsetFetch
 from kafkacodec.errors import REBALANCE_IN_PROGRESS, ClientClosed, KafkaCodecError, error
 

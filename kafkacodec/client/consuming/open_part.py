@@ -11,7 +11,7 @@ from kafkacodec.client.consuming.positions import Position
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import plan_of
+from kafkacodec.records.plan import plan_of
 
 if TYPE_CHECKING:
     from kafkacodec.records._decoder import Decoder

@@ -22,7 +22,7 @@ from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.errors import ClientClosed, CorruptRecord, DecodeError, LocalProtocolError
 from kafkacodec.records._record_rows import consumer_records
 from kafkacodec.records.columns import Problems, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, RECORD_COLUMNS
+from kafkacodec.records.plan import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
     from kafkacodec.records._decoder import Decoder

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from kafkacodec.arguments import column_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
+from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
 
 __all__ = ["TABLE_COLUMNS", "ConsumedColumns", "ConsumerRecord", "table_columns"]
 

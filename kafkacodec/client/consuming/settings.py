@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, require_int
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.options import ClientOptions, ClientSettings
-from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["ConsumerOptions", "ConsumerSettings", "GroupProtocol"]
 

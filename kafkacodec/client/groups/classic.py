@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kafkacodec.assignment.assignor import Assignor
+from kafkacodec.assignment.assignors import RangeAssignor
+from kafkacodec.assignment.sticky import CooperativeStickyAssignor
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups import classic_requests as requests
-from kafkacodec.client.groups.assignor import Assignor
-from kafkacodec.client.groups.assignors import RangeAssignor
 from kafkacodec.client.groups.classic_member import BEATING, IDLE, ClassicMember, State
 from kafkacodec.client.groups.leading import Leadership, partitions_of
 from kafkacodec.client.groups.membership import GroupSettings, Subscription, worth_repeating
 from kafkacodec.client.groups.offered import OfferedAssignors
-from kafkacodec.client.groups.sticky import CooperativeStickyAssignor
 from kafkacodec.errors import MEMBER_ID_REQUIRED, DecodeError, LocalProtocolError, RemoteProtocolError
 
 __all__ = ["ClassicMembership"]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+from kafkacodec.assignment.assignor import RebalanceProtocol
 from kafkacodec.client.core.calls import Place, Prepare, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.client.groups import classic_requests as requests
-from kafkacodec.client.groups.assignor import RebalanceProtocol
 from kafkacodec.client.groups.heartbeats import Heartbeats
 from kafkacodec.client.groups.leading import Leadership
 from kafkacodec.client.groups.member import GroupMember

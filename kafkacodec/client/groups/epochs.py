@@ -12,18 +12,12 @@ from enum import Enum
 from typing import Any
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import ANY, Answer, Place, Prepare, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.client.groups.member import GroupMember
-from kafkacodec.client.groups.membership import (
-    GroupMetadata,
-    GroupSettings,
-    Left,
-    Subscription,
-    TopicPartition,
-    worth_repeating,
-)
+from kafkacodec.client.groups.membership import GroupMetadata, GroupSettings, Left, Subscription, worth_repeating
 from kafkacodec.errors import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, error
 from kafkacodec.messages.keys import METADATA
 from kafkacodec.protocol.versions import highest_common

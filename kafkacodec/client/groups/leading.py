@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkacodec import messages
-from kafkacodec.client.groups.assignor import Assignment, Assignor, MemberSubscription
-from kafkacodec.client.groups.membership import TopicPartition, in_order
-from kafkacodec.client.groups.sticky import withhold_moving
+from kafkacodec.assignment.assignor import Assignment, Assignor, MemberSubscription
+from kafkacodec.assignment.partitions import TopicPartition, in_order
+from kafkacodec.assignment.sticky import withhold_moving
 from kafkacodec.client.groups.topics import SubscribedTopics
 from kafkacodec.errors import DecodeError, LocalProtocolError
 from kafkacodec.messages.consumer_protocol import (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kafkacodec.assignment.partitions import TopicPartition, in_order
 from kafkacodec.client.core.calls import Coordinator
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
-from kafkacodec.client.groups.membership import Broken, Event, Failed, GroupSettings, TopicPartition, in_order
+from kafkacodec.client.groups.membership import Broken, Event, Failed, GroupSettings
 from kafkacodec.client.groups.ownership import Ownership
 from kafkacodec.client.groups.topics import PollInterval, SubscribedTopics
 from kafkacodec.errors import LocalProtocolError, RemoteProtocolError

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Place, Send
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
@@ -41,17 +42,8 @@ __all__ = [
     "Membership",
     "Revoke",
     "Subscription",
-    "TopicPartition",
-    "in_order",
     "worth_repeating",
 ]
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic; equal to the plain tuple."""
-
-    topic: str
-    partition: int
 
 
 class GroupMetadata(NamedTuple):
@@ -230,11 +222,6 @@ class Membership(Protocol):
 
     def next_deadline(self) -> float | None:
         """See `Machine`."""
-
-
-def in_order(partitions: Iterable[Any]) -> tuple[TopicPartition, ...]:
-    """Partitions by topic and number."""
-    return tuple(sorted(TopicPartition(*partition) for partition in partitions))
 
 
 def worth_repeating(error: Exception) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.client.groups.epochs import EpochMembership
 from kafkacodec.client.groups.leading import grouped
-from kafkacodec.client.groups.membership import TopicPartition
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.messages.keys import CONSUMER_GROUP_HEARTBEAT
 from kafkacodec.protocol.versions import highest_common

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kafkacodec.client.groups.assignor import Assignor, MemberSubscription, RebalanceProtocol
+from kafkacodec.assignment.assignor import Assignor, MemberSubscription, RebalanceProtocol
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.groups.leading import subscription_bytes
-from kafkacodec.client.groups.membership import TopicPartition
 
 __all__ = ["OfferedAssignors"]
 

@@ -12,10 +12,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition, in_order
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Place, Versions
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition, in_order
+from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.offset_call import (
     TOPIC_IDS_VERSION,
     UNKNOWN_SERVER_ERROR,

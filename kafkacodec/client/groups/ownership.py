@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkacodec.client.groups.membership import Assigned, Event, Lost, Revoke, TopicPartition, in_order
+from kafkacodec.assignment.partitions import TopicPartition, in_order
+from kafkacodec.client.groups.membership import Assigned, Event, Lost, Revoke
 
 __all__ = ["Ownership"]
 

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
-from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
+from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.share_records import Acknowledged, HeldRecords, ShareFetched, counts_and_gaps
 from kafkacodec.client.groups.share_session import (
     AcknowledgeType,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import Received
-from kafkacodec.client.groups.membership import TopicPartition
 from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run
 
 __all__ = ["Acknowledged", "HeldRecords", "ShareFetched", "counts_and_gaps"]

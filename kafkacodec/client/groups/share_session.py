@@ -14,8 +14,9 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkacodec import messages
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import Prepare, Versions
-from kafkacodec.client.groups.membership import GroupMetadata, TopicPartition
+from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.messages.keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kafkacodec.protocol.versions import highest_common

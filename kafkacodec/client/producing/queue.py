@@ -20,7 +20,7 @@ from kafkacodec.client.producing._batch import BatchBuilder, partition_of
 from kafkacodec.client.producing.delivery import Delivery, Outcome, Part
 from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
 from kafkacodec.errors import EncodeError, LocalProtocolError
-from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 

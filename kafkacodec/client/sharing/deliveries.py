@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final, Literal, NamedTuple
 
+from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.consuming.given import option_of
 from kafkacodec.client.consuming.record import ConsumerRecord
-from kafkacodec.client.groups.membership import TopicPartition
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import ShareFetched
 from kafkacodec.client.groups.share_session import AcknowledgeType
@@ -21,7 +21,8 @@ from kafkacodec.client.sharing.settings import ShareConsumerSettings
 from kafkacodec.errors import DecodeError, LocalProtocolError
 from kafkacodec.records._record_rows import consumer_records
 from kafkacodec.records.columns import Problem
-from kafkacodec.records.decode import RECORD_COLUMNS, iter_columns
+from kafkacodec.records.decode import iter_columns
+from kafkacodec.records.plan import RECORD_COLUMNS
 
 __all__ = ["Deliveries", "ShareRecord"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from kafkacodec.dialects.assignment import STRATEGIES
+from kafkacodec.assignment.dividing import STRATEGIES
 from kafkacodec.dialects.line.record_log import RecordLog, open_or_make, sync_directory
 from kafkacodec.dialects.line.storage import Rows
 from kafkacodec.errors import CorruptRecord, LocalProtocolError

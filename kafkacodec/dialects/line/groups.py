@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kafkacodec.dialects.assignment import STRATEGIES
+from kafkacodec.assignment.dividing import STRATEGIES
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.storage import Storage
 from kafkacodec.errors import CorruptRecord, KafkaCodecError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
-from kafkacodec.dialects.assignment import assign_range
+from kafkacodec.assignment.dividing import assign_range
 from kafkacodec.dialects.rewrite.groups import Group, Member, Partition, Rewind, Strategy, Waiting
 from kafkacodec.dialects.rewrite.rpcs import (
     CreateGroup,
@@ -69,7 +69,7 @@ class GroupController:
         broker: the address of this controller.
         partitions: the number of partitions by topic, at most 32,768 each (the layout has int16 partitions). See
             `set_partitions` for changes.
-        strategy: assigns partitions: `assign_range` or `assign_round_robin` of `kafkacodec.dialects.assignment`, or any
+        strategy: assigns partitions: `assign_range` or `assign_round_robin` of `kafkacodec.assignment.dividing`, or any
             other function.
         now: the time.
         ephemeral: whether groups created by CreateGroup are removed with their last member (the call has no field for

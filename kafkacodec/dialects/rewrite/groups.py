@@ -22,7 +22,7 @@ class Partition(NamedTuple):
 
 
 Strategy: TypeAlias = Callable[[Sequence[Partition], Sequence[str]], dict[str, list[Partition]]]
-"""Assigns partitions, in order, to members, in string order; see `kafkacodec.dialects.assignment`."""
+"""Assigns partitions, in order, to members, in string order; see `kafkacodec.assignment.dividing`."""
 
 
 class Waiting(NamedTuple):

@@ -16,7 +16,8 @@ from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.reading.ranges import KEPT_BEFORE
 from kafkacodec.log.segments.walk import Damage
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_VIEW_BYTES, plan_of, read_chunks
+from kafkacodec.records.plan import DEFAULT_MAX_VIEW_BYTES, plan_of
+from kafkacodec.records.reading import read_chunks
 
 __all__ = ["count_messages", "count_records"]
 

@@ -30,8 +30,8 @@ from kafkacodec.log.reading.ranges import KEPT_BEFORE
 from kafkacodec.log.segments.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.segments.walk import walk
 from kafkacodec.records.columns import BatchHeaders, Problem
-from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.headers import scan_stretches
+from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 Advance = Callable[[int], object]
 """Called with the number of bytes read since the last call."""

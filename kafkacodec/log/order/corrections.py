@@ -23,8 +23,8 @@ from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, i
 from kafkacodec.log.segments.pieces import checked
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders, Problem
-from kafkacodec.records.decode import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.headers import scan_stretches
+from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_if_needed", "corrections_of"]
 

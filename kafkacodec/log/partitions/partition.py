@@ -30,7 +30,7 @@ from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.segment import Segment, Timestamp, checked_limits
 from kafkacodec.log.segments.segment07 import segment_at
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
+from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
 from kafkacodec.shown import html_table
 from kafkacodec.signatures import shows_options, suggests_options
 

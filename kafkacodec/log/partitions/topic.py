@@ -13,7 +13,7 @@ from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.readable import Readable, ReadOptions
 from kafkacodec.log.segments.kinds import SegmentKind
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import PLACE_COLUMNS, RECORD_COLUMNS
+from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
 from kafkacodec.shown import html_table
 from kafkacodec.signatures import shows_options, suggests_options
 

@@ -22,7 +22,7 @@ from kafkacodec.log.reading.relocate import MAX_TRIES, find, locate
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
 from kafkacodec.log.segments.walk import first_batches
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
+from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
 from kafkacodec.signatures import shows_options
 
 KEPT_BEFORE = 8 << 20

@@ -14,7 +14,7 @@ from kafkacodec.log.reading.counting import count_by_headers
 from kafkacodec.log.segments.kinds import BATCHES
 from kafkacodec.records import _record_rows
 from kafkacodec.records.columns import Problem, Problems, RecordColumns, import_extra
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, plan_of
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, plan_of
 from kafkacodec.records.record import Record
 from kafkacodec.signatures import shows_options
 

@@ -19,7 +19,7 @@ from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import ALONE, Evidence, Surroundings, gap_after, missing
 from kafkacodec.log.order.evidence import unused
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.decode import (
+from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
     NOWHERE,
     RECORD_COLUMNS,

@@ -13,7 +13,8 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.walk import windows
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import NOWHERE, DecodeOptions, Layout, Place, columns_between, layout_of
+from kafkacodec.records.decode import columns_between
+from kafkacodec.records.plan import NOWHERE, DecodeOptions, Layout, Place, layout_of
 
 if TYPE_CHECKING:
     from kafkacodec.log.opening import StoredFile

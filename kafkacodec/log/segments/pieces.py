@@ -11,9 +11,10 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacodec.records.decode import OnError, iter_columns
+from kafkacodec.records.decode import iter_columns
 from kafkacodec.records.headers import scan
 from kafkacodec.records.parallel.workers import Job, Workers
+from kafkacodec.records.plan import OnError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

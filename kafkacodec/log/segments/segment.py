@@ -22,14 +22,8 @@ from kafkacodec.log.segments.kinds import SegmentKind, kind_of
 from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch, first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
-from kafkacodec.records.decode import (
-    DEFAULT_MAX_ROWS,
-    DEFAULT_MAX_TOTAL_BYTES,
-    DecodeOptions,
-    checked_range,
-    plan_of,
-)
 from kafkacodec.records.headers import scan
+from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, checked_range, plan_of
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:

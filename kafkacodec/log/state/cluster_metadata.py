@@ -17,7 +17,7 @@ from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.state.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_metadata_record
-from kafkacodec.records.decode import DecodeOptions
+from kafkacodec.records.plan import DecodeOptions
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["ClusterMetadata", "read_cluster_metadata"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
 from kafkacodec.records.columns import import_extra
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.shown import cell_text, html_table
 
 Row = TypeVar("Row", bound=tuple[Any, ...])

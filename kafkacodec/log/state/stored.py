@@ -10,7 +10,7 @@ from kafkacodec.log.files.opening import note
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.segments.segment import Segment
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import DecodeOptions
+from kafkacodec.records.plan import DecodeOptions
 
 
 def sound_chunks(

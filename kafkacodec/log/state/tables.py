@@ -16,7 +16,7 @@ from kafkacodec.log.state.cluster_metadata import ClusterMetadata
 from kafkacodec.log.state.group_lag import PartitionLag
 from kafkacodec.log.state.groups import CommittedOffset, CommittedOffsets, Group, Groups
 from kafkacodec.log.state.table_schemas import GROUPS, LAG, METADATA, OFFSETS, table_of
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["GROUPS", "LAG", "METADATA", "OFFSETS", "groups_table", "lag_table", "metadata_table", "offsets_table"]

@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from kafkacodec.records.blobs import decode_batches
 from kafkacodec.records.columns import Problem, RecordColumns
-from kafkacodec.records.decode import OnError
+from kafkacodec.records.plan import OnError
 from kafkacodec.spark.reading.tasks import ROWS, Shaper, log_problems
 from kafkacodec.spark.times import FarTimes, beyond_spark
 

@@ -17,9 +17,9 @@ from kafkacodec.arguments import suggestion
 from kafkacodec.errors import DecodeError, LimitExceeded
 from kafkacodec.messages import message_class, message_names
 from kafkacodec.records.columns import BatchHeaders
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.records.headers import scan
 from kafkacodec.records.partition import partition
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.spark.environment.versions import require_spark
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.headers import HEADER, arrow_type, header_columns, spark_column

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructType
 
 from kafkacodec.arguments import limit
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.schema import RECORD_COLUMNS, spark_schema

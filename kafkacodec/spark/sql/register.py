@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.records.decode import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.spark.environment.versions import require_spark
 from kafkacodec.spark.schema import RECORD_COLUMNS, spark_schema
 from kafkacodec.spark.sql.blobs import Explosion

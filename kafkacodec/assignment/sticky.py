@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from kafkacodec.client.groups.assignor import (
+from kafkacodec.assignment.assignor import (
     Assignment,
     MemberSubscription,
     RebalanceProtocol,
     in_member_order,
     subscribers,
 )
-from kafkacodec.client.groups.levelling import level
-from kafkacodec.client.groups.membership import TopicPartition, in_order
+from kafkacodec.assignment.levelling import level
+from kafkacodec.assignment.partitions import TopicPartition, in_order
 from kafkacodec.errors import DecodeError
 from kafkacodec.messages.consumer_protocol import StickyUserData, decode_sticky_user_data, encode_sticky_user_data
 

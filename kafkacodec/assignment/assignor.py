@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from kafkacodec.client.groups.membership import TopicPartition
+from kafkacodec.assignment.partitions import TopicPartition
 
 __all__ = ["Assignment", "Assignor", "MemberSubscription", "RebalanceProtocol", "in_member_order", "subscribers"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kafkacodec.client.groups.assignor import (
+from kafkacodec.assignment.assignor import (
     Assignment,
     Assignor,
     MemberSubscription,
@@ -14,8 +13,9 @@ from kafkacodec.client.groups.assignor import (
     in_member_order,
     subscribers,
 )
-from kafkacodec.client.groups.membership import TopicPartition
-from kafkacodec.client.groups.sticky import CooperativeStickyAssignor, StickyAssignor
+from kafkacodec.assignment.dividing import assign_range, deal
+from kafkacodec.assignment.partitions import TopicPartition
+from kafkacodec.assignment.sticky import CooperativeStickyAssignor, StickyAssignor
 
 __all__ = ["ASSIGNORS", "RangeAssignor", "RoundRobinAssignor"]
 
@@ -43,12 +43,8 @@ class RangeAssignor(_WithoutMemory):
         members = in_member_order(subscriptions)
         assigned: Assignment = {member: [] for member in members}
         for topic, wanting in subscribers(partitions, subscriptions, members).items():
-            size, larger = divmod(partitions[topic], len(wanting))
-            start = 0
-            for n, member in enumerate(wanting):
-                end = start + size + (n < larger)
-                assigned[member] += [TopicPartition(topic, number) for number in range(start, end)]
-                start = end
+            for member, numbers in assign_range(range(partitions[topic]), wanting).items():
+                assigned[member] += [TopicPartition(topic, number) for number in numbers]
         return assigned
 
 
@@ -60,16 +56,11 @@ class RoundRobinAssignor(_WithoutMemory):
     def assign(self, partitions: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]) -> Assignment:
         """Divide the partitions."""
         members = in_member_order(subscriptions)
-        places = {member: place for place, member in enumerate(members)}
-        assigned: Assignment = {member: [] for member in members}
-        turn = 0
-        for topic, wanting in subscribers(partitions, subscriptions, members).items():
-            turns = [places[member] for member in wanting]
-            for number in range(partitions[topic]):
-                turn = turns[bisect_left(turns, turn) % len(turns)]
-                assigned[members[turn]].append(TopicPartition(topic, number))
-                turn = (turn + 1) % len(members)
-        return assigned
+        topics = subscribers(partitions, subscriptions, members).items()
+        return deal(
+            (([TopicPartition(topic, n) for n in range(partitions[topic])], wanting) for topic, wanting in topics),
+            members,
+        )
 
 
 ASSIGNORS: Final[Mapping[str, type[Assignor]]] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
-from kafkacodec.client.groups.membership import TopicPartition
+from kafkacodec.assignment.partitions import TopicPartition
 
 __all__ = ["level"]
 
