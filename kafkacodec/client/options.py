@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
 
 from kafkacodec.arguments import one_of, require_int, suggestion
 from kafkacodec.client.core.old_brokers import baseline_of
+from kafkacodec.net.addresses import address_text, addresses
+from kafkacodec.net.settings import SaslMechanism, SecurityProtocol
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE
 
 if TYPE_CHECKING:
@@ -17,17 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ClientOptions",
     "ClientSettings",
-    "SaslMechanism",
-    "SecurityProtocol",
-    "addresses",
     "instead_of",
     "option_defaults",
     "options_from_config",
 ]
 
-SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
-DEFAULT_PORT: Final = 9092
 _MOST_MS = 2**31 - 1
 _TLS_OPTIONS = ("ssl_context", "ssl_cafile", "ssl_certfile", "ssl_keyfile")
 _USER = ("sasl_plain_username", "sasl_plain_password")
@@ -150,7 +146,7 @@ class ClientSettings:
     sasl_kerberos_domain_name: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bootstrap_servers", tuple(map(_text, addresses(self.bootstrap_servers))))
+        object.__setattr__(self, "bootstrap_servers", _servers(self.bootstrap_servers))
         for option in fields(self):
             _check_type(option.name, str(option.type), getattr(self, option.name))
         one_of("security_protocol", self.security_protocol, get_args(SecurityProtocol))
@@ -216,41 +212,12 @@ def _check_type(name: str, kind: str, value: Any) -> None:
         require_int(name, value, 1, _MOST_MS)
 
 
-def addresses(servers: Any) -> list[tuple[str, int]]:
-    """Host and port of each server of a text with commas, or of a list. Raises TypeError, ValueError."""
-    if isinstance(servers, Mapping):
+def _servers(given: Any) -> tuple[str, ...]:
+    if isinstance(given, Mapping):
         raise TypeError(
             "bootstrap_servers must be text or a list, not a dict: from_config() takes one with all options"
         )
-    if isinstance(servers, bytes) or not isinstance(servers, Iterable):
-        raise TypeError(f"bootstrap_servers must be text or a list, not {type(servers).__name__}")
-    parts = servers.split(",") if isinstance(servers, str) else list(servers)
-    for part in parts:
-        if not isinstance(part, str):
-            raise TypeError(f"bootstrap_servers: {part!r} is not text with host:port")
-    found = [_address(part.strip()) for part in parts if part.strip()]
-    if not found:
-        raise ValueError("bootstrap_servers is empty: give host:port of at least one broker")
-    return found
-
-
-def _text(address: tuple[str, int]) -> str:
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _address(text: str) -> tuple[str, int]:
-    text = text.rpartition("://")[2]  # PLAINTEXT://host:port, as brokers write their listeners
-    host, colon, port = text.rpartition(":")
-    if not colon or (text.startswith("[") and text.endswith("]")):
-        host, port = text, str(DEFAULT_PORT)
-    elif ":" in host and not host.startswith("["):
-        raise ValueError(f"bootstrap_servers: put the IPv6 address of {text!r} in brackets")
-    in_brackets = host.startswith("[") and host.endswith("]")
-    host = host[1:-1] if in_brackets else host
-    if not host or set(host) & set("[]") or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"bootstrap_servers: {text!r} is not host:port")
-    return host, int(port)
+    return tuple(map(address_text, addresses(given)))
 
 
 # Names of Java and librdkafka that are not the option's name with dots.

@@ -1,1 +1,1 @@
-"""What both sides of a socket share: frames received in place, an event loop on a thread."""
+"""What both sides of a socket share: frames received in place, a loop on a thread, timers, TLS, SASL, addresses."""

@@ -8,9 +8,9 @@ import pytest
 import scramp
 
 from kafkacodec.client.options import ClientSettings
-from kafkacodec.client.security.sasl import SaslExchange, provided
-from kafkacodec.client.security.sasl.scram import Scram
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
+from kafkacodec.net.sasl import SaslExchange, provided
+from kafkacodec.net.sasl.scram import Scram
 
 
 def settings(mechanism, user="user", password="pencil", **options):

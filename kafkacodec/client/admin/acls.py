@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
-from kafkacodec.client.admin.terms import (
+from kafkacodec.client.core.calls import Answer
+from kafkacodec.errors import BrokerError, ItemErrors
+from kafkacodec.messages.keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from kafkacodec.protocol.terms import (
     OPERATIONS,
     PATTERNS,
     PERMISSIONS,
@@ -21,9 +24,6 @@ from kafkacodec.client.admin.terms import (
     code_of,
     word,
 )
-from kafkacodec.client.core.calls import Answer
-from kafkacodec.errors import BrokerError, ItemErrors
-from kafkacodec.messages.keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
 __all__ = ["Acl", "AclFilter", "AclOperations"]
 

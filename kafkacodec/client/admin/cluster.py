@@ -10,11 +10,11 @@ from kafkacodec import messages
 from kafkacodec.arguments import one_of
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
-from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import API_VERSIONS, METADATA, UPDATE_FEATURES
+from kafkacodec.protocol.terms import authorized_operations
 
 __all__ = [
     "BrokerDescription",

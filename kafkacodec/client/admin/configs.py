@@ -8,7 +8,11 @@ from typing import Any, Final, NamedTuple
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere
-from kafkacodec.client.admin.terms import (
+from kafkacodec.client.checks import mapping
+from kafkacodec.client.core.calls import ANY, Answer, Place
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
+from kafkacodec.messages.keys import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
+from kafkacodec.protocol.terms import (
     CONFIG_RESOURCES,
     CONFIG_SOURCES,
     CONFIG_TYPES,
@@ -16,10 +20,6 @@ from kafkacodec.client.admin.terms import (
     code_of,
     word,
 )
-from kafkacodec.client.checks import mapping
-from kafkacodec.client.core.calls import ANY, Answer, Place
-from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
-from kafkacodec.messages.keys import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 
 __all__ = ["Append", "ConfigEntry", "ConfigOperations", "ConfigResource", "ConfigSynonym", "Subtract"]
 

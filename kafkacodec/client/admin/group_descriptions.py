@@ -11,11 +11,11 @@ from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import group_coordinator
-from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import GROUP_ID_NOT_FOUND, BrokerError, DecodeError
 from kafkacodec.messages.consumer_protocol import decode_assignment, decode_subscription
 from kafkacodec.messages.keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, SHARE_GROUP_DESCRIBE
+from kafkacodec.protocol.terms import authorized_operations
 
 __all__ = ["DESCRIBES", "GROUP_ID_NOT_FOUND", "GroupDescription", "GroupMember", "GroupType"]
 

@@ -11,11 +11,11 @@ from typing import Any, Final, Literal, NamedTuple
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, several
-from kafkacodec.client.admin.terms import SCRAM_MECHANISMS, code_of, word
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
+from kafkacodec.protocol.terms import SCRAM_MECHANISMS, code_of, word
 
 __all__ = ["ScramCredential", "ScramCredentialInfo", "ScramMechanism", "ScramOperations", "UserMechanism"]
 

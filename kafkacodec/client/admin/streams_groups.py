@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, group_coordinator, several
-from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import STREAMS_GROUP_DESCRIBE
+from kafkacodec.protocol.terms import authorized_operations
 
 __all__ = [
     "StreamsGroupDescription",

@@ -10,7 +10,6 @@ from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, by_topic, mapped, several
-from kafkacodec.client.admin.terms import authorized_operations
 from kafkacodec.client.admin.topic_terms import (
     CreatedTopic,
     NewPartitions,
@@ -23,6 +22,7 @@ from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, UnsupportedVersion, error
 from kafkacodec.messages.keys import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_RECORDS, DELETE_TOPICS, METADATA
+from kafkacodec.protocol.terms import authorized_operations
 
 __all__ = ["TopicOperations"]
 

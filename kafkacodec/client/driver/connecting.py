@@ -14,10 +14,10 @@ from kafkacodec.client.core.opening import FIRST_WAY, Opening, Way
 from kafkacodec.client.driver.dialing import Dialer
 from kafkacodec.client.driver.link import Link
 from kafkacodec.client.options import ClientSettings
-from kafkacodec.client.security.sasl import SaslExchange, provided
-from kafkacodec.client.security.tls import client_context, handshake_error
 from kafkacodec.errors import ConnectionFailed, KafkaCodecError
 from kafkacodec.net.frames import Frame, FrameBuffers
+from kafkacodec.net.sasl import SaslExchange, provided
+from kafkacodec.net.tls import client_context, handshake_error
 
 if TYPE_CHECKING:
     from kafkacodec.protocol.connection import ResponseReceived

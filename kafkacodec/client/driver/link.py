@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
 from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
-from kafkacodec.client.security.tls import tls_error
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, RemoteProtocolError
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.net.tls import tls_error
 from kafkacodec.protocol.connection import ResponseReceived
 
 if TYPE_CHECKING:

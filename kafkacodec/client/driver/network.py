@@ -19,8 +19,10 @@ from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.retrying import Call, first_error
 from kafkacodec.client.driver.node import Flight
 from kafkacodec.client.driver.traffic import Traffic
-from kafkacodec.client.options import ClientSettings, addresses
+from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ClientClosed, RemoteProtocolError
+from kafkacodec.net.addresses import addresses
+from kafkacodec.net.timers import DeadlineTimer
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message
@@ -72,8 +74,7 @@ class Network:
             landed=self._landed,
             wake=self.wake,
         )
-        self._timer: asyncio.Handle | None = None
-        self._timer_at = 0.0
+        self._timer = DeadlineTimer(self.loop, self.wake)
         self._woken = False
 
     @property
@@ -218,8 +219,7 @@ class Network:
 
     def _end(self) -> ClientClosed:
         self.closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         return ClientClosed("the client was closed")
 
     def _tell_owners(self, reason: Exception) -> None:
@@ -271,21 +271,8 @@ class Network:
     def _set_timer(self, now: float) -> None:
         due = [at for machine in self._machines if (at := machine.next_deadline()) is not None]
         due += self._traffic.deadlines(now)
-        if not due:
-            return
-        at = max(min(due), now)
-        # A timer that is too early costs one pass; making a new one in each pass costs more.
-        if self._timer is not None:
-            if self._timer_at <= at:
-                return
-            self._timer.cancel()
-        self._timer_at = at
-        # uvloop rounds to whole ms: a timer that is too early would be set again, for at once, until its time has come.
-        self._timer = self.loop.call_at((at + 0.5) / 1000, self._timer_due)
-
-    def _timer_due(self) -> None:
-        self._timer = None
-        self.wake()
+        if due:
+            self._timer.set(max(min(due), now))
 
 
 def _answer(machine: Machine, flight: Flight, answer: Answer, now: float) -> None:

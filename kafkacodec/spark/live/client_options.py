@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kafkacodec.client.options import ClientSettings, option_defaults, options_from_config
 from kafkacodec.client.security.java_config import java_security_options
-from kafkacodec.client.security.tls import client_context
+from kafkacodec.net.tls import client_context
 from kafkacodec.spark.errors import OptionError
 
 __all__ = ["client_options", "is_client_option", "shared_options"]

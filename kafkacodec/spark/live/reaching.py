@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kafkacodec.client.options import addresses
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.net.addresses import addresses
 
 __all__ = ["SECONDS", "BrokerUnavailable", "check_reachable", "why_unreachable"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 
 if TYPE_CHECKING:
-    from kafkacodec.client.options import ClientSettings
+    from kafkacodec.net.settings import TlsSettings
 
 __all__ = ["client_context", "handshake_error", "tls_error"]
 
@@ -51,7 +51,7 @@ _REASONS: Final = {
 }
 
 
-def client_context(settings: ClientSettings) -> ssl.SSLContext | None:
+def client_context(settings: TlsSettings) -> ssl.SSLContext | None:
     """The context of a client's connections; None without TLS.
 
     Raises ValueError: a file cannot be read, is not PEM, or its password is wrong.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kafkacodec.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
-    from kafkacodec.client.options import ClientSettings
+    from kafkacodec.net.settings import SaslSettings
 
 __all__ = ["Plain"]
 
@@ -15,7 +15,7 @@ __all__ = ["Plain"]
 class Plain:
     """The client's side."""
 
-    def __init__(self, settings: ClientSettings, host: str) -> None:
+    def __init__(self, settings: SaslSettings, host: str) -> None:
         self._user = settings.sasl_plain_username or ""
         self._password = settings.sasl_plain_password or ""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from kafkacodec.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
-    from kafkacodec.client.options import ClientSettings
+    from kafkacodec.net.settings import SaslSettings
 
 __all__ = ["Scram"]
 
@@ -29,7 +29,7 @@ _ITERATIONS: Final = range(4096, 1_000_001)
 class Scram:
     """The client's side."""
 
-    def __init__(self, settings: ClientSettings, host: str, nonce: str | None = None) -> None:
+    def __init__(self, settings: SaslSettings, host: str, nonce: str | None = None) -> None:
         assert settings.sasl_mechanism is not None
         self._name = settings.sasl_mechanism
         self._hash = _HASHES[self._name]

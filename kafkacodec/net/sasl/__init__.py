@@ -8,10 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkacodec.client.security.sasl.oauthbearer import provided
+from kafkacodec.net.sasl.oauthbearer import provided
 
 if TYPE_CHECKING:
-    from kafkacodec.client.options import ClientSettings
+    from kafkacodec.net.settings import SaslSettings
 
 __all__ = ["SaslExchange", "provided"]
 
@@ -41,7 +41,7 @@ class SaslExchange:
         ModuleNotFoundError: GSSAPI without the package ``gssapi``.
     """
 
-    def __init__(self, settings: ClientSettings, host: str) -> None:
+    def __init__(self, settings: SaslSettings, host: str) -> None:
         assert settings.sasl_mechanism is not None
         self.mechanism: str = settings.sasl_mechanism
         module, name = _MECHANISMS[self.mechanism]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
-    from kafkacodec.client.options import ClientSettings
+    from kafkacodec.net.settings import SaslSettings
 
 __all__ = ["Kerberos"]
 
@@ -21,7 +21,7 @@ class Kerberos:
         complete: whether the last token was the choice of the layer, to which old brokers answer nothing.
     """
 
-    def __init__(self, settings: ClientSettings, host: str) -> None:
+    def __init__(self, settings: SaslSettings, host: str) -> None:
         try:
             import gssapi
         except ImportError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 
 if TYPE_CHECKING:
-    from kafkacodec.client.options import ClientSettings
+    from kafkacodec.net.settings import SaslSettings
 
 __all__ = ["OAuthBearer", "provided"]
 
@@ -37,7 +37,7 @@ class OAuthBearer:
 
     needs_token = True
 
-    def __init__(self, settings: ClientSettings, host: str) -> None:
+    def __init__(self, settings: SaslSettings, host: str) -> None:
         self._token: str | None = None
         self._extensions: Mapping[str, str] = {}
         self._refusal: str | None = None
