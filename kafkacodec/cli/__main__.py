@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafkacodec.cli.console import note
+from kafkacodec.cli.console import in_one_piece, note
 
 if TYPE_CHECKING:
     import click
@@ -43,12 +43,14 @@ def main() -> None:
     # Starting the threads of numpy's linear algebra, which is not used, would take 50 ms.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # kafkacodec_command has set it
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(signal.SIGINT, _interrupt)
         for number in _ENDING:
             if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
                 signal.signal(number, _end)
         if isinstance(sys.stdout, io.TextIOWrapper):
+            if isinstance(sys.stdout.buffer, io.RawIOBase):  # python -u: what a signal keeps from being written is lost
+                sys.stdout = io.TextIOWrapper(io.BufferedWriter(sys.stdout.buffer), sys.stdout.encoding)
             sys.stdout.reconfigure(errors="backslashreplace")  # escape characters that the encoding lacks
         code = run(sys.argv[1:])
         for number in (signal.SIGINT, *_ENDING):
@@ -106,10 +108,16 @@ class _Ended(KeyboardInterrupt):
     """Of its own kind: after a KeyboardInterrupt in `exec`, as in a dataclass, Python ends as if by SIGINT."""
 
 
+def _interrupt(number: int, frame: object) -> None:
+    if not in_one_piece.holds(number):
+        raise KeyboardInterrupt
+
+
 def _end(number: int, frame: object) -> None:
     """Handle a signal that asks the process to end: as an interrupt, so that groups are left and files removed."""
-    _ended_by.append(number)
-    raise _Ended
+    if not in_one_piece.holds(number):
+        _ended_by.append(number)
+        raise _Ended
 
 
 def _interrupted() -> int:

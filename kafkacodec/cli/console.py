@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable, Iterable
@@ -43,6 +44,35 @@ def _shows(code: int) -> bool:
 
 _AS_TEXT, _AS_JSON = _Spelling(), _JsonSpelling()
 
+
+class _InOnePiece:
+    """While something is being written, an interrupt waits for its end, so that no line is cut; a second one does not.
+
+    What is longer than the stream's buffer may be half in a pipe already.
+    """
+
+    def __init__(self) -> None:
+        self._writing = False
+        self._held: int | None = None
+
+    def holds(self, number: int) -> bool:
+        """Whether this signal has to wait; it is raised again after the writing."""
+        if not self._writing or self._held is not None:
+            return False
+        self._held = number
+        return True
+
+    def __enter__(self) -> None:
+        self._writing = True
+
+    def __exit__(self, *exception: object) -> None:
+        self._writing = False
+        number, self._held = self._held, None
+        if number is not None:
+            signal.raise_signal(number)
+
+
+in_one_piece = _InOnePiece()
 
 # Paths of temporary files -> what is printed instead.
 _shown_as: dict[str, str] = {}
@@ -97,10 +127,11 @@ def say_bytes(parts: Iterable[Callable[[Callable[[bytes], bytes]], bytes] | None
                 continue
             if made is not None:
                 data = made(shown)
-                if buffer is None:  # replaced by a stream of text
-                    stream.write(data.decode(errors="backslashreplace"))
-                else:
-                    buffer.write(data)
+                with in_one_piece:
+                    if buffer is None:  # replaced by a stream of text
+                        stream.write(data.decode(errors="backslashreplace"))
+                    else:
+                        buffer.write(data)
             if made is None or terminal:
                 stream.flush()
     finally:
@@ -137,5 +168,6 @@ def _write(stream: TextIO | None, line: str) -> None:
     for path, name in _shown_as.items():
         line = line.replace(path, name)
     if stream is not None:  # closed when the process started
-        stream.write(f"{line}\n")  # in one piece: an interrupt leaves no half line
-        stream.flush()
+        with in_one_piece:
+            stream.write(f"{line}\n")
+            stream.flush()

@@ -26,7 +26,7 @@ from pyarrow import parquet
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, INTERRUPTED, WRONG_USAGE, run
-from kafkacodec.log import LogDirectory
+from kafkacodec.log import LogDirectory, LogWriter
 from tests.corpus import ROOT, assert_same_records, sample
 from tests.integration.cli_samples import BROKER, SEGMENT, expected, from_json
 from tests.terminal import on_a_terminal
@@ -447,3 +447,31 @@ def test_an_interrupted_recover_leaves_nothing_in_the_way(tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == ["logs"]
     assert piped("recover", source, saved)[1] == ""
     assert len(values(saved)) == 80_000
+
+
+@pytest.mark.parametrize("form", [["--json"], ["-f", "%s\\n"]])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_interrupt_does_not_cut_the_line_that_a_full_pipe_holds_up(
+    tmp_path: Path, form: list[str], number: int, unbuffered: str
+) -> None:
+    value = b"v" * 300_000
+    with LogWriter(tmp_path, "t", 0) as writer:
+        writer.write(pa.table({"value": [value] * 4}))
+    process = subprocess.Popen(
+        [*COMMAND, "dump", str(tmp_path), "--topic", "t", *form],
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        bufsize=0,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(1)  # the first line is being written, and more than a pipe holds
+    process.send_signal(number)
+    rest, err = process.communicate(timeout=SECONDS)
+    said = "interrupted" if number == signal.SIGINT else "ended by SIGTERM"
+    assert err.decode().strip() == f"kafkacodec: error: {said}"
+    assert rest.endswith(b"\n")
+    lines = rest.count(b"\n")
+    assert 1 <= lines < 4
+    assert rest.count(b"v") >= lines * len(value) - 1
