@@ -47,7 +47,7 @@ async def test_a_record_that_waits_while_its_transaction_ends_is_not_in_the_next
         know(producer)
         with pytest.raises(LocalProtocolError, match="the transaction to which the record belongs has ended"):
             await sending
-        assert not producer.queues.pending
+        assert not producer._queues.pending
         await producer.commit_transaction()
 
 
@@ -120,7 +120,7 @@ async def test_a_commit_that_is_aborted_while_it_sends_does_not_succeed():
 async def test_who_waits_for_memory_is_not_overtaken():
     async with kc.client.aio.Producer(NOBODY, buffer_memory=1000, max_block_ms=5000) as producer:
         know(producer)
-        queues = producer.queues
+        queues = producer._queues
 
         async def fill():
             while not queues.full:

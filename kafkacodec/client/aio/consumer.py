@@ -31,8 +31,15 @@ class Consumer(ConsumerOffsets):
             async for record in consumer:
                 ...
 
-    Arguments, results and errors are those of `kafkacodec.client.Consumer`. It belongs to the event loop that it is
-    first used in.
+    It belongs to the event loop that it is first used in. Errors of reading are those of `kafkacodec.client.Consumer`.
+
+    Args:
+        topics: what to subscribe to at once; `subscribe` and `assign` do it later.
+        bootstrap_servers, **options: `kafkacodec.client.ConsumerSettings` says what they mean.
+
+    Raises:
+        TypeError: an option is unknown or has a wrong type.
+        ValueError: an option or topic name has a wrong value.
     """
 
     @shows_options(ConsumerOptions, ConsumerSettings, instead_of)

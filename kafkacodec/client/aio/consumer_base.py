@@ -38,7 +38,7 @@ def _at_once(function: Callable[..., object], /, *arguments: Any) -> None:
 class ConsumerBase(AsyncFace):
     """A consumer's settings, its parts once it is started, and what it reads.
 
-    Its blocking face sets `_soon`, `_ready` and `_call` before the start, since it reads in another thread.
+    `ConsumerInside` sets `_soon`, `_ready` and `_call` before the start of one that another thread reads from.
     """
 
     _soon: Soon = staticmethod(_at_once)

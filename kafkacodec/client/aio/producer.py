@@ -86,7 +86,7 @@ class Producer(TransactionalProducer, AsyncFace):
         await self.close()
 
     def _lose(self, network: Network) -> None:
-        if network.loop.is_closed() and (lost := sum(batch.count for batch in self.queues.pending)):
+        if network.loop.is_closed() and (lost := sum(batch.count for batch in self._queues.pending)):
             _log.warning("a producer was not closed: %d records are not acknowledged", lost)
         super()._lose(network)
 
@@ -101,15 +101,15 @@ class Producer(TransactionalProducer, AsyncFace):
             return
         network = Network(self._settings)
         progress, broke = self._hold.calling(Producer._progress), self._hold.calling(Producer._broke)
-        self.queues = Queues(network.cluster, self._settings, lambda: network.loop.time() * 1000)
-        self.queues.loop = network.loop
+        self._queues = Queues(network.cluster, self._settings, lambda: network.loop.time() * 1000)
+        self._queues.loop = network.loop
         identity: Identity
         if self._settings.transactional_id is None:
             identity = Idempotence(self._settings, network.retry_backoff())
         else:
             coordinators, backoff = network.cluster.coordinators, network.retry_backoff()
             identity = self._transactions = Transactions(self._settings, coordinators, backoff, progress)
-        self._sender = Sender(self.queues, network.cluster, self._settings, identity, network.metrics, progress)
+        self._sender = Sender(self._queues, network.cluster, self._settings, identity, network.metrics, progress)
         self._network = network
         network.add(self._sender, broke=broke)
 
@@ -150,17 +150,17 @@ class Producer(TransactionalProducer, AsyncFace):
             ClientClosed: the client is closed, or used after a fork, or in another event loop.
         """
         await self.start()
-        begun = self.check_transaction()
-        own = self.queues.topic(topic)
-        if own is None or self.queues.full or (partition is not None and partition not in own.present):
-            own = await self.room(topic, partition)
-        key, value = self.serialized(key, value)
+        begun = self._check_transaction()
+        own = self._queues.topic(topic)
+        if own is None or self._queues.full or (partition is not None and partition not in own.present):
+            own = await self._room(topic, partition)
+        key, value = self._serialized(key, value)
         timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
-        with self.queues.lock:
-            self.check_transaction(begun)
-            delivery, due = self.queues.append(own, partition, key, value, headers, timestamp)
+        with self._queues.lock:
+            self._check_transaction(begun)
+            delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
         if due:
-            self.wake()
+            self._wake()
             await asyncio.sleep(0)  # a caller that never waits would keep the loop from sending
         return delivery
 
@@ -187,21 +187,21 @@ class Producer(TransactionalProducer, AsyncFace):
             Others as `send`.
         """
         await self.start()
-        begun = self.check_transaction()
-        table = self.table(data, topic)
-        await self.prepare(table)
+        begun = self._check_transaction()
+        table = self._table(data, topic)
+        await self._prepare(table)
         try:
             for batch in table.batches():
-                if self.queues.full:
-                    await self.room(batch.queue.topic)
-                with self.queues.lock:
-                    self.check_transaction(begun)
+                if self._queues.full:
+                    await self._room(batch.queue.topic)
+                with self._queues.lock:
+                    self._check_transaction(begun)
                     enough = table.queue(batch)
                 if enough:
-                    self.wake()
+                    self._wake()
                     await asyncio.sleep(0)
         finally:
-            self.wake()
+            self._wake()
         await asyncio.sleep(0)
         return table.finish()
 
@@ -217,16 +217,16 @@ class Producer(TransactionalProducer, AsyncFace):
         """
         timeout = seconds("timeout", timeout)
         await self.start()
-        with self.queues.lock:
-            newest = self.queues.flush()
-        self.wake()
+        with self._queues.lock:
+            newest = self._queues.flush()
+        self._wake()
         if not await self._until(lambda: self._done_to(newest), timeout):
             raise DeadlineExceeded(f"not everything was acknowledged within {timeout} s")
 
     async def partitions_for(self, topic: str) -> list[int]:
         """The partitions of a topic. Raises as `send`."""
         await self.start()
-        return list((await self.room(topic)).numbers)
+        return list((await self._room(topic)).numbers)
 
     def metrics(self) -> dict[str, float]:
         """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
@@ -261,13 +261,13 @@ class Producer(TransactionalProducer, AsyncFace):
     # For the blocking producer
 
     @property
-    def is_plain(self) -> bool:
+    def _is_plain(self) -> bool:
         """Whether keys and values need no serializer, and records no transaction."""
         settings = self._settings
         used = (settings.key_serializer, settings.value_serializer, settings.transactional_id)
         return all(option is None for option in used)
 
-    def serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
+    def _serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
         """Key and value as the serializers make them."""
         settings = self._settings
         if settings.key_serializer is not None:
@@ -276,14 +276,14 @@ class Producer(TransactionalProducer, AsyncFace):
             value = settings.value_serializer(value)
         return key, value
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Send soon what is due."""
         if self._network is not None:
             self._network.wake()
 
-    def table(self, data: Any, topic: str | None) -> TableSending:
+    def _table(self, data: Any, topic: str | None) -> TableSending:
         """A table that is being sent."""
-        return TableSending(self.queues, self._settings, data, topic)
+        return TableSending(self._queues, self._settings, data, topic)
 
     async def forget_topics(self) -> None:
         """Ask for the metadata of each topic anew when it is used next.
@@ -295,34 +295,34 @@ class Producer(TransactionalProducer, AsyncFace):
         assert self._network is not None
         self._network.cluster.unwant(list(self._network.cluster.topics))
 
-    async def meet(self, topics: Iterable[str]) -> None:
+    async def _meet(self, topics: Iterable[str]) -> None:
         """Wait until topics are known and there is memory; those that are new are asked for together."""
         assert self._network is not None
-        self._network.cluster.want([name for name in topics if self.queues.topic(name) is None])
+        self._network.cluster.want([name for name in topics if self._queues.topic(name) is None])
         for name in topics:
-            await self.room(name)
+            await self._room(name)
 
-    async def prepare(self, table: TableSending) -> None:
+    async def _prepare(self, table: TableSending) -> None:
         """Wait until all topics of a table are known and there is memory. Raises if a partition does not exist."""
-        await self.meet(table.topics)
+        await self._meet(table.topics)
         for name, number in table.missing().items():
-            await self.room(name, number)
+            await self._room(name, number)
         table.check_partitions()
 
-    async def room(self, topic: str, partition: int | None = None) -> TopicQueues:
+    async def _room(self, topic: str, partition: int | None = None) -> TopicQueues:
         """Wait until a topic is known and there is memory; a partition that it lacks is asked for anew."""
         check_topic(topic)
         limit = self._settings.max_block_ms / 1000
-        own = self.queues.topic(topic) or await self._discovered(topic, limit)
+        own = self._queues.topic(topic) or await self._discovered(topic, limit)
         if partition is not None and partition not in own.present:
             own = await self._asked_anew(topic, partition, limit)
-        drained = self.queues.drained
-        if self.queues.full:
-            self.wake()  # open batches are due now
-        if self.queues.full and not await self._until(lambda: self.queues.drained != drained, limit):
+        drained = self._queues.drained
+        if self._queues.full:
+            self._wake()  # open batches are due now
+        if self._queues.full and not await self._until(lambda: self._queues.drained != drained, limit):
             most = self._settings.buffer_memory
             raise QueueFull(
-                f"{self.queues.bytes} bytes wait to be acknowledged, buffer_memory is {most}, for {limit:g} s"
+                f"{self._queues.bytes} bytes wait to be acknowledged, buffer_memory is {most}, for {limit:g} s"
             )
         self._check()
         return own
@@ -352,8 +352,8 @@ class Producer(TransactionalProducer, AsyncFace):
             self._progress()
 
     def _done_to(self, newest: int) -> bool:
-        with self.queues.lock:
-            return self.queues.done_to(newest)
+        with self._queues.lock:
+            return self._queues.done_to(newest)
 
     async def _until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
         """Wait for a condition that changes only where `_progress` is called; returns whether it holds in time."""
@@ -373,8 +373,8 @@ class Producer(TransactionalProducer, AsyncFace):
 
     def _log_left(self, late: DeadlineExceeded | None) -> None:
         """Log what is lost where the producer closes in time, or is not waited for."""
-        with self.queues.lock:
-            left = 0 if self._closed else sum(batch.count for batch in self.queues.pending)
+        with self._queues.lock:
+            left = 0 if self._closed else sum(batch.count for batch in self._queues.pending)
         if left:
             _log.warning("the producer was closed before brokers acknowledged all records: %d are not", left)
         elif late is not None:
@@ -391,7 +391,7 @@ class Producer(TransactionalProducer, AsyncFace):
                     await self._read()
             return
         try:
-            await asyncio.wait_for(self.left(), timeout)
+            await asyncio.wait_for(self._left(), timeout)
         except TimeoutError as error:
             raise DeadlineExceeded(f"it is {own.state.value}") from error
         except (BrokerError, RemoteProtocolError) as error:
@@ -418,9 +418,9 @@ class Producer(TransactionalProducer, AsyncFace):
         assert self._network is not None
         cluster = self._network.cluster
         cluster.want([topic])
-        self.wake()
+        self._wake()
         await self._until(lambda: self._is_known(topic), limit)
-        own = self.queues.topic(topic)
+        own = self._queues.topic(topic)
         if own is None:
             refused = cluster.topics.get(topic)
             cause = cluster.last_error or (refused.error() if refused and refused.error else None)
@@ -443,12 +443,12 @@ class Producer(TransactionalProducer, AsyncFace):
                 if cluster.answers >= wanted:
                     return True
                 cluster.refresh([topic])
-                self.wake()
+                self._wake()
                 return False
 
             if not await self._until(newer, limit):
                 raise DeadlineExceeded(f"no metadata of topic {topic!r} within {limit:g} s: {cluster.last_error}")
-            own = self.queues.topic(topic) or await self._discovered(topic, limit)
+            own = self._queues.topic(topic) or await self._discovered(topic, limit)
             if partition in own.present:
                 break
         return own
@@ -462,4 +462,4 @@ class Producer(TransactionalProducer, AsyncFace):
             raise cluster.refused
         if known is not None and known.refusal is not None:
             raise known.refusal(f"{known.refusal.name}: topic {topic!r}")
-        return self.queues.topic(topic) is not None
+        return self._queues.topic(topic) is not None

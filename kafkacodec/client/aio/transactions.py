@@ -23,7 +23,7 @@ class TransactionalProducer:
     _settings: ProducerSettings
     _sender: Sender
     _transactions: Transactions | None
-    queues: Queues
+    _queues: Queues
 
     async def start(self) -> None:
         """See the producer."""
@@ -33,7 +33,7 @@ class TransactionalProducer:
         """See the producer."""
         raise NotImplementedError
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """See the producer."""
         raise NotImplementedError
 
@@ -55,17 +55,17 @@ class TransactionalProducer:
             await self.commit_transaction()
         except BaseException as reason:
             try:
-                await self.rolled_back()
+                await self._rolled_back()
             except Exception as error:
                 reason.add_note(f"the transaction could not be aborted: {error}")
             raise
 
-    async def rolled_back(self) -> None:
+    async def _rolled_back(self) -> None:
         """Abort the transaction, if one is open and that is possible."""
         if self._started().abortable:
             await self.abort_transaction()
 
-    async def left(self) -> None:
+    async def _left(self) -> None:
         """Abort the open transaction, and wait for one that ends: else others would wait for its end."""
         own = self._started()
         if own.state is State.COMMITTING:
@@ -115,7 +115,7 @@ class TransactionalProducer:
         """
         await self.start()
         own = self._started()
-        with self.queues.lock:
+        with self._queues.lock:
             own.prepare()
         await self.flush()
         return own.prepared()
@@ -133,7 +133,7 @@ class TransactionalProducer:
         """
         await self.start()
         own = self._started()
-        with self.queues.lock:
+        with self._queues.lock:
             ending = own.end(commit=True)
         await self.flush()
         await self._reach(lambda: ending.ended or own.state is State.FAILED)
@@ -156,7 +156,7 @@ class TransactionalProducer:
         """
         await self.start()
         own = self._started()
-        with self.queues.lock:
+        with self._queues.lock:
             ending = own.end(commit=False)
         self._sender.discard(ClientClosed("the transaction was aborted before the record was sent"))
         await self._reach(lambda: ending.ended)
@@ -179,11 +179,11 @@ class TransactionalProducer:
         await self.start()
         own = self._started()
         done = own.add_offsets(checked)
-        self.wake()
+        self._wake()
         await self._wait(lambda: done() or own.failure is not None)
         own.require(State.OPEN)
 
-    def check_transaction(self, begun: Transaction | None = None) -> Transaction | None:
+    def _check_transaction(self, begun: Transaction | None = None) -> Transaction | None:
         """The open transaction, to which a record belongs; None if the producer has no ``transactional_id``.
 
         Args:
@@ -207,7 +207,7 @@ class TransactionalProducer:
 
     async def _reach(self, condition: Callable[[], bool]) -> None:
         own = self._started()
-        self.wake()
+        self._wake()
         await self._wait(lambda: condition() or own.failure is not None)
         if own.failure is not None:
             raise own.failure.with_traceback(None)

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import consumer as aio
-from kafkacodec.client.aio.consumer_parts import ConsumerParts
+from kafkacodec.client.aio.inside import ConsumerInside
 from kafkacodec.client.blocking.callbacks import CallbackThread
 from kafkacodec.client.checks import row_limit, seconds
 from kafkacodec.client.consuming.deadline import Deadline
@@ -65,17 +65,14 @@ class Consumer(BlockingFace):
     def __init__(
         self, *topics: str, bootstrap_servers: str | Iterable[str], **options: Unpack[ConsumerOptions]
     ) -> None:
-        self._face = face = owned(aio.Consumer(*topics, bootstrap_servers=bootstrap_servers, **options))
-        self._settings = face._settings
+        self._face = owned(aio.Consumer(*topics, bootstrap_servers=bootstrap_servers, **options))
         self._thread = CallbackThread("kafkacodec consumer")
-        self._thread.wanted = self._settings.group_id is not None
-        face._soon, face._ready, face._call = self._thread.soon, self._thread.event.set, self._thread.call
-
-        async def start() -> ConsumerParts:
-            return face._started()
-
+        thread = self._thread
+        self._inside = ConsumerInside(self._face, thread.soon, thread.event.set, thread.call)
+        self._settings = self._inside.settings
+        thread.wanted = self._settings.group_id is not None
         try:
-            self._parts = self._thread.run(start)
+            self._parts = thread.run(self._inside.start)
         except BaseException:
             self._thread.close()
             raise
@@ -97,7 +94,7 @@ class Consumer(BlockingFace):
         return self
 
     def __exit__(self, kind: object, *exception: object) -> None:
-        self._face._interrupted = kind is not None
+        self._inside.left_by(exception=kind is not None)
         self.close()
 
     def close(self, timeout: float | None = None) -> None:
@@ -222,7 +219,7 @@ class Consumer(BlockingFace):
     def _check_reading(self) -> None:
         self._thread.check()
         self._thread.serve()
-        self._face._check_something_to_read(self._parts)
+        self._inside.check_something_to_read(self._parts)
 
     def _wait(self, end: Deadline) -> bool:
         """Wait until there may be something to read; False if the time is over, or nothing comes any more."""
@@ -239,7 +236,7 @@ class Consumer(BlockingFace):
                 self._thread.serve()
                 if left == 0:
                     if end.waits:
-                        self._face._explain_nothing(self._parts)
+                        self._inside.explain_nothing(self._parts)
                     return False
                 event.wait(left)
                 self._thread.check()

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
+from kafkacodec.client.aio.inside import ProducerInside
 from kafkacodec.client.checks import offset_number, seconds
 from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import instead_of
@@ -54,14 +55,14 @@ class Producer(BlockingFace):
         self._face: aio.Producer = owned(aio.Producer(bootstrap_servers, **options))
         self._closed = self._waking = False
         self._forked = False
-        self._plain = self._face.is_plain
+        self._inside = inside = ProducerInside(self._face)
+        self._plain = inside.is_plain
         self._thread = LoopThread("kafkacodec producer")
         try:
-            self._thread.run(self._face.start)
+            self._queues = self._thread.run(inside.start)
         except BaseException:
             self._thread.close()
             raise
-        self._queues = self._face.queues
         self._refuse_handler = self._thread.before_waiting = self._queues.refuse_handler
         _open.add(self)
 
@@ -102,8 +103,8 @@ class Producer(BlockingFace):
             self._check()
         begun = None
         if not self._plain:
-            begun = self._face.check_transaction()
-            key, value = self._face.serialized(key, value)
+            begun = self._inside.check_transaction()
+            key, value = self._inside.serialized(key, value)
         self._refuse_handler()
         own = self._queues.topic(topic)
         if own is None or self._queues.full or (partition is not None and partition not in own.present):
@@ -113,7 +114,7 @@ class Producer(BlockingFace):
             if self._closed:
                 self._check()
             if begun is not None:
-                self._face.check_transaction(begun)
+                self._inside.check_transaction(begun)
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
         if due:
             self._wake_soon()
@@ -122,16 +123,16 @@ class Producer(BlockingFace):
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
         """Queue the rows of an Arrow table."""
         self._check()
-        begun = self._face.check_transaction()
-        table = self._face.table(data, topic)
-        self._thread.run(partial(self._face.prepare, table))
+        begun = self._inside.check_transaction()
+        table = self._inside.table(data, topic)
+        self._thread.run(partial(self._inside.prepare, table))
         try:
             for batch in table.batches():
                 if self._queues.full:
                     self._room(batch.queue.topic)
                 with self._queues.lock:
                     self._check()
-                    self._face.check_transaction(begun)
+                    self._inside.check_transaction(begun)
                     enough = table.queue(batch)
                 if enough:
                     self._wake_soon()
@@ -167,7 +168,7 @@ class Producer(BlockingFace):
             self.commit_transaction()
         except BaseException as reason:
             try:
-                self._thread.run(self._face.rolled_back)
+                self._thread.run(self._inside.rolled_back)
             except Exception as error:
                 reason.add_note(f"the transaction could not be aborted: {error}")
             raise
@@ -197,7 +198,7 @@ class Producer(BlockingFace):
         self._thread.check()
 
     def _room(self, topic: str, partition: int | None = None) -> TopicQueues:
-        return self._thread.run(partial(self._face.room, topic, partition))
+        return self._thread.run(partial(self._inside.room, topic, partition))
 
     def _wake_soon(self) -> None:
         if not self._waking:
@@ -206,7 +207,7 @@ class Producer(BlockingFace):
 
     def _wake(self) -> None:
         self._waking = False
-        self._face.wake()
+        self._inside.wake()
 
 
 _open: weakref.WeakSet[Producer] = weakref.WeakSet()
@@ -216,7 +217,7 @@ _dropped: weakref.WeakKeyDictionary[LoopThread, aio.Producer] = weakref.WeakKeyD
 def _mark_forked() -> None:
     """Asking for the process id would take a fifth of the time of `Producer.send`."""
     for producer in list(_open):
-        producer._forked = True
+        producer._forked = True  # noqa: SLF001
 
 
 if hasattr(os, "register_at_fork"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import share_consumer as aio
+from kafkacodec.client.aio.inside import start_share_consumer
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.faces import BlockingFace, blocking, owned
 from kafkacodec.client.options import instead_of
@@ -47,16 +49,12 @@ class ShareConsumer(BlockingFace):
         group_id: str,
         **options: Unpack[ShareConsumerOptions],
     ) -> None:
-        self._face = face = owned(
+        self._face = owned(
             aio.ShareConsumer(*topics, bootstrap_servers=bootstrap_servers, group_id=group_id, **options)
         )
         self._thread = LoopThread("kafkacodec share consumer")
-
-        async def start() -> None:
-            face._started()
-
         try:
-            self._thread.run(start)
+            self._thread.run(partial(start_share_consumer, self._face))
         except BaseException:
             self._thread.close()
             raise

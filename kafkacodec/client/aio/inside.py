@@ -1,0 +1,90 @@
+"""What blocking clients use of those for asyncio beyond their public methods. They use nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
+
+if TYPE_CHECKING:
+    from kafkacodec.client.aio.consumer import Consumer
+    from kafkacodec.client.aio.consumer_group import OnPartitions
+    from kafkacodec.client.aio.producer import Producer
+    from kafkacodec.client.aio.share_consumer import ShareConsumer
+    from kafkacodec.client.consuming.positions import Key
+    from kafkacodec.client.producing.queue import Queues
+
+__all__ = ["ConsumerInside", "ProducerInside", "start_share_consumer"]
+
+
+class ProducerInside:
+    """Of a producer: its queues, which other threads fill, and what these ask its loop for.
+
+    Attributes:
+        is_plain: whether keys and values need no serializer, and records no transaction.
+        check_transaction, serialized, table: for any thread.
+        prepare, room, rolled_back, wake: for the loop's thread.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self.is_plain = producer._is_plain
+        self.check_transaction = producer._check_transaction
+        self.serialized = producer._serialized
+        self.table = producer._table
+        self.prepare = producer._prepare
+        self.room = producer._room
+        self.rolled_back = producer._rolled_back
+        self.wake = producer._wake
+
+    async def start(self) -> Queues:
+        """Use the running event loop from now on. Returns the queues."""
+        await self._producer.start()
+        return self._producer._queues
+
+
+class ConsumerInside:
+    """Of a consumer that another thread reads from.
+
+    Args:
+        consumer: not started yet.
+        soon: has a function called in the loop's thread.
+        ready: is called when there may be something to read.
+        call: has a function of the application called with its partitions.
+
+    Attributes:
+        settings: the consumer's.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        soon: Soon,
+        ready: Callable[[], None],
+        call: Callable[[OnPartitions, list[Key]], Any],
+    ) -> None:
+        self._consumer = consumer
+        self.settings = consumer._settings
+        consumer._soon, consumer._ready, consumer._call = soon, ready, call
+
+    async def start(self) -> ConsumerParts:
+        """Use the running event loop from now on. Returns what the consumer consists of."""
+        return self._consumer._started()
+
+    def left_by(self, exception: bool) -> None:
+        """A ``with`` block has ended; by an exception, or not."""
+        self._consumer._interrupted = exception
+
+    def check_something_to_read(self, parts: ConsumerParts) -> None:
+        """Raise what reading raises before it waits."""
+        self._consumer._check_something_to_read(parts)
+
+    def explain_nothing(self, parts: ConsumerParts) -> None:
+        """Raise, or log, why nothing came in time."""
+        self._consumer._explain_nothing(parts)
+
+
+async def start_share_consumer(consumer: ShareConsumer) -> None:
+    """Use the running event loop from now on."""
+    consumer._started()

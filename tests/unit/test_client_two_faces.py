@@ -1,0 +1,64 @@
+"""Each client is there twice, for threads and for asyncio: with the same methods, arguments, defaults and words."""
+
+import inspect
+import re
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client import aio
+
+CLIENTS = ("Admin", "Consumer", "KafkaConnection", "Producer", "ShareConsumer")
+ONLY_ASYNC = {("Producer", "start")}
+"""A blocking client starts when it is made."""
+OTHER_WORDS = {(client, "close") for client in CLIENTS}
+"""A blocking client has a thread to end, and may be closed in a callback."""
+MEMBERS = [
+    (client, name)
+    for client in CLIENTS
+    for name in sorted({*dir(getattr(aio, client)), *dir(getattr(kc.client, client))})
+    if not name.startswith("_") and (client, name) not in ONLY_ASYNC
+]
+
+
+def both(client, name):
+    return inspect.getattr_static(getattr(aio, client), name), inspect.getattr_static(getattr(kc.client, client), name)
+
+
+def signature(member):
+    """With text instead of types, and what asyncio adds taken away."""
+    if isinstance(member, property):
+        member = member.fget
+    found = inspect.signature(getattr(member, "__func__", member))
+    return re.sub(r"\bAsync(Iterator|Iterable)\b", r"\1", str(found))
+
+
+@pytest.mark.parametrize(("client", "name"), MEMBERS, ids=map(".".join, MEMBERS))
+def test_methods_are_the_same(client, name):
+    of_async, of_blocking = both(client, name)
+    assert type(of_async) is type(of_blocking)
+    assert signature(of_async) == signature(of_blocking)
+    assert not inspect.iscoroutinefunction(of_blocking)
+    if (client, name) not in OTHER_WORDS:
+        assert inspect.getdoc(of_async) == inspect.getdoc(of_blocking)
+        assert inspect.getdoc(of_async)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_clients_are_made_the_same_way(client):
+    for_async, for_blocking = getattr(aio, client), getattr(kc.client, client)
+    assert inspect.signature(for_async) == inspect.signature(for_blocking)
+    for section in ("Args", "Raises"):
+        found = [words_of(section, inspect.getdoc(kind)) for kind in (for_async, for_blocking)]
+        assert found[0] == found[1] != ""
+
+
+def words_of(section, doc):
+    """The lines of a docstring's section."""
+    return "\n".join(re.findall(rf"^{section}:\n((?: .*\n?)*)", doc, re.MULTILINE)).strip()
+
+
+@pytest.mark.parametrize(("client", "name"), [(c, n) for c in CLIENTS for n in ("enter", "exit", "iter")])
+def test_special_methods_are_there_twice(client, name):
+    asked = {"iter": ("__aiter__", "__iter__")}.get(name, (f"__a{name}__", f"__{name}__"))
+    assert hasattr(getattr(aio, client), asked[0]) is hasattr(getattr(kc.client, client), asked[1])
