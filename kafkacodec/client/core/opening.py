@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec import messages
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
@@ -28,15 +28,33 @@ from kafkacodec.protocol.versions import supported_ranges
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from kafkacodec.client.options import ClientSettings
-
-__all__ = ["FIRST_WAY", "OPENING_FRAME_BYTES", "SILENCE_MS", "Opening", "Way", "renewal_time"]
+__all__ = ["FIRST_WAY", "OPENING_FRAME_BYTES", "SILENCE_MS", "Opening", "OpeningSettings", "Way", "renewal_time"]
 
 OPENING_FRAME_BYTES: Final = 1 << 20
 """The largest frame to accept before a connection is ready: far above what versions and tokens need."""
 
 SILENCE_MS: Final = 500
 """How long a broker may be silent before `Opening.silent` is called."""
+
+
+class OpeningSettings(Protocol):
+    """The options of a client that count when a connection is opened; `ClientSettings` has them."""
+
+    @property
+    def client_id(self) -> str:
+        """The name by which brokers log this client."""
+
+    @property
+    def receive_message_max_bytes(self) -> int:
+        """The largest response that is accepted, in bytes."""
+
+    @property
+    def max_in_flight_requests_per_connection(self) -> int:
+        """Requests that wait for their answers on a connection."""
+
+    @property
+    def broker_version_fallback(self) -> str | None:
+        """The version of brokers that have no ApiVersions; None: found out by trying."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +123,7 @@ class Opening:
     """
 
     def __init__(
-        self, settings: ClientSettings, name: str, exchange: Exchange | None = None, way: Way = FIRST_WAY
+        self, settings: OpeningSettings, name: str, exchange: Exchange | None = None, way: Way = FIRST_WAY
     ) -> None:
         self.name = name
         self.ready = False
@@ -294,7 +312,7 @@ def renewal_time(now: float, session_lifetime_ms: float, source: random.Random |
     return now + session_lifetime_ms * share
 
 
-def _connection(settings: ClientSettings) -> Connection:
+def _connection(settings: OpeningSettings) -> Connection:
     """A connection for requests; the driver limits what is in flight, the opening and renewals have a few more."""
     return Connection(
         "client",
