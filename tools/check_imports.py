@@ -12,37 +12,25 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "kafkacodec"
-WITH_CIRCLES = ("log",)
-"""The packages in which circles are left; each is removed from here when its last circle is gone."""
 
 CYTHON_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?c?import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE)
 
 
-def main(root: Path = ROOT, with_circles: Iterable[str] = WITH_CIRCLES) -> int:
-    """Prints the circles that may not be; 1 if there is one, or if a package of `with_circles` has none."""
+def main(root: Path = ROOT) -> int:
+    """Prints the circles; 1 if there is one."""
     graph = imports(root)
     found = circles(graph)
-    faults = [circle for circle in found if not all(room(name) in with_circles for name in circle)]
-    for circle in faults:
+    for circle in found:
         print(f"these modules import one another in a circle: {', '.join(circle)}")
         for name in circle:
             print(f"  {name} imports {', '.join(sorted(graph[name] & set(circle)))}")
-    clean = [name for name in with_circles if not any(name == room(member) for circle in found for member in circle)]
-    for name in clean:
-        print(f"{PACKAGE}.{name} has no circle any more: remove it from WITH_CIRCLES in tools/check_imports.py")
-    left = len(found) - len(faults)
-    print(f"{len(graph)} modules checked; {left} circles are left in {', '.join(with_circles) or 'none'}")
-    return 1 if faults or clean else 0
-
-
-def room(module: str) -> str:
-    """The package directly below the top one."""
-    return module.split(".")[1] if "." in module else ""
+    print(f"{len(graph)} modules checked")
+    return 1 if found else 0
 
 
 def imports(root: Path) -> dict[str, set[str]]:

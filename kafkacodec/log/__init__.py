@@ -21,10 +21,10 @@ from kafkacodec.log.opening.checkpoints import (
 from kafkacodec.log.opening.indexes import read_offset_index, read_time_index, read_transaction_index
 from kafkacodec.log.partitions.directory import LogDirectory, discover
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.partitions.topic import Topic
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.transactions import Transactions
-from kafkacodec.log.segments.segment import Segment
 
 if TYPE_CHECKING:
     from kafkacodec.log.analysis.contents import RecordStatistics, record_statistics
@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     )
     from kafkacodec.log.analysis.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
-    from kafkacodec.log.checking.recovery import recover
-    from kafkacodec.log.reading.following import Follower, Growth
-    from kafkacodec.log.reading.from_end import read_last
+    from kafkacodec.log.partitions.following import Follower, Growth
+    from kafkacodec.log.partitions.from_end import read_last
     from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
     from kafkacodec.log.state.group_lag import PartitionLag, lag
     from kafkacodec.log.state.groups import (
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from kafkacodec.log.state.schemas import read_schemas
     from kafkacodec.log.state.tables import groups_table, lag_table, metadata_table, offsets_table
     from kafkacodec.log.tiered.directories import UploadedSegment, uploads
+    from kafkacodec.log.writing.recovery import recover
     from kafkacodec.log.writing.segment_writer import PendingSegment, SegmentWriter, remove_unfinished
     from kafkacodec.log.writing.writer import LogWriter
 
@@ -67,10 +67,10 @@ _HOMES = {
     "CodecTrial": "analysis.recompression",
     "CommittedOffset": "state.groups",
     "Difference": "analysis.difference",
-    "Follower": "reading.following",
+    "Follower": "partitions.following",
     "Group": "state.groups",
     "GroupMember": "state.groups",
-    "Growth": "reading.following",
+    "Growth": "partitions.following",
     "KeyStatistics": "analysis.key_statistics",
     "KeyUse": "analysis.key_statistics",
     "LogWriter": "writing.writer",
@@ -97,10 +97,10 @@ _HOMES = {
     "read_cluster_metadata": "state.cluster_metadata",
     "read_committed_offsets": "state.groups",
     "read_consumer_groups": "state.groups",
-    "read_last": "reading.from_end",
+    "read_last": "partitions.from_end",
     "read_schemas": "state.schemas",
     "record_statistics": "analysis.contents",
-    "recover": "checking.recovery",
+    "recover": "writing.recovery",
     "remove_unfinished": "writing.segment_writer",
     "segment_statistics": "analysis.segment_totals",
     "statistics": "analysis.partition_statistics",

@@ -14,8 +14,8 @@ from pathlib import Path
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import run
 from kafkacodec.log import LogDirectory, LogWriter, recover
-from kafkacodec.log.checking.recovery import REPORT_FILE
 from kafkacodec.log.formats import layout
+from kafkacodec.log.writing.recovery import REPORT_FILE
 from kafkacodec.spark.writing import publish as spark_publish
 from kafkacodec.spark.writing.journal import Transaction
 from kafkacodec.spark.writing.publish import StagedTask

@@ -10,7 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import Follower, Growth, Partition, read_last
-from kafkacodec.log.reading.following import grown
+from kafkacodec.log.partitions.following import grown
 from tests.corpus import ROOT, sample
 
 BROKER = ROOT / "logs" / "kraft-4.1.0"

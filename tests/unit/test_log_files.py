@@ -335,7 +335,7 @@ def test_options_of_a_log_directory_are_those_of_a_partition():
     with pytest.raises(TypeError, match="unknown option 'isolation'"):
         list(log.read("txn", 0, isolation="read_committed"))  # type: ignore[call-arg]
     shown = inspect.signature(kc.log.LogDirectory.read).parameters
-    assert kc.log.reading.readable.ReadOptions.__annotations__.keys() <= shown.keys()
+    assert kc.log.reading.options.ReadOptions.__annotations__.keys() <= shown.keys()
 
 
 def place(chunk):

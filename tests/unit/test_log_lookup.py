@@ -11,7 +11,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log.files import opening as files
 from kafkacodec.log.formats import indexes
-from kafkacodec.log.segments import lookup
+from kafkacodec.log.reading import lookup
 from tests.corpus import ROOT
 
 SOURCE = ROOT / "logs/kraft-4.1.0/txn-codecs-0"

@@ -273,7 +273,7 @@ def test_the_signatures_have_the_options_of_reading() -> None:
     import inspect
 
     for kind in (kc.log.Topic, kc.log.Partition, kc.log.Segment):
-        options = kc.log.reading.readable.ReadOptions.__annotations__
+        options = kc.log.reading.options.ReadOptions.__annotations__
         wanted = {name for name in inspect.signature(kind.read).parameters if name in options}
         for method in (kind.to_arrow, kind.to_pandas, kind.to_polars, kind.head, kind.count):
             assert wanted <= set(inspect.signature(method).parameters)

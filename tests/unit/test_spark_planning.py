@@ -12,7 +12,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import Partition, Segment
 from kafkacodec.log.files.pool import in_threads
-from kafkacodec.log.reading import planning as range_planning
+from kafkacodec.log.partitions import planning as range_planning
 from kafkacodec.records.headers import scan
 from kafkacodec.spark.reading.planning import MAX_RECORDS, plan
 from kafkacodec.spark.reading.tasks import read_ranges

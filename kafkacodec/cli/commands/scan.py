@@ -21,7 +21,7 @@ from kafkacodec.log.analysis.partition_statistics import breaks_of
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.formats.layout import is_stand_in
-from kafkacodec.log.reading.planning import end_of, least
+from kafkacodec.log.partitions.planning import end_of, least
 
 
 @dataclass

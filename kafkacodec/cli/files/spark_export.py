@@ -135,7 +135,7 @@ def source_options(reading: Reading) -> dict[str, str]:
     Raises:
         click.UsageError: an option does not apply to exports.
     """
-    from kafkacodec.log.segments.segment import to_milliseconds
+    from kafkacodec.log.reading.times import to_milliseconds
 
     if reading.on_error == "stop":
         raise click.UsageError("--on-error stop: Spark's tasks fail at damage, or skip it")

@@ -11,7 +11,7 @@ import click
 from kafkacodec.cli.console import note
 from kafkacodec.cli.rows.record_rows import Row
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.reading.following import Follower, Growth
+from kafkacodec.log.partitions.following import Follower, Growth
 
 SECONDS = 0.25
 """Between looks at the files."""

@@ -14,8 +14,8 @@ from kafkacodec.cli.rows.following import follow
 from kafkacodec.cli.rows.record_rows import Place, Row, rows
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import is_url
-from kafkacodec.log.reading.following import Follower, Growth
-from kafkacodec.log.reading.from_end import last_chunks
+from kafkacodec.log.partitions.following import Follower, Growth
+from kafkacodec.log.partitions.from_end import last_chunks
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns, Search

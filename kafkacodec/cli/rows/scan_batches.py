@@ -15,7 +15,7 @@ from kafkacodec.cli.output import SECONDS, Column, offsets, print_table, timesta
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import open_file
-from kafkacodec.log.reading.planning import end_of, least
+from kafkacodec.log.partitions.planning import end_of, least
 from kafkacodec.log.segments.kinds import kind_of
 
 if TYPE_CHECKING:

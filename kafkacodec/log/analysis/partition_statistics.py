@@ -14,10 +14,10 @@ from kafkacodec.log.files.opening import note
 from kafkacodec.log.formats.layout import is_stand_in
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.reading.planning import end_of
+from kafkacodec.log.partitions.planning import end_of
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.transactions import scan_transactions
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.segment import Segment
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["PartitionStatistics", "breaks_of", "merge_statistics", "partition_statistics", "per_topic", "statistics"]

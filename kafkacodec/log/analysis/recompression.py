@@ -17,14 +17,14 @@ from kafkacodec.log.formats.layout import is_upload
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.evidence import unused
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.segment import Segment
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
 from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
-    from kafkacodec.log.checking.verify import Advance
+    from kafkacodec.log.checking.checked import Advance
 
 __all__ = ["DEFAULT_CODECS", "CodecResult", "CodecTrial", "codec_trial"]
 

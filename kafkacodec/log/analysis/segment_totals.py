@@ -15,9 +15,9 @@ from kafkacodec.log.formats.layout import is_upload
 from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.evidence import first_offset_in
-from kafkacodec.log.reading.planning import least
+from kafkacodec.log.partitions.planning import least
+from kafkacodec.log.partitions.segment import Segment, check_is_segment
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.segment import Segment, check_is_segment
 from kafkacodec.log.segments.walk import Damage
 from kafkacodec.signatures import suggests_options
 

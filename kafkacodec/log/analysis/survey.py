@@ -18,14 +18,14 @@ from kafkacodec.log.checking.report import Report
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.reading.planning import end_of
+from kafkacodec.log.partitions.planning import end_of
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.segments.walk import Damage
 from kafkacodec.log.state.group_lag import PartitionLag, lag
 
 if TYPE_CHECKING:
-    from kafkacodec.log.checking.verify import Advance
+    from kafkacodec.log.checking.checked import Advance
 
 __all__ = ["Survey", "survey"]
 

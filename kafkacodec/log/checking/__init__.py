@@ -1,1 +1,1 @@
-"""Finding what is damaged, and saving what is intact."""
+"""Finding what is damaged in segments and partitions."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from kafkacodec.arguments import num_threads
 from kafkacodec.arrow._columns import append
 from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.log.checking.checked import Advance
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify_batches import Indexes, SegmentChecker
 from kafkacodec.log.formats import layout
@@ -32,9 +33,6 @@ from kafkacodec.log.segments.walk import walk
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.headers import scan_stretches
 from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
-
-Advance = Callable[[int], object]
-"""Called with the number of bytes read since the last call."""
 
 Keep = Callable[[StoredFile, BatchHeaders, Ints, Ints], None]
 

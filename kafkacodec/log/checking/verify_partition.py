@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.arguments import num_threads
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.checking.arrangement import Placed, placed_segments
+from kafkacodec.log.checking.checked import Partition
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify import UNREADABLE, inspect_segment
 from kafkacodec.log.checking.verify_files import check_partition_files, reporting
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import is_uploaded
-from kafkacodec.log.order.arrangement import Placed, placed_segments
 
 if TYPE_CHECKING:
-    from kafkacodec.log.checking.verify import Advance
-    from kafkacodec.log.partitions.partition import Partition
+    from kafkacodec.log.checking.checked import Advance
 
 __all__ = ["verify_files", "verify_partition"]
 

@@ -1,6 +1,6 @@
 """The bytes of the index files of a segment: offsets, timestamps, aborted transactions.
 
-An index is a hint. Here its entries are checked for order; `kafkacodec.log.segments.lookup` and
+An index is a hint. Here its entries are checked for order; `kafkacodec.log.reading.lookup` and
 `kafkacodec.log.checking.verify` check them against the batches of the segment.
 """
 

@@ -7,14 +7,14 @@ a gap is a loss unless there is evidence that records were removed on purpose.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 from kafkacodec.arguments import one_of
 from kafkacodec.errors import MissingOffsets
 from kafkacodec.internal_records import INTERNAL_TOPICS
+from kafkacodec.log.segments.extent import Extent
 
-if TYPE_CHECKING:
-    from kafkacodec.log.reading.ranges import SegmentRange
+R = TypeVar("R", bound=Extent)
 
 Gaps = Literal["error", "accept"]
 """What a reader does about missing offsets that compaction does not explain."""
@@ -44,7 +44,7 @@ class Surroundings(NamedTuple):
     topic: str | None = None
     partition: int | None = None
 
-    def place(self, piece: SegmentRange) -> SegmentRange:
+    def place(self, piece: R) -> R:
         """The range at the segment's end, with what must follow it."""
         return replace(piece, following=self.following, flushed=self.flushed)
 

@@ -1,1 +1,1 @@
-"""Directories: partitions, topics, whole data directories, and replicas read as one log."""
+"""Segments, partitions, topics and data directories; planning what is read of them; replicas read as one log."""

@@ -18,7 +18,7 @@ from kafkacodec.log.opening.listing import directory_name
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.topic import Topic
-from kafkacodec.log.reading.readable import ReadOptions
+from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.shown import html_table
 from kafkacodec.signatures import shows_options, suggests_options

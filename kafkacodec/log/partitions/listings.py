@@ -7,7 +7,7 @@ import time
 from kafkacodec.log.files.opening import SETTLED_SECONDS
 from kafkacodec.log.opening import changed_ns
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.partitions.segment import Segment
 
 __all__ = ["Listings"]
 

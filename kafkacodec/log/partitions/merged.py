@@ -11,11 +11,11 @@ from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.partitions.planning import Portion, end_of, least
 from kafkacodec.log.partitions.replicas import Part, Replica, merge
-from kafkacodec.log.reading.planning import Portion, end_of, least
+from kafkacodec.log.partitions.segment import Segment
+from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.transactions import Transactions, TransactionTracker
-from kafkacodec.log.segments.lookup import Lookup
-from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.segments.walk import Damage, first_batches, walk, walk_over_damage
 
 __all__ = ["MergedPartition", "observe"]

@@ -20,22 +20,24 @@ from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.opening.listing import directory_name, segment_files
 from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
-from kafkacodec.log.order.ends import breaks_around
-from kafkacodec.log.reading.planning import Portion, end_of, least, plan_ranges
+from kafkacodec.log.partitions.breaks import breaks_around
+from kafkacodec.log.partitions.planning import Portion, end_of, least, plan_ranges
+from kafkacodec.log.partitions.segment import Segment, checked_limits
+from kafkacodec.log.partitions.segment07 import segment_at
+from kafkacodec.log.reading.lookup import Lookup
+from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange, layout_of
-from kafkacodec.log.reading.readable import Readable, ReadOptions
+from kafkacodec.log.reading.readable import Readable
+from kafkacodec.log.reading.times import Timestamp
 from kafkacodec.log.reading.transactions import Transactions, scan_transactions
 from kafkacodec.log.segments.kinds import BATCHES, SegmentKind, kind_of
-from kafkacodec.log.segments.lookup import Lookup
-from kafkacodec.log.segments.segment import Segment, Timestamp, checked_limits
-from kafkacodec.log.segments.segment07 import segment_at
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
 from kafkacodec.shown import html_table
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
-    from kafkacodec.log.checking.verify import Advance
+    from kafkacodec.log.checking.checked import Advance
 
 _NO_OFFSET = 1 << 63
 

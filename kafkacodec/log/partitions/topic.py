@@ -9,8 +9,9 @@ from typing import Unpack
 
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange
-from kafkacodec.log.reading.readable import Readable, ReadOptions
+from kafkacodec.log.reading.readable import Readable
 from kafkacodec.log.segments.kinds import SegmentKind
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS

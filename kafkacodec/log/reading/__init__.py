@@ -1,1 +1,1 @@
-"""From spans of a log to its records: ranges of files, transactions, counting, following."""
+"""From a part of a segment to its records: look-up by offset and time, ranges, transactions, counting."""

@@ -10,13 +10,13 @@ import numpy as np
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import open_file
-from kafkacodec.log.order.ends import misplaced_ends
 from kafkacodec.log.order.placement import Bounds, in_order
+from kafkacodec.log.reading.ends import misplaced_ends
 from kafkacodec.log.segments.walk import walk
 
 if TYPE_CHECKING:
+    from kafkacodec.log.reading.options import ReadOptions
     from kafkacodec.log.reading.ranges import SegmentRange
-    from kafkacodec.log.reading.readable import ReadOptions
     from kafkacodec.records.columns import BatchHeaders
 
 _COLUMNS = ("base_offset", "last_offset", "magic", "count", "is_control")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack, get_args
 
 from kafkacodec.arguments import num_threads, one_of
 from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Truncated, _OutOfOrder
-from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile
-from kafkacodec.log.opening.identity import LogIdentity
 from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.order.continuity import Gaps, check_gaps
 from kafkacodec.log.order.corrections import bounds_beside, corrections_of, first_offsets
-from kafkacodec.log.order.ends import RangeEnds
 from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT
+from kafkacodec.log.reading.ends import RangeEnds
 from kafkacodec.log.reading.relocate import MAX_TRIES, find, locate
+from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
 from kafkacodec.log.segments.walk import first_batches
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
@@ -43,7 +41,7 @@ class _How(TypedDict):
 
 
 @dataclass(frozen=True)
-class SegmentRange:
+class SegmentRange(Extent):
     """Consecutive batches of one segment. Cheap to pickle: the file is opened by `read`.
 
     Attributes:
@@ -69,43 +67,6 @@ class SegmentRange:
         density (float): the share of the offsets that have records; below 1 only if planned with a limit of records and
             the batches next to the start show that some were removed.
     """
-
-    path: str
-    topic: str | None
-    partition: int | None
-    start_position: int
-    end_position: int
-    first_offset: int = 0
-    last_offset: int | None = None
-    start_offset: int | None = None
-    end_offset: int | None = None
-    aborted: tuple[tuple[int, int, int], ...] = ()
-    following: int | None = None
-    flushed: int | None = None
-    identity: FileIdentity | None = None
-    log: LogIdentity | None = None
-    replaced: bool = False
-    density: float = 1.0
-
-    @property
-    def base_offset(self) -> int | None:
-        """The offset in the name of the segment; None for another name."""
-        name = layout.parse_file_name(os.path.basename(self.path))
-        return None if name is None else name.base_offset
-
-    @property
-    def offsets(self) -> tuple[int, int]:
-        """The first offset of the range, and the one after the last; 2^63 - 1 if the end is unknown."""
-        first = max(self.first_offset, self.base_offset or 0, self.start_offset or 0)
-        end = self.following if self.last_offset is None else self.last_offset + 1
-        if end is None and self.log is not None:
-            end = self.log.end_offset
-        return first, min(bound for bound in (end, self.end_offset, (1 << 63) - 1) if bound is not None)
-
-    @property
-    def size_in_bytes(self) -> int:
-        """The number of bytes to read."""
-        return self.end_position - self.start_position
 
     @property
     def kind(self) -> SegmentKind:

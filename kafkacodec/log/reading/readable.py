@@ -11,6 +11,7 @@ from kafkacodec.arguments import limit, refuse_unknown
 from kafkacodec.arrow._columns import append
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.reading.counting import count_by_headers
+from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.segments.kinds import BATCHES
 from kafkacodec.records import _record_rows
 from kafkacodec.records.columns import Problem, Problems, RecordColumns, import_extra
@@ -19,24 +20,8 @@ from kafkacodec.records.record import Record
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
-    from kafkacodec.arguments import IsolationLevel
-    from kafkacodec.log.order.continuity import Gaps
     from kafkacodec.log.reading.ranges import SegmentRange
     from kafkacodec.log.segments.kinds import SegmentKind
-    from kafkacodec.log.segments.segment import Timestamp
-
-
-class ReadOptions(DecodeOptions, total=False):
-    """The keyword options that `Partition.read` and `LogDirectory.read` share."""
-
-    start_timestamp: Timestamp | None
-    end_timestamp: Timestamp | None
-    isolation_level: IsolationLevel
-    gaps: Gaps
-    max_rows: int
-    max_bytes: int | None
-    mapped: bool
-    threads: int | None
 
 
 class Readable:

@@ -12,17 +12,18 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from kafkacodec.errors import MissingOffsets, Truncated
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.opening import StoredFile, is_url, open_file
 from kafkacodec.log.opening.identity import LogIdentity, cut_before, epoch_at, identify
 from kafkacodec.log.opening.listing import SegmentFile, segment_files
-from kafkacodec.log.segments.lookup import Lookup
+from kafkacodec.log.reading.lookup import Lookup
+from kafkacodec.log.segments.extent import Extent
 
-if TYPE_CHECKING:
-    from kafkacodec.log.reading.ranges import SegmentRange
+R = TypeVar("R", bound=Extent)
+"""A range: what is found of one is of the same class."""
 
 MAX_TRIES = 100
 """How often a file may be gone between listing and opening before the error is raised."""
@@ -33,7 +34,7 @@ PAUSE_SECONDS = 0.02
 _NO_END = (1 << 63) - 1
 
 
-def locate(piece: SegmentRange) -> Iterator[tuple[SegmentRange, StoredFile] | MissingOffsets]:
+def locate(piece: R) -> Iterator[tuple[R, StoredFile] | MissingOffsets]:
     """The range with its open file, or, if the file has changed, the parts of it that other files have now.
 
     Yields:
@@ -60,7 +61,7 @@ def locate(piece: SegmentRange) -> Iterator[tuple[SegmentRange, StoredFile] | Mi
         yield replace(piece, replaced=not _may_be_same(file.identity, piece.identity)), file
 
 
-def find(piece: SegmentRange) -> Iterator[tuple[SegmentRange, StoredFile] | MissingOffsets]:
+def find(piece: R) -> Iterator[tuple[R, StoredFile] | MissingOffsets]:
     """As `locate`, for a range whose file is known to have changed."""
     directory = os.path.dirname(piece.path) or os.curdir
     now = identify(directory, piece.topic, piece.partition)
@@ -125,9 +126,7 @@ def _deleted_to(then: LogIdentity | None, now: LogIdentity) -> int:
     return now.start_offset if then is None or now.start_offset > then.start_offset else 0
 
 
-def _part(
-    piece: SegmentRange, files: Sequence[SegmentFile], position: int, end: int
-) -> tuple[SegmentRange, StoredFile, int]:
+def _part(piece: R, files: Sequence[SegmentFile], position: int, end: int) -> tuple[R, StoredFile, int]:
     """The part of a range from an offset on that one segment holds, its open file, and the offset after it."""
     holder = bisect_right(files, position, key=lambda file: file.base_offset) - 1
     base, path = files[holder]
@@ -159,7 +158,7 @@ def _part(
     return part, file, stop
 
 
-def _took_the_place(file: StoredFile, base_offset: int, piece: SegmentRange) -> bool:
+def _took_the_place(file: StoredFile, base_offset: int, piece: Extent) -> bool:
     """Whether the file may have replaced the planned one, so that the cleaner may have removed what it does not have.
 
     The cleaner makes a new file for several segments, and works on no objects: an older segment is only the one before.
@@ -175,7 +174,7 @@ def _may_be_same(now: FileIdentity, then: FileIdentity | None) -> bool:
     return then is not None and now.inode == then.inode and now.size >= then.size
 
 
-def _missing(piece: SegmentRange, first: int, end: int, why: str) -> MissingOffsets:
+def _missing(piece: Extent, first: int, end: int, why: str) -> MissingOffsets:
     what = f"offset {first}" if end - first == 1 else f"offsets {first} to {end - 1}"
     reason = f"{what} can no longer be read: {why}"
     return MissingOffsets(reason, path=os.path.dirname(piece.path), first_offset=first, end_offset=end)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,9 @@ from kafkacodec.log.opening import StoredFile, entries, open_file
 from kafkacodec.log.opening.checkpoints import read_producer_snapshot
 from kafkacodec.log.opening.indexes import read_transaction_index
 from kafkacodec.log.opening.listing import may_overlap
-from kafkacodec.log.reading.ranges import SegmentRange
+from kafkacodec.log.reading.lookup import Lookup
+from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.lookup import Lookup
-from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_records
@@ -36,6 +35,20 @@ from kafkacodec.records.decode import iter_records
 ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
 
 FINISHED = ABORTED
+
+R = TypeVar("R", bound=Extent)
+
+
+class SegmentFile(Protocol):
+    """What is needed of a segment: `kafkacodec.log.Segment` has it."""
+
+    path: str
+    base_offset: int | None
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The file's current size."""
+
 
 _NO_END = int(np.iinfo(np.int64).max)
 
@@ -91,7 +104,7 @@ class Transactions:
         running = np.minimum(running, min(self.open.values(), default=never))
         return np.where(running < markers, running, markers + 1)
 
-    def exclude_aborted(self, piece: SegmentRange, last_offset: int | None = None) -> SegmentRange:
+    def exclude_aborted(self, piece: R, last_offset: int | None = None) -> R:
         """The range without the records of aborted transactions.
 
         `last_offset` is the last offset of its batches if the range has none itself. Without either, all later
@@ -113,7 +126,7 @@ class Transactions:
 
 
 def scan_transactions(
-    directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
+    directory: str, segments: Sequence[SegmentFile], start_offset: int | None, end_offset: int | None
 ) -> Transactions:
     """Find the transactions that decide about the records in [start_offset, end_offset).
 
@@ -172,7 +185,7 @@ class TransactionTracker:
         return Transactions(aborted[order], self.open, finished[np.argsort(finished["last_offset"])], self.problems)
 
     def read_log(
-        self, directory: str, segments: Sequence[Segment], start_offset: int | None, end_offset: int | None
+        self, directory: str, segments: Sequence[SegmentFile], start_offset: int | None, end_offset: int | None
     ) -> None:
         """Read the batches that decide about a span of a log; see `scan_transactions`."""
         begin = self.resume_before(directory, start_offset)
@@ -184,7 +197,7 @@ class TransactionTracker:
             if end_offset is not None and self.decided(end_offset):
                 break
 
-    def read_segment(self, segment: Segment, begin: int | None = None, end: int | None = None) -> None:
+    def read_segment(self, segment: SegmentFile, begin: int | None = None, end: int | None = None) -> None:
         """Read a segment, from the batch of an offset on, up to that of another."""
         if not kind_of(segment.path).has_batches:  # no transactions
             return
@@ -295,7 +308,7 @@ class TransactionIndex:
     A segment whose name is not an offset has none.
     """
 
-    def __init__(self, segment: Segment, problems: list[DecodeError]) -> None:
+    def __init__(self, segment: SegmentFile, problems: list[DecodeError]) -> None:
         self.path = layout.sibling(segment.path, layout.TRANSACTION_INDEX_SUFFIX)
         self.entries: npt.NDArray[np.void] = np.empty(0, ABORTED)
         self.there = segment.base_offset is not None

@@ -1,1 +1,1 @@
-"""Segment files: their kinds, their batches, look-up by offset and time."""
+"""What is in a segment file: its kind, the batches one after another, the messages of Kafka 0.7."""

@@ -12,12 +12,8 @@ import numpy as np
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07.message_set import placed_columns
 from kafkacodec.errors import DecodeError, Truncated
-from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, open_file
-from kafkacodec.log.order.continuity import ALONE, Evidence, Surroundings, gap_after, missing
-from kafkacodec.log.order.evidence import unused
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
@@ -30,7 +26,7 @@ from kafkacodec.records.plan import (
 )
 
 if TYPE_CHECKING:
-    from kafkacodec.log.reading.ranges import SegmentRange
+    from kafkacodec.log.segments.extent import Extent
 
 # Options that apply to this format; the others are ignored.
 _SHARED = ("batch_columns", "verify_crc", "on_error", "max_decompressed_bytes")
@@ -58,7 +54,7 @@ def begins_with_message(path: str) -> bool:
 
 def read(
     file: StoredFile,
-    piece: SegmentRange,
+    piece: Extent,
     max_rows: int,
     max_bytes: int | None,
     _owned: bool,
@@ -90,7 +86,7 @@ def read(
         raise
 
 
-def _bytes_between(file: StoredFile, piece: SegmentRange, options: DecodeOptions) -> tuple[int, int, int]:
+def _bytes_between(file: StoredFile, piece: Extent, options: DecodeOptions) -> tuple[int, int, int]:
     """The base offset, and the start and end of the messages with the offsets of a range."""
     name = layout.parse_file_name(os.path.basename(piece.path))
     base_offset = 0 if name is None else name.base_offset
@@ -120,7 +116,7 @@ def _move(error: Exception, start: int) -> None:
         error.position += start
 
 
-def layout_of(_file: StoredFile, _piece: SegmentRange, wanted: Layout) -> Layout:
+def layout_of(_file: StoredFile, _piece: Extent, wanted: Layout) -> Layout:
     """The layout of `read`: ``"copy"``. Raises ValueError for views and unknown layouts."""
     check_layout(wanted)
     if wanted == "view":
@@ -150,44 +146,3 @@ def end_of(file: StoredFile, base_offset: int) -> tuple[int, int | None]:
         position = chunk.consumed
         last = int(chunk["offset"][-1]) if len(chunk) else last
     return position, last
-
-
-def verify(path: str, base_offset: int, surroundings: Surroundings = ALONE) -> Report:
-    """Inspect a segment: every message's checksum, compressed messages, and whether the next segment follows.
-
-    There are no index files.
-    """
-    report = Report(path, num_segments=1)
-    with open_file(path) as file:
-        report.size_in_bytes, position = file.size, 0
-        for chunk in kafka07.iter_columns(
-            file.view(), initial_offset=base_offset, columns=("magic", "codec"), on_error="skip"
-        ):
-            position = chunk.consumed
-            report.num_records += len(chunk)
-            for problem in chunk.problems:
-                report.damaged_bytes += problem.size_in_bytes
-                report.missing_offsets += problem.size_in_bytes
-                first = base_offset + problem.position
-                report.add(
-                    Finding(
-                        "error",
-                        "damaged",
-                        path,
-                        reason_of(problem.exception),
-                        problem.position,
-                        problem.size_in_bytes,
-                        first,
-                        first + problem.size_in_bytes,
-                    )
-                )
-        if position < file.size:
-            text = "trailing partial message or unused space"
-            report.add(Finding("note", "torn-tail", path, text, position, file.size - position))
-        gap = gap_after(base_offset + position, surroundings.following, surroundings.flushed)
-        if gap is not None:
-            left = 0 if unused(file, position) else file.size - position
-            error = missing(gap, Evidence(bytes_left=left, old=True), path=path, position=position)
-            if error is not None:
-                report.add_missing(error, file.size - position)
-    return report

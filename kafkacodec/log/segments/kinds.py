@@ -18,7 +18,7 @@ from kafkacodec.records.plan import NOWHERE, DecodeOptions, Layout, Place, layou
 
 if TYPE_CHECKING:
     from kafkacodec.log.opening import StoredFile
-    from kafkacodec.log.reading.ranges import SegmentRange
+    from kafkacodec.log.segments.extent import Extent
 
 __all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
 
@@ -45,10 +45,10 @@ class SegmentKind:
     name: str
     has_batches: bool
     read: Callable[
-        [StoredFile, SegmentRange, int, int | None, bool, int, DecodeOptions, Order | None], Iterator[RecordColumns]
+        [StoredFile, Extent, int, int | None, bool, int, DecodeOptions, Order | None], Iterator[RecordColumns]
     ]
     nothing: Callable[[DecodeOptions], RecordColumns]
-    layout: Callable[[StoredFile, SegmentRange, Layout], Layout]
+    layout: Callable[[StoredFile, Extent, Layout], Layout]
 
 
 def kind_of(path: str) -> SegmentKind:
@@ -63,7 +63,7 @@ def kind_of(path: str) -> SegmentKind:
 
 def _read_batches(
     file: StoredFile,
-    piece: SegmentRange,
+    piece: Extent,
     max_rows: int,
     max_bytes: int | None,
     owned: bool,
@@ -93,7 +93,7 @@ def _no_batches(options: DecodeOptions) -> RecordColumns:
     return next(columns_between(b"", 0, None, place=NOWHERE, max_rows=1, max_bytes=1, **options))
 
 
-def _layout_of_batches(file: StoredFile, piece: SegmentRange, wanted: Layout) -> Layout:
+def _layout_of_batches(file: StoredFile, piece: Extent, wanted: Layout) -> Layout:
     first = next(windows(file, piece.start_position, piece.end_position))
     return layout_of(file.view(*first), wanted, *first)
 

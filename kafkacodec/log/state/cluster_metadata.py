@@ -14,7 +14,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import entries
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.state.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.records.plan import DecodeOptions

@@ -14,10 +14,10 @@ from kafkacodec.log.files.opening import note
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.reading.planning import end_of, least
+from kafkacodec.log.partitions.planning import end_of, least
+from kafkacodec.log.partitions.segment import Segment
+from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.lookup import Lookup
-from kafkacodec.log.segments.segment import Segment
 from kafkacodec.log.segments.walk import Damage, walk, walk_over_damage
 from kafkacodec.log.state.groups import (
     CommittedOffset,

@@ -8,7 +8,7 @@ from typing import Unpack
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.opening import note
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import DecodeOptions
 

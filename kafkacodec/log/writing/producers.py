@@ -15,8 +15,8 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot, encode_producer_snapshot
 from kafkacodec.log.formats.indexes import encode_transaction_index
 from kafkacodec.log.opening import StoredFile
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.transactions import TransactionIndex, TransactionTracker
-from kafkacodec.log.segments.segment import Segment
 from kafkacodec.records.columns import BatchHeaders
 
 _ENTRY = layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")

@@ -18,7 +18,7 @@ from kafkacodec.log.files.opening import naming
 from kafkacodec.log.files.publishing import temporary_name, write_file
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import encode_offset_index, encode_time_index
-from kafkacodec.log.segments.segment import Segment
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.records.encode import EncodedBatch
 from kafkacodec.signatures import suggests_options
 

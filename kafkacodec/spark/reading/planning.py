@@ -14,7 +14,7 @@ from itertools import chain
 
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.files.pool import in_threads
-from kafkacodec.log.segments.cuts import Limits
+from kafkacodec.log.reading.cuts import Limits
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading.checkpoint import deleted_before
 from kafkacodec.spark.reading.discovery import THREADS, partitions_of, steadily

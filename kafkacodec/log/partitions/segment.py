@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from kafkacodec.arguments import limit
@@ -15,11 +14,13 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import StoredFile, full_path, identity_of, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
+from kafkacodec.log.reading.cuts import Limits, cut
+from kafkacodec.log.reading.lookup import Lookup
+from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange
-from kafkacodec.log.reading.readable import Readable, ReadOptions
-from kafkacodec.log.segments.cuts import Limits, cut
+from kafkacodec.log.reading.readable import Readable
+from kafkacodec.log.reading.times import Timestamp, to_milliseconds
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
-from kafkacodec.log.segments.lookup import Lookup
 from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch, first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.headers import scan
@@ -27,14 +28,7 @@ from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, D
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
-    from kafkacodec.log.checking.verify import Advance
-
-Timestamp = int | datetime
-"""Milliseconds since the epoch, or a datetime; one without a time zone is taken as UTC."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_LAST_TIME = (1 << 63) - 1
+    from kafkacodec.log.checking.checked import Advance
 
 
 class Segment(Readable):
@@ -76,7 +70,7 @@ class Segment(Readable):
         self.topic, self.partition = topic, partition
         self.index_problems: list[DecodeError] = []
         self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
-        self.in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it was found to fit: see `ends`
+        self.in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it was found to fit: see `breaks`
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r})"
@@ -354,20 +348,6 @@ def checked_limits(max_bytes: int | None, max_offsets: int | None, max_records: 
     """
     given = {"max_bytes": max_bytes, "max_offsets": max_offsets, "max_records": max_records}
     return Limits(*(None if value is None else limit(name, value, 1) for name, value in given.items()))
-
-
-def to_milliseconds(timestamp: Timestamp) -> int:
-    """Milliseconds since the epoch, limited to 64 bits.
-
-    Raises:
-        TypeError: neither an integer nor a datetime.
-    """
-    if isinstance(timestamp, datetime):
-        aware = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // _MILLISECOND
-    if not hasattr(timestamp, "__index__"):
-        raise TypeError(f"a timestamp must be milliseconds or a datetime, not {type(timestamp).__name__}")
-    return max(-_LAST_TIME, min(int(timestamp), _LAST_TIME))
 
 
 def _first_offset(file: StoredFile, position: int) -> int:

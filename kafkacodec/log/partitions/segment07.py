@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import UnsupportedMagic
+from kafkacodec.log.checking.kafka07 import verify_segment07
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.continuity import Surroundings
+from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange
+from kafkacodec.log.reading.times import Timestamp
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.kinds import BATCHES, MESSAGES, kind_of
-from kafkacodec.log.segments.segment import Segment, Timestamp
 from kafkacodec.records.columns import BatchHeaders
 
 if TYPE_CHECKING:
-    from kafkacodec.log.checking.verify import Advance
+    from kafkacodec.log.checking.checked import Advance
 
 
 class Kafka07Segment(Segment):
@@ -78,7 +80,7 @@ class Kafka07Segment(Segment):
         advance: Advance | None = None,
     ) -> Report:
         """Inspect the segment: every message's checksum, and the compressed messages."""
-        report = kafka07.verify(self.path, self._base, surroundings)
+        report = verify_segment07(self.path, self._base, surroundings)
         if advance is not None:
             advance(report.size_in_bytes)
         return report

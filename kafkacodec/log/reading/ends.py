@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
-from typing import TYPE_CHECKING
 
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, open_file
-from kafkacodec.log.order.continuity import Surroundings, gap_after, missing
+from kafkacodec.log.order.continuity import gap_after, missing
 from kafkacodec.log.order.evidence import gather, unused
+from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments import kafka07
-from kafkacodec.log.segments.lookup import Lookup
+from kafkacodec.log.segments.extent import Extent
+from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import Damage, first_batches, walk, walk_over_damage
 from kafkacodec.records.columns import RecordColumns
-
-if TYPE_CHECKING:
-    from kafkacodec.log.reading.ranges import SegmentRange
-    from kafkacodec.log.segments.segment import Segment
 
 
 class RangeEnds:
@@ -30,13 +26,14 @@ class RangeEnds:
         start_offset, end_offset: the requested offsets.
     """
 
-    def __init__(self, file: StoredFile, piece: SegmentRange, start_offset: int | None, end_offset: int | None) -> None:
+    def __init__(self, file: StoredFile, piece: Extent, start_offset: int | None, end_offset: int | None) -> None:
         self.file = file
         self.piece = piece
         self.wanted = start_offset, end_offset
         self.name = layout.parse_file_name(os.path.basename(piece.path))
         self._before = self._consumed = piece.start_position
         self._damaged_to = -1
+        self._has_batches = kind_of(piece.path).has_batches
 
     def follow(self, chunk: RecordColumns) -> None:
         """Record the end of a chunk."""
@@ -47,7 +44,7 @@ class RangeEnds:
 
     def misplaced_start(self) -> DecodeError | None:
         """The error for offsets below the segment's base offset: the file is another segment's, or a copy of one."""
-        if not self.piece.kind.has_batches or self.name is None:
+        if not self._has_batches or self.name is None:
             return None
         batch = first_batches(self.file, 0)
         if not len(batch):
@@ -67,7 +64,7 @@ class RangeEnds:
         if found is None:
             return None  # damage up to the end, which has been reported
         position, end = found
-        if piece.kind.has_batches and len(first_batches(self.file, position)):
+        if self._has_batches and len(first_batches(self.file, position)):
             return None  # the range ends inside the segment, before offsets that were not requested
         if piece.following is not None and end > piece.following:
             if self.name is not None and self.name.segment_id is not None:
@@ -84,7 +81,7 @@ class RangeEnds:
             position,
             piece.topic,
             piece.partition,
-            has_batches=piece.kind.has_batches,
+            has_batches=self._has_batches,
             replaced=piece.replaced,
         )
         return missing(gap, evidence, path=piece.path, position=position)
@@ -92,7 +89,7 @@ class RangeEnds:
     def _end(self) -> tuple[int, int] | None:
         """The end position of the complete batches, and one after their last offset; None if damage hides it."""
         base = 0 if self.name is None else self.name.base_offset
-        if not self.piece.kind.has_batches:
+        if not self._has_batches:
             end = self._consumed if self._consumed > self.piece.start_position else kafka07.end_of(self.file, base)[0]
             return end, base + end
         last = -1
@@ -114,7 +111,7 @@ class RangeEnds:
         return position, last + 1
 
 
-def misplaced_ends(piece: SegmentRange) -> list[DecodeError]:
+def misplaced_ends(piece: Extent) -> list[DecodeError]:
     """The errors of the first and the last batch of a range at the end of its segment.
 
     Raises:
@@ -123,26 +120,3 @@ def misplaced_ends(piece: SegmentRange) -> list[DecodeError]:
     with open_file(piece.path) as file:
         ends = RangeEnds(file, piece, piece.start_offset, piece.end_offset)
         return [error for error in (ends.misplaced_start(), ends.misplaced_end()) if error is not None]
-
-
-def breaks_around(segment: Segment, around: Surroundings, wanted: tuple[int | None, int | None]) -> list[DecodeError]:
-    """The errors of a segment's first and last batch among its neighbours.
-
-    A file without errors is not opened again while it and its neighbours stay the same.
-
-    Args:
-        segment: the segment.
-        around: its neighbours.
-        wanted: the first offset that may count as missing, and the one after the last; None: no bound.
-
-    Raises:
-        OSError: the segment cannot be read.
-    """
-    now = time.time_ns()
-    piece = around.place(segment.nothing_to_read(*wanted))
-    if segment.in_place == (piece.identity, around):
-        return []
-    found = misplaced_ends(piece)
-    if not found and wanted == (None, None) and piece.identity is not None and piece.identity.is_settled(now):
-        segment.in_place = piece.identity, around
-    return found

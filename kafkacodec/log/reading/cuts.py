@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafkacodec.log.segments.lookup import Lookup
+from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments.walk import FEW_BATCHES, first_batches, walk
 
 __all__ = ["Limits", "Piece", "cut", "density"]

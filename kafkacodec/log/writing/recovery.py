@@ -11,8 +11,10 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.checking.arrangement import Placed, placed_segments
+from kafkacodec.log.checking.checked import Advance
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.checking.verify import Advance, Keep, verify_segment
+from kafkacodec.log.checking.verify import Keep, verify_segment
 from kafkacodec.log.checking.verify_partition import check_files
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.files.publishing import new_directory, write_file
@@ -21,7 +23,6 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs
 from kafkacodec.log.opening import StoredFile, is_uploaded
 from kafkacodec.log.opening.checkpoints import read_topic_id
-from kafkacodec.log.order.arrangement import Placed, placed_segments
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
 from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.directory import LogDirectory, discover

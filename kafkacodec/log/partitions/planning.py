@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.pool import in_threads
@@ -12,36 +12,62 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import identity_of
 from kafkacodec.log.opening.identity import LogIdentity
 from kafkacodec.log.opening.listing import may_overlap
+from kafkacodec.log.order.continuity import Surroundings
+from kafkacodec.log.partitions.segment import Segment
+from kafkacodec.log.reading.cuts import Limits
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.transactions import Transactions
-from kafkacodec.log.segments.cuts import Limits
 from kafkacodec.log.segments.kinds import kind_of
-from kafkacodec.log.segments.segment import Segment
-
-if TYPE_CHECKING:
-    from kafkacodec.log.partitions.partition import Partition
 
 __all__ = ["Portion", "end_of", "least", "plan_ranges"]
+
+
+class Log(Protocol):
+    """What is planned: a `Partition`."""
+
+    path: str
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Its segments, by offset."""
+
+    def end_offset(self) -> int:
+        """The log end offset."""
+
+    def identity(self) -> LogIdentity:
+        """Which log this is."""
+
+    def portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
+        """The directories that the offsets of a span are read from, in order."""
+
+    def surroundings(self, segment: Segment) -> Surroundings:
+        """What must follow a segment's batches."""
+
+    def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+        """The segments that may have records between two offsets."""
+
+    def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
+        """The aborted and open transactions that matter for a span."""
 
 
 class Portion(NamedTuple):
     """A part of a span that is read from one directory.
 
     Attributes:
-        partition (Partition): the directory.
+        partition (Log): the directory.
         first_offset (int | None): the first offset; None: no bound.
         end_offset (int | None): the offset to stop before; None: no bound.
         following (int | None): where the portion after it begins, which is read from another directory. None: the last.
     """
 
-    partition: Partition
+    partition: Log
     first_offset: int | None
     end_offset: int | None
     following: int | None = None
 
 
 def plan_ranges(
-    partition: Partition,
+    partition: Log,
     first: int | None,
     end: int | None,
     limits: Limits,
@@ -109,7 +135,7 @@ def _ranges(
     return [replace(piece, log=log) for piece in found]
 
 
-def _end_of_log(partition: Partition) -> int | None:
+def _end_of_log(partition: Log) -> int | None:
     """The log end offset; None if the upload that tells it is damaged."""
     try:
         return partition.end_offset()
@@ -140,7 +166,7 @@ def _ended(portion: Portion, pieces: list[SegmentRange]) -> list[SegmentRange]:
 
 
 def segment_ranges(
-    partition: Partition, segment: Segment, first: int | None, stop: int | None, limits: Limits
+    partition: Log, segment: Segment, first: int | None, stop: int | None, limits: Limits
 ) -> list[SegmentRange]:
     """The ranges of one segment. One in the middle that needs no cut is not opened: its name has the offsets."""
     around = partition.surroundings(segment)
@@ -168,7 +194,7 @@ def segment_ranges(
     return pieces
 
 
-def end_of(partition: Partition, segment: Segment) -> int | None:
+def end_of(partition: Log, segment: Segment) -> int | None:
     """The offset before which a segment is read, if it may have those of the next ones too; None: to its end."""
     return partition.surroundings(segment).following if may_overlap(segment.path) else None
 

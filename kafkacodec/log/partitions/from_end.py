@@ -10,7 +10,7 @@ import numpy as np
 
 from kafkacodec.arguments import limit
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.reading.readable import ReadOptions
+from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.searching import Search
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.checking.checked import Partition, Segment
 from kafkacodec.log.opening import full_path, open_file
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
 from kafkacodec.log.order.evidence import last_orphan_between
-
-if TYPE_CHECKING:
-    from kafkacodec.log.partitions.partition import Partition
-    from kafkacodec.log.segments.segment import Segment
 
 __all__ = ["Placed", "placed_segments"]
 

@@ -1,0 +1,67 @@
+"""What checks need of a partition and of its segments; `kafkacodec.log.Partition` and `Segment` have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from kafkacodec.log.checking.report import Report
+from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.order.continuity import Surroundings
+from kafkacodec.log.reading.transactions import Transactions
+
+__all__ = ["Advance", "Partition", "Segment"]
+
+Advance = Callable[[int], object]
+"""Called with the number of bytes read since the last call."""
+
+
+class Segment(Protocol):
+    """A segment."""
+
+    path: str
+    base_offset: int | None
+
+    def last_offset(self) -> int | None:
+        """The last offset of the complete batches; None without a batch."""
+
+    def verify_among(
+        self,
+        surroundings: Surroundings,
+        leader_epochs: list[LeaderEpoch] | None = None,
+        threads: int | None = 1,
+        advance: Advance | None = None,
+    ) -> Report:
+        """Inspect it, with what the partition knows about it."""
+
+
+class Partition(Protocol):
+    """A partition's directory."""
+
+    path: str
+    has_all: bool
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Its segments, by offset."""
+
+    @property
+    def leader_epochs(self) -> list[LeaderEpoch]:
+        """The leader epochs from the checkpoint."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The offset before which records are deleted."""
+
+    @property
+    def recovery_point(self) -> int:
+        """The offset up to which the log was on disk; 0 if unknown."""
+
+    def surroundings(self, segment: Any) -> Surroundings:
+        """What must follow the batches of one of its segments."""
+
+    def transactions(self) -> Transactions:
+        """The aborted and open transactions."""
+
+    def end_offset_now(self) -> int:
+        """The log end offset, with segments added since they were listed."""
