@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,11 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import LogWriter, Partition, SegmentWriter, read_producer_snapshot
+from kafkacodec.log.formats.checkpoints import parse_producer_snapshot
+from kafkacodec.log.reading.transactions import markers_of
+from kafkacodec.log.writing.index_entries import IndexEntries
+from kafkacodec.log.writing.producers import ProducerState
+from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL
 from kafkacodec.records.encode import EncodedBatch
 from tests.corpus import ROOT, Sample, segments
 
@@ -43,6 +49,21 @@ def test_index_files(sample: Sample, tmp_path: Path) -> None:
     for written in (tmp_path / sample.path.name, tmp_path / "t-0" / sample.path.name):
         if written.exists() or sample.data():
             same_files(written, sample)
+
+
+@pytest.mark.parametrize("sample", closed_segments(), ids=str)
+def test_index_entries_of_a_segment_that_grows(sample: Sample) -> None:
+    entries = IndexEntries(int(sample.path.stem), DEFAULT_INDEX_INTERVAL)
+    grown = []
+    for batch in batches(sample.data()):
+        entries.add([len(batch.data)], [batch.last_offset], [batch.max_timestamp])
+        grown.append(entries.take())
+    entries.finish()
+    offsets, times = map(b"".join, zip(*grown, entries.take(), strict=True))
+    assert offsets == sample.path.with_suffix(".index").read_bytes()
+    assert times == sample.path.with_suffix(".timeindex").read_bytes()
+    assert entries.count == len(offsets) // 8
+    assert entries.size_in_bytes == len(sample.data())
 
 
 def same_files(written: Path, sample: Sample) -> None:
@@ -84,3 +105,27 @@ def test_transaction_indexes_and_producer_snapshots(name: str, reopen: bool, tmp
         if "open" not in name:
             assert (written / path.name).read_bytes() == path.read_bytes()
     assert Partition(written).verify().ok
+
+
+@pytest.mark.parametrize("name", PRODUCERS)
+def test_producers_of_batches_in_memory(name: str, tmp_path: Path) -> None:
+    source = ROOT / "logs" / name
+    state = ProducerState(str(tmp_path), [], 0)
+    compared = 0
+    for segment in Partition(source).segments:
+        for batch in batches(Path(segment.path).read_bytes()):
+            headers = kc.scan(batch.data)
+            state.feed(headers, markers_of(headers, state.marker_rows(headers), partial(part, batch.data)))
+        written = state.files_at(segment.base_offset or 0, state.next_offset)
+        aborted = source / f"{segment.base_offset:020d}.txnindex"
+        assert written.get(aborted.name, b"") == (aborted.read_bytes() if aborted.exists() else b"")
+        snapshot = source / f"{state.next_offset:020d}.snapshot"
+        if snapshot.exists():
+            found = parse_producer_snapshot(written[snapshot.name], snapshot.name)
+            assert sorted(found.entries.tolist()) == sorted(read_producer_snapshot(snapshot).entries.tolist())
+            compared += 1
+    assert compared
+
+
+def part(data: bytes, position: int, size: int) -> bytes:
+    return data[position : position + size]

@@ -8,7 +8,7 @@ if markers were lost to damage. A batch belongs to one producer, so an aborted o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -215,8 +215,7 @@ class TransactionTracker:
                     elif len(part):
                         if lost and lost[-1][1] == _NO_END:
                             lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
-                        self.feed(file, part, index)
-                        self.next_offset = int(part["last_offset"].max()) + 1
+                        self.feed(part, self._markers(file, part), index)
         except DecodeError as error:
             if not layout.is_upload(segment.path):
                 raise
@@ -237,14 +236,20 @@ class TransactionTracker:
         self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
         lost.append((self.next_offset, _NO_END))
 
-    def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
-        """Take the next batches."""
+    def feed(self, headers: BatchHeaders, markers: Mapping[int, Marker], index: TransactionIndex | None = None) -> None:
+        """Take the next batches: of a file, or in memory.
+
+        Args:
+            headers: theirs, at least one.
+            markers: the contents of the control batches among them, as `markers_of` finds them.
+            index: the transaction index of their segment, which tells what markers that cannot be read were.
+        """
+        self.next_offset = int(headers["last_offset"].max()) + 1
         rows = np.flatnonzero(headers["is_transactional"] & (headers["magic"] == 2))
         if not len(rows):
             return
         producers, offsets = headers["producer_id"][rows], headers["base_offset"][rows]
         control = headers["is_control"][rows]
-        markers = self.markers(file, headers, rows[control])
         # By producer, then offset; a transaction is a run that ends with a marker.
         order = np.lexsort((offsets, producers))
         producers, offsets, control = producers[order], offsets[order], control[order]
@@ -264,7 +269,8 @@ class TransactionTracker:
                 continue
             marker = int(offsets[end])
             finished.append((producer, start, marker))
-            known = ControlType.ABORT if index.has(producer, marker) else ControlType.COMMIT
+            indexed = index is not None and index.has(producer, marker)
+            known = ControlType.ABORT if indexed else ControlType.COMMIT
             if (markers[marker].kind if marker in markers else known) == ControlType.ABORT:
                 aborted.append((producer, self._begin(index, producer, start, marker), marker))
         if aborted:
@@ -272,34 +278,50 @@ class TransactionTracker:
         if finished:
             self.finished.append(np.array(finished, FINISHED))
 
-    def _begin(self, index: TransactionIndex, producer: int, start: int, marker: int) -> int:
+    def _begin(self, index: TransactionIndex | None, producer: int, start: int, marker: int) -> int:
         """Where an aborted transaction begins: according to the index if an earlier marker may have been lost."""
-        if self.damaged_from is not None and start < self.damaged_from <= marker and index.has(producer, marker):
+        lost = self.damaged_from is not None and start < self.damaged_from <= marker
+        if lost and index is not None and index.has(producer, marker):
             return index.first_offset(marker)
         return start
 
-    def markers(self, file: StoredFile, headers: BatchHeaders, rows: npt.NDArray[np.intp]) -> dict[int, Marker]:
-        """The contents of the control batches in `rows`, by offset; unreadable ones are added to the problems."""
-        if not len(rows):
-            return {}
-        starts = headers["position"][rows].tolist()
-        sizes = headers["size_in_bytes"][rows].tolist()
-        batches = b"".join(file.read(start, size) for start, size in zip(starts, sizes, strict=True))
-        found = {}
-        for record in iter_records(batches, include_control=True, on_error="skip"):
-            kind = marker_type(record.key)
-            if kind is not None:
-                # An EndTxnMarker: version, epoch of the coordinator.
-                epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
-                time = -1 if record.timestamp is None else record.timestamp
-                found[record.offset] = Marker(kind, epoch, time)
+    def _markers(self, file: StoredFile, headers: BatchHeaders) -> dict[int, Marker]:
+        """The markers among the next batches; those that cannot be read are added to the problems."""
+        rows = self.marker_rows(headers)
+        found = markers_of(headers, rows, file.read)
         for offset in headers["base_offset"][rows].tolist():
             if offset not in found:
-                note(
-                    self.problems,
-                    CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path),
-                )
+                note(self.problems, CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
         return found
+
+    @staticmethod
+    def marker_rows(headers: BatchHeaders) -> npt.NDArray[np.intp]:
+        """Which batches are markers that `feed` needs."""
+        return np.flatnonzero(headers["is_transactional"] & headers["is_control"] & (headers["magic"] == 2))
+
+
+def markers_of(
+    headers: BatchHeaders, rows: npt.NDArray[np.intp], read: Callable[[int, int], bytes]
+) -> dict[int, Marker]:
+    """The contents of control batches, by offset, without those that cannot be read.
+
+    Args:
+        headers: of batches.
+        rows: which are control batches.
+        read: the bytes at a position of the headers, of a size.
+    """
+    if not len(rows):
+        return {}
+    starts, sizes = headers["position"][rows].tolist(), headers["size_in_bytes"][rows].tolist()
+    found = {}
+    for record in iter_records(b"".join(map(read, starts, sizes)), include_control=True, on_error="skip"):
+        kind = marker_type(record.key)
+        if kind is not None:
+            # An EndTxnMarker: version, epoch of the coordinator.
+            epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
+            time = -1 if record.timestamp is None else record.timestamp
+            found[record.offset] = Marker(kind, epoch, time)
+    return found
 
 
 class TransactionIndex:

@@ -6,7 +6,7 @@ segment: without them even read_committed consumers get the records of aborted t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,8 @@ import numpy.typing as npt
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot, encode_producer_snapshot
 from kafkacodec.log.formats.indexes import encode_transaction_index
-from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.partitions.segment import Segment
-from kafkacodec.log.reading.transactions import TransactionIndex, TransactionTracker
+from kafkacodec.log.reading.transactions import Marker, TransactionIndex, TransactionTracker
 from kafkacodec.records.columns import BatchHeaders
 
 _ENTRY = layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")
@@ -43,11 +42,10 @@ class ProducerState(TransactionTracker):
         super().resume(snapshot)
         self._producers = {int(entry["producer_id"]): entry.copy() for entry in snapshot.entries}
 
-    def feed(self, file: StoredFile, headers: BatchHeaders, index: TransactionIndex) -> None:
-        """Take the next batches."""
-        super().feed(file, headers, index)
+    def feed(self, headers: BatchHeaders, markers: Mapping[int, Marker], index: TransactionIndex | None = None) -> None:
+        """Take the next batches; arguments as in `TransactionTracker.feed`."""
+        super().feed(headers, markers, index)
         rows = np.flatnonzero((headers["magic"] == 2) & (headers["producer_id"] >= 0))
-        markers = self.markers(file, headers, rows[headers["is_control"][rows]])
         names = ("producer_id", "producer_epoch", "base_sequence", "base_offset", "last_offset", "is_control")
         columns = [headers[name][rows].tolist() for name in names]
         times = np.maximum(headers["max_timestamp"][rows].astype(np.int64), -1).tolist()  # null is the smallest number
@@ -58,6 +56,12 @@ class ProducerState(TransactionTracker):
                 entry["last_offset"], entry["offset_delta"], entry["timestamp"] = last, last - first, time
             elif first in markers:
                 entry["coordinator_epoch"], entry["timestamp"] = markers[first].coordinator_epoch, time
+
+    @staticmethod
+    def marker_rows(headers: BatchHeaders) -> npt.NDArray[np.intp]:
+        """Which batches are markers that `feed` needs."""
+        of_producers = headers["is_transactional"] | (headers["producer_id"] >= 0)
+        return np.flatnonzero(of_producers & headers["is_control"] & (headers["magic"] == 2))
 
     def files_at(self, base_offset: int, end_offset: int) -> dict[str, bytes]:
         """A segment's files, by name: the producer snapshot at its end, and a transaction index if any was aborted.

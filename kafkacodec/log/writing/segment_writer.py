@@ -17,8 +17,8 @@ from kafkacodec.log.files.locks import PartitionLock
 from kafkacodec.log.files.opening import naming
 from kafkacodec.log.files.publishing import temporary_name, write_file
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.indexes import encode_offset_index, encode_time_index
 from kafkacodec.log.partitions.segment import Segment
+from kafkacodec.log.writing.index_entries import NO_TIMESTAMP, IndexEntries
 from kafkacodec.records.encode import EncodedBatch
 from kafkacodec.signatures import suggests_options
 
@@ -34,7 +34,6 @@ MAX_BASE_OFFSET = 2**63 - 2
 # Runs of batches are larger and bypass the buffer.
 _BUFFER_BYTES = 1 << 17
 _MAX_INT32 = 2**31 - 1
-_NO_TIMESTAMP = -1
 
 # The order of the commit: the indexes become visible before the segment.
 COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
@@ -175,15 +174,10 @@ class SegmentWriter(publishing.Committing):
         require_int("index_interval_bytes", index_interval_bytes, 0, 2**31 - 1)
         self.directory = os.fspath(directory)
         self.base_offset = self.next_offset = base_offset
-        self.size_in_bytes = self.num_records = 0
-        self.first_timestamp = self.max_timestamp = _NO_TIMESTAMP
-        self._offset_of_max = base_offset
-        self._interval, self._sync = index_interval_bytes, sync
-        self._since_entry = 0
-        self._offsets: list[int] = []
-        self._positions: list[int] = []
-        self._times: list[int] = []
-        self._offsets_of_times: list[int] = []
+        self.num_records = 0
+        self.first_timestamp = NO_TIMESTAMP
+        self._sync = sync
+        self._entries = IndexEntries(base_offset, index_interval_bytes)
         self._token = publishing.new_token()
         self._path = self._temporary(layout.LOG_SUFFIX)
         self._name = os.path.join(self.directory, layout.file_name(base_offset, layout.LOG_SUFFIX))
@@ -194,9 +188,19 @@ class SegmentWriter(publishing.Committing):
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+    @property
+    def size_in_bytes(self) -> int:
+        """See the class."""
+        return self._entries.size_in_bytes
+
+    @property
+    def max_timestamp(self) -> int:
+        """See the class."""
+        return self._entries.max_timestamp
+
     def room(self, run: BatchRun) -> int:
         """The number of first batches that fit here: the indexes have 31 bits for offsets and positions."""
-        entries = MAX_INDEX_ENTRIES - 1 - len(self._offsets)
+        entries = MAX_INDEX_ENTRIES - 1 - self._entries.count
         if (
             len(run) <= entries
             and run.last_offsets[-1] - self.base_offset <= _MAX_INT32
@@ -237,16 +241,7 @@ class SegmentWriter(publishing.Committing):
             raise
         if self.size_in_bytes == 0:
             self.first_timestamp = run.max_timestamps[0]
-        for size, last, timestamp in zip(run.sizes, run.last_offsets, run.max_timestamps, strict=True):
-            if timestamp > self.max_timestamp:
-                self.max_timestamp, self._offset_of_max = timestamp, last
-            if self._since_entry > self._interval:
-                self._offsets.append(last)
-                self._positions.append(self.size_in_bytes)
-                self._add_time()
-                self._since_entry = 0
-            self._since_entry += size
-            self.size_in_bytes += size
+        self._entries.add(run.sizes, run.last_offsets, run.max_timestamps)
         self.num_records += sum(run.counts)
         self.next_offset = run.last_offsets[-1] + 1
 
@@ -267,12 +262,11 @@ class SegmentWriter(publishing.Committing):
             OSError: writing failed. The files are then removed.
         """
         try:
-            self._add_time()
+            self._entries.finish()
             for name, data in (beside or {}).items():
                 self._beside += (name,)
                 self._write(name, data)
-            offsets = encode_offset_index(self._offsets, self._positions, self.base_offset)
-            times = encode_time_index(self._times, self._offsets_of_times, self.base_offset)
+            offsets, times = self._entries.take()
             self._write(layout.file_name(self.base_offset, layout.OFFSET_INDEX_SUFFIX), offsets)
             self._write(layout.file_name(self.base_offset, layout.TIME_INDEX_SUFFIX), times)
             with naming(self._name, self._path):
@@ -314,12 +308,6 @@ class SegmentWriter(publishing.Committing):
             self.num_records,
             self._beside,
         )
-
-    def _add_time(self) -> None:
-        """Add an entry of the time index if the largest timestamp has grown since the last one."""
-        if self.max_timestamp > (self._times[-1] if self._times else _NO_TIMESTAMP):
-            self._times.append(self.max_timestamp)
-            self._offsets_of_times.append(self._offset_of_max)
 
     def _temporary(self, suffix: str) -> str:
         return temporary_name(os.path.join(self.directory, layout.file_name(self.base_offset, suffix)), self._token)
