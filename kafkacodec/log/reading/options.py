@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkacodec.arguments import IsolationLevel
 from kafkacodec.log.order.continuity import Gaps
 from kafkacodec.log.reading.times import Timestamp
-from kafkacodec.records.decode import DecodeOptions
+from kafkacodec.records.plan import DecodeOptions
 
 __all__ = ["ReadOptions"]
 
