@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.log.files.locks import DirectoryLock
 from kafkacodec.log.formats import layout
 from tests.integration import kafka_jvm
 from tests.integration.kafka_jvm import Broker
@@ -19,7 +20,15 @@ def test_one_of_them_at_a_time(broker: Broker) -> None:
     with pytest.raises(BlockingIOError, match=r"process \d+ \(java\) has locked the log directory") as caught:
         kc.log.LogWriter(broker.logs, "orders", 0, append=True)
     assert caught.value.filename == str(broker.logs)
+    lock = DirectoryLock(str(broker.logs))
+    with pytest.raises(BlockingIOError, match=r"process \d+ \(java\) has locked the log directory"):
+        lock.acquire()
     broker.stop()
+    lock.acquire()
+    with pytest.raises(AssertionError):  # it ends at once
+        broker.start()
+    broker.stop()
+    lock.release()
     with kc.log.LogWriter(broker.logs, "orders", 0, append=True) as writer:
         writer.write([(None, b"value")] * 3)
         with pytest.raises(AssertionError):  # it ends at once

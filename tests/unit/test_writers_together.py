@@ -111,6 +111,55 @@ def test_a_broker_and_a_writer_exclude_each_other(tmp_path: Path) -> None:
         pass
 
 
+def test_who_locks_a_directory_excludes_brokers_and_writers(tmp_path: Path) -> None:
+    lock = locks.DirectoryLock(str(tmp_path))
+    lock.acquire()
+    assert lock.held
+    assert lock.exclusive
+    assert not subprocess_says_free(tmp_path)
+    with pytest.raises(BlockingIOError, match=rf"this process \({os.getpid()}\) has locked the log") as caught:
+        LogWriter(tmp_path, "t", 0, sync=False)
+    assert caught.value.filename == str(tmp_path)
+    with pytest.raises(BlockingIOError, match=rf"this process \({os.getpid()}\) has locked the log"):
+        locks.DirectoryLock(str(tmp_path)).acquire()
+    refused = subprocess.run([sys.executable, "-c", WRITER, tmp_path, "0", "0"], capture_output=True, text=True)
+    assert f"process {os.getpid()} (" in refused.stderr
+    assert "has locked the log directory" in refused.stderr
+    lock.release()
+    assert subprocess_says_free(tmp_path)
+    LogWriter(tmp_path, "t", 0, sync=False).commit()
+
+
+def test_a_directory_is_not_locked_while_a_broker_or_a_writer_runs(tmp_path: Path) -> None:
+    lock = locks.DirectoryLock(str(tmp_path))
+    with other_process(BROKER, tmp_path) as broker:
+        with pytest.raises(BlockingIOError, match=rf"process {broker.pid} \(.+\) has locked the log") as caught:
+            lock.acquire()
+        assert caught.value.filename == str(tmp_path)
+    with other_process(WRITER, tmp_path, 3, 60) as process:
+        with pytest.raises(BlockingIOError, match=rf"process {process.pid} \(.+\) is writing to a partition of this"):
+            lock.acquire()
+        process.kill()
+        process.wait()
+        lock.acquire()
+        lock.release()
+    with (
+        LogWriter(tmp_path, "t", 0, sync=False),
+        pytest.raises(BlockingIOError, match=r"a writer in this process \(\d+\) is writing"),
+    ):
+        lock.acquire()
+    assert not lock.held
+
+
+def test_the_lock_of_a_directory_goes_with_its_last_reference(tmp_path: Path) -> None:
+    lock = locks.DirectoryLock(str(tmp_path))
+    lock.acquire()
+    lock.acquire()  # no harm
+    del lock
+    assert subprocess_says_free(tmp_path)
+    assert not locks._open_files
+
+
 def test_the_lock_is_given_up_in_every_way(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, "t", 0, sync=False)
     assert not subprocess_says_free(tmp_path)

@@ -1,8 +1,9 @@
-"""One writer at a time for a partition, and none while a broker runs.
+"""One writer at a time for a partition, or one of a whole data directory, and none while a broker runs.
 
 A running broker locks all of the file ``.lock`` in its log directory. A writer locks one byte of the same file, chosen
 by the partition's name. So a writer excludes a broker and other writers of its partition, but not those of other
-partitions. The system releases a lock when the process ends, however it ends. The file stays.
+partitions. The system releases a lock when the process ends, however it ends. The file stays. Who writes to all of a
+directory locks it as a broker does (`DirectoryLock`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import struct
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -39,11 +41,14 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 @dataclass
 class _LockFile:
-    """The open lock file of a directory, and the partitions that this process has locked in it."""
+    """The open lock file of a directory, and what this process has locked in it: partitions, or `_WHOLE`."""
 
     descriptor: int
     names: set[str] = field(default_factory=set)
 
+
+_WHOLE = ""
+"""The name of the lock of a whole directory, which no partition has."""
 
 _open_files: dict[str, _LockFile] = {}
 _guard = threading.Lock()
@@ -51,23 +56,12 @@ _guard = threading.Lock()
 _left_over: list[tuple[str, str]] = []
 
 
-class PartitionLock:
-    """The lock of a partition, released by `release` or with the last reference.
+class _Lock(ABC):
+    """What both kinds of locks have in common: see `PartitionLock`."""
 
-    Args:
-        log_dir: the log directory, which must exist.
-        name: the name of the partition's directory, or another one by which writers agree to exclude each other.
-        of: what has the name, for error messages.
-
-    Attributes:
-        exclusive (bool): no other writer has the partition. False if the file system has no locks: then writers are
-            kept apart only by publishing, which never replaces a segment.
-    """
-
-    def __init__(self, log_dir: str, name: str, *, of: str = "partition") -> None:
+    def __init__(self, log_dir: str, name: str) -> None:
         self.path = os.path.join(log_dir, LOCK_FILE)
         self.name = name
-        self._of = of
         self.exclusive = False
         self._key: str | None = None
 
@@ -81,7 +75,7 @@ class PartitionLock:
 
         Raises:
             BlockingIOError: another writer or a broker has it; the message names the process if the system does.
-                `filename` is the partition's directory, or the log directory if a broker has locked all of it.
+                `filename` is the partition's directory, or the log directory if that is locked.
             OSError: the lock file cannot be opened.
         """
         deadline = time.monotonic() + wait
@@ -134,33 +128,104 @@ class PartitionLock:
 
     def _take(self, file: _LockFile) -> BlockingIOError | None:
         """None if the lock was taken, else the error."""
-        if self.name in file.names:
-            return self._held_by(f"another writer in this process ({os.getpid()})")
-        at = _place_of(self.name)
+        within = self._taken_here(file.names)
+        if within is not None:
+            return within
         try:
             with naming(self.path):
-                fcntl.fcntl(file.descriptor, _SET, _flock(fcntl.F_WRLCK, at))
+                fcntl.fcntl(file.descriptor, _SET, _flock(fcntl.F_WRLCK, self.name))
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 return None
             if error.errno not in _TAKEN:
                 raise
-            answer = fcntl.fcntl(file.descriptor, _GET, _flock(fcntl.F_WRLCK, at))
+            answer = fcntl.fcntl(file.descriptor, _GET, _flock(fcntl.F_WRLCK, self.name))
             found = _FLOCK.unpack(answer)
-            kind, _, start, _, process = (found[i] for i in _FIELDS)
-            if kind == fcntl.F_UNLCK:  # it has just been released
-                return self._held_by("another process")
-            if start != at:
-                who = _process(process, "another process")
-                reason = f"{who} has locked the log directory, as a running broker does: stop it before writing"
-                return BlockingIOError(errno.EAGAIN, reason, os.path.dirname(self.path) or os.curdir)
-            return self._held_by(_process(_holder(file.descriptor, at), "another process"))
+            kind, _, start, length, process = (found[i] for i in _FIELDS)
+            free = kind == fcntl.F_UNLCK  # it has just been released
+            return self._taken_elsewhere(file.descriptor, None if free else (start, length, process))
         self.exclusive = True
         return None
+
+    @abstractmethod
+    def _taken_here(self, names: set[str]) -> BlockingIOError | None:
+        """The error if one of the locks of this process excludes this one."""
+
+    @abstractmethod
+    def _taken_elsewhere(self, descriptor: int, other: tuple[int, int, int] | None) -> BlockingIOError:
+        """The error for the start, the length and the process of another lock; None: it is not known any more."""
+
+    def _locked(self, who: str) -> BlockingIOError:
+        reason = f"{who} has locked the log directory, as a running broker does: stop it before writing"
+        return BlockingIOError(errno.EAGAIN, reason, os.path.dirname(self.path) or os.curdir)
+
+
+class PartitionLock(_Lock):
+    """The lock of a partition, released by `release` or with the last reference.
+
+    Args:
+        log_dir: the log directory, which must exist.
+        name: the name of the partition's directory, or another one by which writers agree to exclude each other.
+        of: what has the name, for error messages.
+
+    Attributes:
+        exclusive (bool): no other writer has the partition. False if the file system has no locks: then writers are
+            kept apart only by publishing, which never replaces a segment.
+    """
+
+    def __init__(self, log_dir: str, name: str, *, of: str = "partition") -> None:
+        super().__init__(log_dir, name)
+        self._of = of
+
+    def _taken_here(self, names: set[str]) -> BlockingIOError | None:
+        here = f"this process ({os.getpid()})"
+        if _WHOLE in names:
+            return self._locked(here)
+        return self._held_by(f"another writer in {here}") if self.name in names else None
+
+    def _taken_elsewhere(self, descriptor: int, other: tuple[int, int, int] | None) -> BlockingIOError:
+        if other is None:
+            return self._held_by("another process")
+        start, length, process = other
+        who = _process(process if process > 0 else _holder(descriptor, start, length), "another process")
+        return self._locked(who) if start == 0 else self._held_by(who)
 
     def _held_by(self, who: str) -> BlockingIOError:
         reason = f"{who} is writing to this {self._of}: try again when it has finished"
         return BlockingIOError(errno.EAGAIN, reason, os.path.join(os.path.dirname(self.path), self.name))
+
+
+class DirectoryLock(_Lock):
+    """The lock of a whole log directory, as a broker takes it: it excludes brokers and all writers of partitions.
+
+    Released by `release` or with the last reference.
+
+    Args:
+        log_dir: the log directory, which must exist.
+
+    Attributes:
+        exclusive (bool): no one else has locked the directory or a part of it. False if the file system has no locks.
+    """
+
+    def __init__(self, log_dir: str) -> None:
+        super().__init__(log_dir, _WHOLE)
+
+    def _taken_here(self, names: set[str]) -> BlockingIOError | None:
+        here = f"this process ({os.getpid()})"
+        if _WHOLE in names:
+            return self._locked(here)
+        return self._written_by(f"a writer in {here}") if names else None
+
+    def _taken_elsewhere(self, descriptor: int, other: tuple[int, int, int] | None) -> BlockingIOError:
+        if other is None:
+            return self._locked("another process")
+        start, length, process = other
+        who = _process(process if process > 0 else _holder(descriptor, start, length), "another process")
+        return self._locked(who) if start == 0 else self._written_by(who)
+
+    def _written_by(self, who: str) -> BlockingIOError:
+        reason = f"{who} is writing to a partition of this log directory: try again when it has finished"
+        return BlockingIOError(errno.EAGAIN, reason, os.path.dirname(self.path) or os.curdir)
 
 
 def _let_go(key: str, name: str) -> None:
@@ -170,20 +235,25 @@ def _let_go(key: str, name: str) -> None:
     file.names.remove(name)
     if file.names:
         with suppress(OSError):
-            fcntl.fcntl(file.descriptor, _SET, _flock(fcntl.F_UNLCK, _place_of(name)))
+            fcntl.fcntl(file.descriptor, _SET, _flock(fcntl.F_UNLCK, name))
     else:
         del _open_files[key]
         close_read(file.descriptor)
 
 
-def _flock(kind: int, start: int) -> bytes:
-    values = dict(zip(_FIELDS, (kind, os.SEEK_SET, start, 1, 0), strict=True))
+def _flock(kind: int, name: str) -> bytes:
+    values = dict(zip(_FIELDS, (kind, os.SEEK_SET, *_region(name), 0), strict=True))
     return _FLOCK.pack(*(values[i] for i in sorted(values)))
 
 
-def _place_of(name: str) -> int:
-    """The byte that represents a partition, by a hash of its name; never byte 0, which only brokers lock."""
-    return 1 + (int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), "big") >> 2)
+def _region(name: str) -> tuple[int, int]:
+    """The first byte and the number of bytes that a lock covers: 0 and 0 for the whole file, as a broker locks it.
+
+    A partition has one byte, by a hash of its name; never byte 0, which only locks of the whole file cover.
+    """
+    if name == _WHOLE:
+        return 0, 0
+    return 1 + (int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), "big") >> 2), 1
 
 
 def _process(number: int, unknown: str) -> str:
@@ -194,9 +264,9 @@ def _process(number: int, unknown: str) -> str:
     return f"process {number}"
 
 
-def _holder(descriptor: int, at: int) -> int:
-    """The process that has locked a byte of an open file, from Linux's ``/proc``; 0 if unknown."""
-    end = f":{os.fstat(descriptor).st_ino} {at} {at}"
+def _holder(descriptor: int, start: int, length: int) -> int:
+    """The process that has locked a part of an open file, from Linux's ``/proc``; 0 if unknown."""
+    end = f":{os.fstat(descriptor).st_ino} {start} {start + length - 1 if length else 'EOF'}"
     with suppress(OSError):
         for process in filter(str.isdecimal, os.listdir("/proc")):
             with suppress(OSError):
