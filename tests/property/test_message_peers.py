@@ -56,7 +56,7 @@ def cases():
 
 
 @pytest.mark.parametrize("cls", list(cases()))
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_round_trip(cls, data):
     version = data.draw(st.sampled_from(cls.valid_versions))
@@ -90,7 +90,7 @@ def test_kio_reads_and_writes_the_same(api, kind, version):
     reader, writer = serial.entity_reader(entity), serial.entity_writer(entity)
     cls = getattr(messages, f"{api}{kind.capitalize()}")
 
-    @settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(5), deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(values_of(cls, version))
     def check(message):
         body = message.encode(version)

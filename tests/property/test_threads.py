@@ -11,6 +11,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.records.parallel import runs
 from tests.corpus import Sample, blobs, segments
+from tests.examples import some
 from tests.property.test_damaged_formats import damaged, sound
 
 DAMAGED = blobs("corrupt", "foreign", "cut")
@@ -64,13 +65,13 @@ def assert_threads_change_nothing(data: bytes, threads: int) -> None:
             assert outcome_in_chunks(data, max_rows, on_error=on_error, threads=threads) == expected
 
 
-@pytest.mark.parametrize("sample", DAMAGED[::7], ids=str)
+@pytest.mark.parametrize("sample", some(DAMAGED[::7]), ids=str)
 def test_damaged_golden_files(sample: Sample) -> None:
     data = sample.data()
     assert_threads_change_nothing(data[: 1 << 17], 3)
 
 
-@pytest.mark.parametrize("sample", LOGS, ids=str)
+@pytest.mark.parametrize("sample", some(LOGS), ids=str)
 def test_damage_in_golden_logs(sample: Sample) -> None:
     rnd = random.Random(sample.name)
     assert_threads_change_nothing(sample.data(), 5)

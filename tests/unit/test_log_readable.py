@@ -14,28 +14,35 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from tests.corpus import ROOT, Row, assert_same_records, read_committed, segments
+from tests.corpus import ROOT, Row, Sample, assert_same_records, read_committed, segments
 
 KRAFT = ROOT / "logs/kraft-4.1.0"
 KAFKA07 = ROOT.parent / "dialects/kafka07/segments/broker-0"
 
 
-def partition_directories() -> dict[Path, list[Row]]:
-    """The records of each current partition, in order, by its directory."""
-    found: dict[Path, list[Row]] = defaultdict(list)
+def partition_directories() -> dict[Path, list[Sample]]:
+    """The segments of each current partition, in order, by its directory."""
+    found: dict[Path, list[Sample]] = defaultdict(list)
     for sample in segments():
         if sample.path.suffix == ".log" and "truncated" not in sample.name and "live" not in sample.name:
-            found[sample.path.parent] += [r for r in sample.expected.records if not r.is_control]
-    return {path: rows for path, rows in found.items() if re.fullmatch(r".+-\d+", path.name)}
+            found[sample.path.parent].append(sample)
+    return {path: samples for path, samples in found.items() if re.fullmatch(r".+-\d+", path.name)}
 
 
 PARTITIONS = partition_directories()
+
+
+def records_of(path: Path) -> list[Row]:
+    """The records of a partition, in order."""
+    return [r for sample in PARTITIONS[path] for r in sample.expected.records if not r.is_control]
+
+
 every_partition = pytest.mark.parametrize("path", PARTITIONS, ids=lambda p: f"{p.parent.name}/{p.name}")
 
 
 @every_partition
 def test_partitions_have_the_records_of_kafkas_reader(path: Path) -> None:
-    partition, records = kc.log.Partition(path, log_start_offset=0), PARTITIONS[path]
+    partition, records = kc.log.Partition(path, log_start_offset=0), records_of(path)
     assert partition.count() == len(records)
     assert_same_records(partition.to_arrow(), records)
     assert [r.offset for r in partition] == [r.offset for r in records]
@@ -47,7 +54,7 @@ def test_partitions_have_the_records_of_kafkas_reader(path: Path) -> None:
 
 @every_partition
 def test_counts_between_any_offsets(path: Path) -> None:
-    partition, records = kc.log.Partition(path), PARTITIONS[path]
+    partition, records = kc.log.Partition(path), records_of(path)
     end = max((r.offset for r in records), default=0) + 2
     for start in range(0, end, end // 8 + 1):
         for stop in (start, start + 1, start + end // 5, end):
@@ -57,7 +64,7 @@ def test_counts_between_any_offsets(path: Path) -> None:
 
 @every_partition
 def test_counts_by_time_and_with_control_records(path: Path) -> None:
-    partition, records = kc.log.Partition(path, log_start_offset=0), PARTITIONS[path]
+    partition, records = kc.log.Partition(path, log_start_offset=0), records_of(path)
     files = [s for s in segments() if s.path.parent == path and s.path.suffix == ".log"]
     control = sum(r.is_control for s in files for r in s.expected.records)
     assert partition.count(include_control=True) == len(records) + control
@@ -79,15 +86,15 @@ def test_counting_intact_batches_decodes_nothing(monkeypatch: pytest.MonkeyPatch
     partition = kc.log.Partition(KRAFT / "txn-0")
     cuts = {b["baseOffset"] for s in segments() if s.path.parent == KRAFT / "txn-0" for b in s.expected.batches}
     monkeypatch.setattr(kc.log.SegmentRange, "read", None)
-    assert partition.count() == len(PARTITIONS[KRAFT / "txn-0"])
+    assert partition.count() == len(records_of(KRAFT / "txn-0"))
     cut = sorted(cuts)[len(cuts) // 2]
-    assert partition.count(start_offset=cut) == sum(r.offset >= cut for r in PARTITIONS[KRAFT / "txn-0"])
+    assert partition.count(start_offset=cut) == sum(r.offset >= cut for r in records_of(KRAFT / "txn-0"))
 
 
 def test_topics_join_their_partitions() -> None:
     log = kc.log.LogDirectory(KRAFT)
     topic = log.topic("partitions")
-    expected = {n: PARTITIONS[KRAFT / f"partitions-{n}"] for n in range(3)}
+    expected = {n: records_of(KRAFT / f"partitions-{n}") for n in range(3)}
     assert [p.partition for p in topic.partitions] == [0, 1, 2]
     table = topic.to_arrow()
     assert table.column_names[:3] == ["topic", "partition", "offset"]
@@ -119,7 +126,7 @@ def test_unknown_topics_and_partitions_suggest_others(tmp_path: Path) -> None:
 
 def test_frames_of_other_libraries() -> None:
     partition = kc.log.Partition(KRAFT / "zstd-0")
-    rows = PARTITIONS[KRAFT / "zstd-0"]
+    rows = records_of(KRAFT / "zstd-0")
     assert partition.to_polars()["key"].to_list() == [r.key for r in rows]
     assert partition.to_pandas(columns=["offset"])["offset"].tolist() == [r.offset for r in rows]
     empty = partition.to_polars(start_offset=10**9, columns=["value"], layout="view")
@@ -172,7 +179,7 @@ def test_damage_is_raised_by_every_method(damaged: kc.log.LogDirectory) -> None:
 
 
 def test_what_is_left_out_is_reported(damaged: kc.log.LogDirectory) -> None:
-    rows = PARTITIONS[KRAFT / "txn-0"]
+    rows = records_of(KRAFT / "txn-0")
     batch = min((s for s in segments() if s.path.parent == KRAFT / "txn-0"), key=str).expected.batches[1]
     lost = sum(batch["baseOffset"] <= r.offset <= batch["lastOffset"] for r in rows)
     assert lost
@@ -201,7 +208,7 @@ def test_tables_have_a_limit() -> None:
     partition = kc.log.Partition(KRAFT / "big-none-0")
     with pytest.raises(kc.LimitExceeded, match=r"max_total_bytes \(1000\)"):
         partition.to_arrow(max_total_bytes=1000)
-    assert partition.to_arrow().num_rows == len(PARTITIONS[KRAFT / "big-none-0"])
+    assert partition.to_arrow().num_rows == len(records_of(KRAFT / "big-none-0"))
 
 
 def test_wrong_options_of_the_faces() -> None:
@@ -219,7 +226,7 @@ def test_wrong_options_of_the_faces() -> None:
             readable.count(**{"start_ofset": 5})
     with pytest.raises(TypeError, match="unknown option 'isolation_level'"):
         partition.segments[0].count(isolation_level="read_uncommitted")
-    assert partition.count(columns=["topic", "offset"]) == len(PARTITIONS[KRAFT / "txn-0"])
+    assert partition.count(columns=["topic", "offset"]) == len(records_of(KRAFT / "txn-0"))
     with pytest.raises(TypeError, match="unknown option 'isolation_level'"):
         partition.segments[0].head(isolation_level="read_committed")
 
