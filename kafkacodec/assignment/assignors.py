@@ -13,7 +13,7 @@ from kafkacodec.assignment.assignor import (
     in_member_order,
     subscribers,
 )
-from kafkacodec.assignment.dividing import assign_range, deal
+from kafkacodec.assignment.dividing import deal, even_ranges
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.assignment.sticky import CooperativeStickyAssignor, StickyAssignor
 
@@ -43,7 +43,7 @@ class RangeAssignor(_WithoutMemory):
         members = in_member_order(subscriptions)
         assigned: Assignment = {member: [] for member in members}
         for topic, wanting in subscribers(partitions, subscriptions, members).items():
-            for member, numbers in assign_range(range(partitions[topic]), wanting).items():
+            for member, numbers in zip(wanting, even_ranges(partitions[topic], len(wanting)), strict=True):
                 assigned[member] += [TopicPartition(topic, number) for number in numbers]
         return assigned
 

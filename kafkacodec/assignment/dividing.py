@@ -7,10 +7,10 @@ partition is assigned to exactly one member; a member without partitions gets an
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["STRATEGIES", "Strategy", "assign_range", "assign_round_robin", "deal"]
+__all__ = ["STRATEGIES", "Strategy", "assign_range", "assign_round_robin", "deal", "even_ranges"]
 
 P = TypeVar("P")
 M = TypeVar("M")
@@ -24,11 +24,18 @@ def assign_range(partitions: Sequence[P], members: Sequence[M]) -> dict[M, list[
     >>> assign_range([0, 1, 2, 3, 4], ["a", "b"])
     {'a': [0, 1, 2], 'b': [3, 4]}
     """
-    if not members:
-        return {}
-    size, larger = divmod(len(partitions), len(members))
-    starts = [i * size + min(i, larger) for i in range(len(members) + 1)]
-    return {m: list(partitions[starts[i] : starts[i + 1]]) for i, m in enumerate(members)}
+    shares = even_ranges(len(partitions), len(members))
+    return {member: list(partitions[share.start : share.stop]) for member, share in zip(members, shares, strict=True)}
+
+
+def even_ranges(total: int, shares: int) -> Iterator[range]:
+    """Consecutive ranges of numbers from 0 to `total`, as many as `shares`; the first ones may be one larger."""
+    size, larger = divmod(total, shares or 1)
+    start = 0
+    for n in range(shares):
+        end = start + size + (n < larger)
+        yield range(start, end)
+        start = end
 
 
 def assign_round_robin(partitions: Sequence[P], members: Sequence[M]) -> dict[M, list[P]]:
@@ -59,8 +66,8 @@ def deal(topics: Iterable[tuple[Sequence[P], Sequence[M]]], members: Sequence[M]
         count = len(wanting)
         turns = [places[member] for member in wanting]
         first = bisect_left(turns, turn)
-        for n in range(min(count, len(partitions))):
-            dealt[wanting[(first + n) % count]] += partitions[n::count]
+        for n, partition in enumerate(partitions, first):
+            dealt[wanting[n % count]].append(partition)
         turn = (turns[(first + len(partitions) - 1) % count] + 1) % len(members)
     return dealt
 

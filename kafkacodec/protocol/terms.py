@@ -7,6 +7,14 @@ from typing import Final, Literal
 from kafkacodec.arguments import one_of
 
 __all__ = [
+    "CONFIG_RESOURCES",
+    "CONFIG_SOURCES",
+    "CONFIG_TYPES",
+    "OPERATIONS",
+    "PATTERNS",
+    "PERMISSIONS",
+    "RESOURCES",
+    "SCRAM_MECHANISMS",
     "AclOperation",
     "ConfigResourceType",
     "PatternType",

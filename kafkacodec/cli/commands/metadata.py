@@ -15,27 +15,7 @@ from kafkacodec.cli.options.inputs import matches, on_error_option, warn
 from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
-
-# Kafka's names for the numbers in ACLs (AclPermissionType, AclOperation, ResourceType, PatternType).
-PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-OPERATIONS = {
-    2: "ALL",
-    3: "READ",
-    4: "WRITE",
-    5: "CREATE",
-    6: "DELETE",
-    7: "ALTER",
-    8: "DESCRIBE",
-    9: "CLUSTER_ACTION",
-    10: "DESCRIBE_CONFIGS",
-    11: "ALTER_CONFIGS",
-    12: "IDEMPOTENT_WRITE",
-    13: "CREATE_TOKENS",
-    14: "DESCRIBE_TOKENS",
-    15: "TWO_PHASE_COMMIT",
-}
-RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
-PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
+from kafkacodec.protocol.terms import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
 
 TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 
@@ -195,8 +175,9 @@ _PRINT = {
 }
 
 
-def _name(names: dict[int, str], number: int) -> str:
-    return names.get(number, str(number))
+def _name(table: Mapping[str, int], number: int) -> str:
+    """Kafka's name of a number in an ACL; the number, if it has none."""
+    return next((name.upper() for name, code in table.items() if code == number), str(number))
 
 
 def _plain(found: ClusterMetadata) -> dict[str, object]:
