@@ -74,7 +74,7 @@ demo: $(VENV)/.built ## records, transactions, recovery and SQL on a small log d
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 .PHONY: quick
-quick: $(VENV)/.dev $(VENV)/.built ## what to run before each commit, 3 minutes: style, types, tests without JVM, fewer examples
+quick: $(VENV)/.dev $(VENV)/.built ## what to run before each commit: style, types, tests without JVM, fewer examples
 	$(QUICK_LINT)
 	KAFKACODEC_QUICK=1 $(PY) -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(QUICK_TESTS) $(PYTEST_ARGS)
 
@@ -170,7 +170,7 @@ plain: $(VENV)/.dev ## the tests of messages without the code for known versions
 .PHONY: ctest
 ctest: $(GOLDEN_CASES)
 	@tools/system_packages $(CODEC_HEADERS) || true
-	$(MAKE) --no-print-directory -C csrc test golden
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc test golden
 
 $(GOLDEN_CASES): tests/golden_cases.py tests/corpus.py tests/data/kafka/manifest.json | $(VENV)/.dev $(VENV)/.built
 	$(PY) -m tests.golden_cases $@
@@ -237,7 +237,7 @@ lifetimes: $(VENV)/.dev $(VENV)/.built ## every entry point x exporter x way to 
 .PHONY: asan
 asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
 	$(BUILD_SANITIZED)
-	$(MAKE) --no-print-directory -C csrc asan
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc asan
 	@echo "left out: tests marked spark or java (no JVM starts under a preloaded AddressSanitizer) and tests/limits"
 	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' \
 		-m 'not spark and not java' --ignore tests/limits tests $(PYTEST_ARGS)

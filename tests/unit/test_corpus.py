@@ -27,6 +27,7 @@ def test_every_format_is_there(magic):
     assert len(blobs(magics={magic})) > 50
 
 
+@pytest.mark.slow
 def test_every_sample_has_expected_content():
     samples = segments() + blobs()
     assert sum(len(sample.expected.records) for sample in samples) > 90_000

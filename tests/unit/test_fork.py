@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.processes import run_python
 
 FORKS = 300
@@ -39,6 +41,7 @@ for thread in threads:
 """
 
 
+@pytest.mark.slow
 def test_children_of_a_process_whose_threads_decode() -> None:
     done = run_python(CODE, FORKS, seconds=300)
     assert (done.returncode, done.stderr) == (0, "")

@@ -73,6 +73,7 @@ def check_kafka07() -> None:
         assert [p.size_in_bytes for p in table.problems] == [15 * len(data) // 40]
 
 
+@pytest.mark.slow
 def test_full_tables() -> None:
     subprocess.run([sys.executable, __file__], timeout=100, check=True)
 

@@ -10,6 +10,7 @@ from kafkacodec.protocol import Connection
 from tests.fuzz import connection, messages as target
 
 
+@pytest.mark.slow
 def test_messages():
     rnd = random.Random(5)
     inputs = rnd.sample(list(target.seeds()), 4000)
@@ -41,6 +42,7 @@ def test_a_message_that_changes_in_encoding_is_a_finding(monkeypatch):
         target.run(target.Input("HeartbeatRequest", 0, messages.HeartbeatRequest().encode(0)))
 
 
+@pytest.mark.slow
 def test_connections():
     rnd = random.Random(5)
     inputs = list(connection.seeds())

@@ -18,6 +18,7 @@ import kafkacodec as kc
 from kafkacodec.dialects import kafka07
 from kafkacodec.log import LogWriter, Partition, Segment
 from kafkacodec.log.files import opening as files
+from kafkacodec.log.partitions.segment07 import segment_at
 
 RECORDS = pa.table(
     {
@@ -127,9 +128,9 @@ WAYS: dict[str, Callable[[Path], Any]] = {
     "spark": read_by_spark,
 }
 OLD_WAYS: dict[str, Callable[[Path], Any]] = {
-    "read": lambda path: [len(chunk) for chunk in kc.log.segment07.segment_at(str(path)).read()],
-    "verify": lambda path: kc.log.segment07.segment_at(str(path)).verify(),
-    "last offset": lambda path: kc.log.segment07.segment_at(str(path)).last_offset(),
+    "read": lambda path: [len(chunk) for chunk in segment_at(str(path)).read()],
+    "verify": lambda path: segment_at(str(path)).verify(),
+    "last offset": lambda path: segment_at(str(path)).last_offset(),
     "dump": dumped,
 }
 

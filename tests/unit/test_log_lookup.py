@@ -91,6 +91,7 @@ def test_time_index_entries_that_promise_too_much(copy):
     assert assert_right(copy)
 
 
+@pytest.mark.slow
 def test_every_kind_of_damage_to_the_index_bytes(copy):
     rng = random.Random(4)
     for suffix in (".index", ".timeindex"):

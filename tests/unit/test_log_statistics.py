@@ -280,6 +280,7 @@ def test_a_range_of_offsets_in_a_segment():
     assert mine.gaps == mine.invalid_headers == 0
 
 
+@pytest.mark.slow
 def test_pieces_of_any_size_add_up_to_the_same(tmp_path, monkeypatch):
     """Most batches are larger than the smallest pieces; damage, torn tails and unused space are inside and at ends."""
     trees = [*log_directories(), ROOT / "logs/truncated/kraft-4.1.0", *(t for _, t in hostile_trees.damaged(tmp_path))]

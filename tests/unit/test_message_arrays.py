@@ -209,6 +209,7 @@ def test_cycles_are_collected(make):
     assert gone() is None
 
 
+@pytest.mark.slow
 def test_memory_of_dead_objects_is_used_again_and_given_back():
     def made():
         before = sys.getallocatedblocks()

@@ -98,6 +98,7 @@ def test_a_log_directory_reads_as_on_disk(sample):
             assert there.size_in_bytes == here.size_in_bytes
 
 
+@pytest.mark.slow
 def test_damage_is_reported_as_on_disk(damaged):
     local, remote = (log.verify() for log in both(damaged))
     assert local.findings

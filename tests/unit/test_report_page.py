@@ -127,6 +127,7 @@ def many(count):
     return found
 
 
+@pytest.mark.slow
 def test_ten_thousand_partitions_are_summed_up():
     html = render(many(10_000), ["/data"])
     assert len(html.encode()) < 5 << 20
@@ -150,7 +151,8 @@ def test_wheel_and_sdist_have_the_template():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     in_wheel = project["tool"]["setuptools"]["package-data"]["*"]
     (line,) = re.findall("recursive-include kafkacodec (.*)", (REPOSITORY / "MANIFEST.in").read_text())
-    files = [p.name for p in (REPOSITORY / "kafkacodec/cli/report").iterdir() if p.is_file() and p.suffix != ".py"]
+    folder = REPOSITORY / "kafkacodec/cli/commands/report"
+    files = [path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"]
     assert sorted(files) == ["page.css", "page.jinja"]
     for name in files:
         assert any(fnmatch.fnmatch(name, pattern) for pattern in in_wheel)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.scheduling import SLICE, arranged
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +33,7 @@ def test_after(n): pass
 """
 
 
+@pytest.mark.slow
 def test_workers_that_crash_are_replaced_and_their_tests_are_named(tmp_path: Path) -> None:
     tests = tmp_path / "tests" / "integration"
     tests.mkdir(parents=True)

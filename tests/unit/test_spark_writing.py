@@ -374,6 +374,7 @@ def test_a_staging_directory_in_use_stays(tmp_path):
     assert (tmp_path / "kafkalog.staging-0").exists()
 
 
+@pytest.mark.slow
 def test_many_topics_and_partitions_in_one_batch(tmp_path):
     topics = [f"t{i % 7}" for i in range(3000)]
     numbers = [i * i % 1000 for i in range(3000)]

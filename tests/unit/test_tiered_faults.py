@@ -177,6 +177,7 @@ def test_recover_leaves_out_an_upload_with_a_damaged_manifest(tmp_path):
     assert f"{report.num_batches} batches saved" in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".log", ".rsm-manifest"])
 def test_one_damaged_upload_ends_nothing_else(payments, suffix, tmp_path):
     directory = payments(suffix)

@@ -295,6 +295,7 @@ def test_encoding_takes_them() -> None:
         assert kc.encode(table, batch_bytes=2000) == record_set()
 
 
+@pytest.mark.slow
 def test_at_the_end_of_the_interpreter() -> None:
     import subprocess
 
