@@ -17,6 +17,7 @@ import pytest
 
 from kafkacodec.client import Admin
 from kafkacodec.log import Partition
+from kafkacodec.log.partitions.inside import identity_of_log
 from kafkacodec.log.partitions.merged import MergedPartition, observe
 from kafkacodec.log.partitions.replicas import agreed_end
 from kafkacodec.spark.reading.discovery import selected
@@ -123,7 +124,7 @@ def test_directories_of_a_killed_cluster_are_one_log(cluster, tmp_path):
     for partition in selected(parse_read_options({"path": str(copies), "subscribe": "orders", "replicas": "merge"})):
         assert isinstance(partition, MergedPartition)
         marks[partition.partition] = partition.high_watermark or 0
-        log = partition.identity().epochs, partition.end_offset()
+        log = identity_of_log(partition).epochs, partition.end_offset()
         for replica in map(observe, partition.replicas):
             parted += replica.end_offset - agreed_end(replica.epochs, replica.end_offset, *log)
     assert parted > 0  # records of the killed leader that were never part of the log that went on

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.log.partitions.inside import surroundings
 from kafkacodec.log.reading.transactions import ABORTED, FINISHED, Transactions
 from tests.corpus import ROOT
 
@@ -90,7 +91,7 @@ def test_entries_are_those_that_a_broker_wrote():
     whole = partition.transactions()
     for segment in partition.segments:
         path = segment.path.removesuffix(".log") + ".txnindex"
-        end = partition.surroundings(segment).following or partition.end_offset()
+        end = surroundings(partition, segment).following or partition.end_offset()
         entries = whole.index_entries(segment.base_offset, end)
         try:
             golden = kc.log.read_transaction_index(path)

@@ -11,6 +11,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.partitions.inside import relisted
 from kafkacodec.log.partitions.merged import MergedPartition, observe
 from kafkacodec.log.partitions.replicas import Part
 from kafkacodec.spark.errors import OptionError
@@ -165,7 +166,9 @@ def test_timestamps_and_offsets_find_their_part(tmp_path):
     times = kc.decode(b"".join(p.read_bytes() for p in sorted((LOGS / "none-0").glob("*.log"))), columns=["timestamp"])
     for time in times["timestamp"].astype("i8")[::7].tolist():
         assert merged.offset_of_timestamp(time) == alone.offset_of_timestamp(time)
-    assert merged.relisted().parts == merged.parts
+    again = relisted(merged)
+    assert isinstance(again, MergedPartition)
+    assert again.parts == merged.parts
 
 
 @pytest.mark.parametrize("commit", [True, False])

@@ -16,6 +16,7 @@ import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.opening import identity_of, open_file
 from kafkacodec.log.opening.patterns import matches_of
+from kafkacodec.log.partitions.inside import identity_of_log
 from kafkacodec.log.sample import sample as take_sample
 from kafkacodec.log.segments.walk import LARGEST_WINDOW
 from kafkacodec.log.storage import objects, stores
@@ -267,7 +268,7 @@ def test_tiered_storage_is_read_in_chunks(s3, server, monkeypatch):
         local, remote = (log.partition(topic, 0) for log in (here, there))
         assert rows(remote) == rows(local)
         assert rows(remote, isolation_level="read_committed") == rows(local, isolation_level="read_committed")
-        assert remote.identity() == local.identity()
+        assert identity_of_log(remote) == identity_of_log(local)
         assert remote.verify().findings == []
     found = kc.log.uploads(remote.path)
     assert [u[1:] for u in found] == [u[1:] for u in kc.log.uploads(local.path)]

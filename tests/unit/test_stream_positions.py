@@ -13,6 +13,7 @@ import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log import LeaderEpoch
 from kafkacodec.log.opening.identity import BatchMark
+from kafkacodec.log.partitions.inside import relisted
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading import planning, streaming
 from kafkacodec.spark.reading.checkpoint import Observed, Position, advance, check, dump, parse, resume
@@ -233,7 +234,7 @@ def test_a_log_that_changes_while_a_micro_batch_is_planned(log, change, lenient,
         nonlocal kept
         if kept is None:
             kept = change(log)
-            spans = [(partition.relisted(), first, stop) for partition, first, stop in spans]
+            spans = [(relisted(partition), first, stop) for partition, first, stop in spans]
         return ordinary(spans, *arguments)
 
     monkeypatch.setattr(streaming, "divide", late)

@@ -18,6 +18,7 @@ import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import open_file, read_file
+from kafkacodec.log.partitions.inside import identity_of_log
 from kafkacodec.log.tiered.chunks import decode_sizes
 from kafkacodec.log.tiered.keys import KEYS_VARIABLE
 from kafkacodec.log.tiered.lineage import in_the_log
@@ -77,7 +78,7 @@ def test_every_file_of_a_segment_has_its_bytes(variant):
     for name in (f"{8:020d}.snapshot", f"{134:020d}.snapshot", "leader-epoch-checkpoint"):
         assert read_file(os.path.join(here.path, name), 1 << 20) == Path(there.path, name).read_bytes()
     assert (here.topic, here.partition, here.state) == ("payments", 0, "remote")
-    assert (here.identity(), here.leader_epochs) == (there.identity(), there.leader_epochs)
+    assert (identity_of_log(here), here.leader_epochs) == (identity_of_log(there), there.leader_epochs)
     assert here.last_stable_offset() == there.last_stable_offset()
     assert here.verify().findings == here.index_problems == []
 

@@ -21,6 +21,7 @@ from kafkacodec.log.analysis.partition_statistics import breaks_of
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.formats.layout import is_stand_in
+from kafkacodec.log.partitions.inside import breaks_around
 from kafkacodec.log.partitions.planning import end_of, least
 
 
@@ -109,7 +110,7 @@ def _listed(partition: Partition, segment: Segment, span: Span, threads: int | N
 
 def _breaks(partition: Partition, segment: Segment, span: Span) -> list[DecodeError]:
     """Errors between a segment and its neighbours: overlaps, and gaps unless they are accepted."""
-    return _chosen(partition.breaks_around(segment, span.start_offset, span.end_offset), span)
+    return _chosen(breaks_around(partition, segment, span.start_offset, span.end_offset), span)
 
 
 def _chosen(errors: list[DecodeError], span: Span) -> list[DecodeError]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.files.opening import note
 from kafkacodec.log.order.continuity import ALWAYS_COMPACTED
+from kafkacodec.log.partitions.inside import origin_of
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.comparing import COMPARED, differing
@@ -106,7 +107,7 @@ class Difference:
 
 def compare(a: Partition, b: Partition, limit: int = DEFAULT_LIMIT) -> Difference:
     """Compare two copies of a partition chunk by chunk; see `kafkacodec.log.diff`."""
-    found = Difference(a.topic, a.partition, a.origin, b.origin)
+    found = Difference(a.topic, a.partition, origin_of(a), origin_of(b))
     left, right = _Side(a, found.problems), _Side(b, found.problems)
     only_left, only_right = _Ranges(b, found.a_ranges, limit), _Ranges(a, found.b_ranges, limit)
     while (bound := _least(left.last(), right.last())) is not None:

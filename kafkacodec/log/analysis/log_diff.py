@@ -9,6 +9,7 @@ from kafkacodec.arguments import limit as checked_limit
 from kafkacodec.log.analysis.difference import DEFAULT_LIMIT, Difference, compare
 from kafkacodec.log.analysis.partition_statistics import partition_statistics
 from kafkacodec.log.partitions.directory import discover
+from kafkacodec.log.partitions.inside import origin_of
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.signatures import suggests_options
 
@@ -66,7 +67,7 @@ def pairs(a: Sequence[Partition], b: Sequence[Partition]) -> list[Pair]:
 def _by_name(partitions: Sequence[Partition]) -> dict[Key, Partition]:
     found: dict[Key, Partition] = {}
     for partition in partitions:
-        key = partition.topic or partition.origin, partition.partition or 0
+        key = partition.topic or origin_of(partition), partition.partition or 0
         if key in found:
             both = f"{found[key].path} and {partition.path}"
             raise ValueError(f"one side has {both}, which are the same partition; compare one log directory at a time")
@@ -80,7 +81,9 @@ def difference(a: Partition | None, b: Partition | None, limit: int = DEFAULT_LI
         return compare(a, b, limit)
     there = a or b
     assert there is not None
-    found = Difference(there.topic, there.partition, None if a is None else a.origin, None if b is None else b.origin)
+    found = Difference(
+        there.topic, there.partition, None if a is None else origin_of(a), None if b is None else origin_of(b)
+    )
     statistics = partition_statistics(there)
     if statistics.num_records is None:  # headers of old formats do not say
         statistics = partition_statistics(there, records=True)

@@ -13,6 +13,7 @@ from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics
 from kafkacodec.log.files.opening import note
 from kafkacodec.log.formats.layout import is_stand_in
 from kafkacodec.log.partitions.directory import discover
+from kafkacodec.log.partitions.inside import breaks_around, origin_of, relisted, surroundings
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.planning import end_of
 from kafkacodec.log.partitions.segment import Segment
@@ -174,13 +175,13 @@ def partition_statistics(
         try:
             return _statistics_of(partition, records, verify_crc, threads)
         except FileNotFoundError:  # a broker deleted or replaced a segment since it was listed
-            partition = partition.relisted()
+            partition = relisted(partition)
     return _statistics_of(partition, records, verify_crc, threads)
 
 
 def _statistics_of(partition: Partition, records: bool, verify_crc: bool, threads: int | None) -> PartitionStatistics:
     total = PartitionStatistics(
-        path=partition.origin,
+        path=origin_of(partition),
         topic=partition.topic,
         partition=partition.partition,
         state=partition.state,
@@ -190,7 +191,7 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
     )
     readable = []
     for segment in partition.segments:
-        around = partition.surroundings(segment)
+        around = surroundings(partition, segment)
         until = end_of(partition, segment)
         part = statistics_among(segment, around, until=until, records=records, verify_crc=verify_crc, threads=threads)
         counts_all = records and part.problems and not partition.is_kafka07  # see `statistics_among`
@@ -235,17 +236,17 @@ def _num_offsets(partition: Partition, total: BatchTotals) -> int | None:
 
 
 def breaks_of(partition: Partition, segment: Segment, found: SegmentStatistics) -> list[DecodeError]:
-    """As `Partition.breaks_around`, but reads files only if offsets are not those that the neighbours require.
+    """As `breaks_around`, but reads files only if offsets are not those that the neighbours require.
 
     An upload that cannot be read has none of its own.
     """
     if found.unreadable:
         return []
-    around = partition.surroundings(segment)
+    around = surroundings(partition, segment)
     due = around.flushed if around.following is None else around.following
     base = segment.base_offset
     end = base if found.last_offset is None else found.last_offset + 1
     starts_there = base is None or found.first_offset is None or found.first_offset >= base
     is_whole = kind_of(segment.path).has_batches and not found.problems and not found.invalid_headers
     ends_there = due is None or end == due or (around.following is None and end is not None and end > due)
-    return [] if is_whole and starts_there and ends_there else partition.breaks_around(segment)
+    return [] if is_whole and starts_there and ends_there else breaks_around(partition, segment)

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log.checking.checked import Partition, Segment
+from kafkacodec.log.checking.checked import Around, Partition, Segment
 from kafkacodec.log.opening import full_path, open_file
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
@@ -68,9 +68,14 @@ class Placed(NamedTuple):
         return len(self.corrections.position) + names, names
 
 
-def placed_segments(partition: Partition) -> list[Placed]:
-    """The segments of a partition in the order of their offsets; those whose offsets are unknown are last."""
-    placed = [place(s, s.base_offset, partition.surroundings(s)) for s in partition.segments]
+def placed_segments(partition: Partition, around: Around) -> list[Placed]:
+    """The segments of a partition in the order of their offsets; those whose offsets are unknown are last.
+
+    Args:
+        partition: the partition.
+        around: what must follow each of its segments, by their names.
+    """
+    placed = [place(s, s.base_offset, around(s)) for s in partition.segments]
     if not any(sum(one.cost) for one in placed):
         return placed
     order = _Order(placed, partition.recovery_point or None)

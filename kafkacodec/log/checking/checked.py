@@ -10,10 +10,17 @@ from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.reading.transactions import Transactions
 
-__all__ = ["Advance", "Partition", "Segment"]
+__all__ = ["Advance", "Around", "End", "Partition", "Segment"]
 
 Advance = Callable[[int], object]
 """Called with the number of bytes read since the last call."""
+
+
+Around = Callable[[Any], Surroundings]
+"""What must follow the batches of a segment of a partition."""
+
+End = Callable[[], int]
+"""The log end offset, with segments added since a partition was listed."""
 
 
 class Segment(Protocol):
@@ -57,11 +64,5 @@ class Partition(Protocol):
     def recovery_point(self) -> int:
         """The offset up to which the log was on disk; 0 if unknown."""
 
-    def surroundings(self, segment: Any) -> Surroundings:
-        """What must follow the batches of one of its segments."""
-
     def transactions(self) -> Transactions:
         """The aborted and open transactions."""
-
-    def end_offset_now(self) -> int:
-        """The log end offset, with segments added since they were listed."""

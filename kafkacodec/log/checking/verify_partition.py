@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kafkacodec.arguments import num_threads
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.arrangement import Placed, placed_segments
-from kafkacodec.log.checking.checked import Partition
+from kafkacodec.log.checking.checked import Around, End, Partition
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify import UNREADABLE, inspect_segment
 from kafkacodec.log.checking.verify_files import check_partition_files, reporting
@@ -20,32 +20,34 @@ from kafkacodec.log.opening import is_uploaded
 if TYPE_CHECKING:
     from kafkacodec.log.checking.checked import Advance
 
-__all__ = ["verify_files", "verify_partition"]
+__all__ = ["check_files", "verify_partition"]
 
 
-def verify_partition(partition: Partition, threads: int | None, advance: Advance | None = None) -> Report:
+def verify_partition(
+    partition: Partition, around: Around, end_now: End, threads: int | None, advance: Advance | None = None
+) -> Report:
     """See `Partition.verify`."""
     threads = num_threads(threads)
     epochs: list[LeaderEpoch] = []
-    with suppress(OSError, KafkaCodecError):  # `verify_files` reports it
+    with suppress(OSError, KafkaCodecError):  # `check_files` reports it
         epochs = partition.leader_epochs
-    report, whole = _verify_segments(partition, epochs, threads, advance)
+    report, whole = _verify_segments(partition, around, epochs, threads, advance)
     arranged: list[Placed] = []
     if report.counts["error", "offset-order"]:
-        arranged = placed_segments(partition)
+        arranged = placed_segments(partition, around)
         if any(one.is_misnamed for one in arranged):  # most of what was found follows from that
             report, whole = _verify_arranged(partition, arranged, epochs, threads)
-    report.include(check_files(partition, arranged, whole=whole))
+    report.include(check_files(partition, arranged, end_now, whole=whole))
     return report
 
 
 def _verify_segments(
-    partition: Partition, epochs: list[LeaderEpoch], threads: int, advance: Advance | None
+    partition: Partition, around: Around, epochs: list[LeaderEpoch], threads: int, advance: Advance | None
 ) -> tuple[Report, bool]:
     """The report on the segments in the order of their names, and whether all could be read."""
     report, last, whole = Report(partition.path), -1, True
     for segment in partition.segments:
-        found = segment.verify_among(partition.surroundings(segment), epochs, threads, advance)
+        found = segment.verify_among(around(segment), epochs, threads, advance)
         if found.counts["error", UNREADABLE]:
             report.include(found)
             whole = False
@@ -73,15 +75,18 @@ def _verify_arranged(
     return report, whole
 
 
-def verify_files(partition: Partition) -> Report:
-    """See `Partition.verify_files`."""
-    return check_files(partition, [], whole=True)
+def check_files(partition: Partition, arranged: list[Placed], end_now: End, *, whole: bool) -> Report:
+    """Inspect the other files of a partition: transaction indexes, leader epochs, producer snapshots, the topic id.
 
+    Args:
+        partition: the partition.
+        arranged: its segments where they belong, as far as they were looked for; they tell where the log ends if names
+            are wrong.
+        end_now: where it ends otherwise.
+        whole: all segments could be read; otherwise what is compared with all of them is left out.
 
-def check_files(partition: Partition, arranged: list[Placed], *, whole: bool) -> Report:
-    """As `verify_files`; what is compared with all segments is left out if they are not `whole`.
-
-    If names of `arranged` segments are wrong, these tell where the log ends.
+    Raises:
+        OSError: the directory or a segment cannot be read.
     """
     report = Report(partition.path)
     epochs: list[LeaderEpoch] = []
@@ -93,7 +98,7 @@ def check_files(partition: Partition, arranged: list[Placed], *, whole: bool) ->
     for problem in partition.transactions().problems if whole and not misnamed else ():
         if problem.path is not None and problem.path.endswith(layout.TRANSACTION_INDEX_SUFFIX):
             report.add(Finding("warning", "transaction-index", problem.path, problem.reason, problem.position))
-    end = partition.end_offset_now if whole and partition.has_all else None
+    end = end_now if whole and partition.has_all else None
     if end is not None and misnamed:
         last = max(one.end_offset for one in arranged)
         end = lambda: last  # noqa: E731

@@ -15,6 +15,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.listing import directory_name
+from kafkacodec.log.partitions.inside import end_offset_now
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.topic import Topic
@@ -155,7 +156,7 @@ class LogDirectory:
 
         def ends() -> dict[tuple[str, int], int]:
             return {
-                (p.topic, p.partition): p.end_offset_now()
+                (p.topic, p.partition): end_offset_now(p)
                 for p in chosen
                 if p.topic is not None and p.partition is not None and p.state == "current" and p.segments
             }

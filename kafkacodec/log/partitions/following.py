@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kafkacodec.arguments import IsolationLevel
 from kafkacodec.log.opening import is_url
+from kafkacodec.log.partitions.inside import relisted
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.signatures import suggests_options
 
@@ -73,7 +74,7 @@ class Follower:
         files = self._listed()
         if files == self._files:
             return None
-        now = self.partition.relisted()
+        now = relisted(self.partition)
         start = now.start_offset()
         end = now.last_stable_offset() if self.isolation_level == "read_committed" else now.end_offset()
         growth = grown(now, self.next_offset, start, end)

@@ -46,7 +46,7 @@ class MergedPartition(Partition):
         self._merged = merge([observe(replica, threads=threads) for replica in replicas])
         self.parts = self._merged.parts
         leader = self.replicas[self._merged.leader]
-        self._leader = leader, leader.identity()
+        self._leader = leader, leader._identity()
         super().__init__(
             leader.path,
             topic=leader.topic,
@@ -72,21 +72,21 @@ class MergedPartition(Partition):
         """The log end offset."""
         return self.parts[-1].end_offset
 
-    def identity(self) -> LogIdentity:
-        """As `Partition.identity`, with the leader epochs of all parts while the leader has the same as before."""
+    def _identity(self) -> LogIdentity:
+        """As `Partition._identity`, with the leader epochs of all parts while the leader has the same as before."""
         leader, then = self._leader
-        now = leader.identity()
+        now = leader._identity()
         epochs = self._merged.epochs if now.epochs == then.epochs else now.epochs
         return now._replace(epochs=epochs, start_offset=max(now.start_offset, self.log_start_offset))
 
-    def relisted(self) -> MergedPartition:
+    def _relisted(self) -> MergedPartition:
         """The same partition as its directories are now."""
-        return MergedPartition([replica.relisted() for replica in self.replicas], threads=self._threads)
+        return MergedPartition([replica._relisted() for replica in self.replicas], threads=self._threads)
 
-    def batch_at(self, offset: int) -> BatchMark | None:
-        """As `Partition.batch_at`, in the replica that the offset is read from."""
+    def _batch_at(self, offset: int) -> BatchMark | None:
+        """As `Partition._batch_at`, in the replica that the offset is read from."""
         for part, _, _ in self._between(offset, offset + 1):
-            return self.replicas[part.replica].batch_at(offset)
+            return self.replicas[part.replica]._batch_at(offset)
         return None
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
@@ -98,13 +98,13 @@ class MergedPartition(Partition):
             break
         for part, first, end in self._between(begin, None):
             replica = self.replicas[part.replica]
-            for segment in replica.segments_between(first, end):
+            for segment in replica._segments_between(first, end):
                 tracker.read_segment(segment, first, least(end, end_of(replica, segment)))
                 if end_offset is not None and tracker.decided(end_offset):
                     return tracker.result()
         return tracker.result()
 
-    def portions(self, start_offset: int | None, end_offset: int | None) -> Iterator[Portion]:
+    def _portions(self, start_offset: int | None, end_offset: int | None) -> Iterator[Portion]:
         """The replicas that the offsets of a span are read from, in order."""
         for part, first, end in self._between(start_offset, end_offset):
             if part is self.parts[-1]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.checking.report import Report
-from kafkacodec.log.checking.verify_partition import verify_files, verify_partition
+from kafkacodec.log.checking.verify_partition import verify_partition
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
@@ -110,7 +110,7 @@ class Partition(Readable):
         return self._in_order(file.path for file in segment_files(self.path))
 
     @property
-    def origin(self) -> str:
+    def _origin(self) -> str:
         """The directory, or the file if only one segment was named."""
         return self.path if self.has_all or len(self.segments) != 1 else self.segments[0].path
 
@@ -204,7 +204,7 @@ class Partition(Readable):
 
         Deleted records do not count. `threads` is as in `ranges`.
         """
-        for portion in self.portions(self.log_start_offset, None):
+        for portion in self._portions(self.log_start_offset, None):
             found = self._search(portion, timestamp, threads)
             if found is not None:
                 return found
@@ -218,7 +218,7 @@ class Partition(Readable):
             found, until = segment.offset_of_timestamp(timestamp, start_offset=first or 0), end_of(partition, segment)
             return None if found is None or (until is not None and found >= until) else found
 
-        for offset in in_threads(search, partition.segments_between(first, end), threads, chunk=4):
+        for offset in in_threads(search, partition._segments_between(first, end), threads, chunk=4):
             if offset is not None and (end is None or offset < end):
                 return offset
         return None
@@ -265,17 +265,17 @@ class Partition(Readable):
             return []
         return plan_ranges(self, *span, limits, committed=isolation_level == "read_committed", threads=threads)
 
-    def portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
+    def _portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
         """The directories that the offsets of a span are read from, in order: this one."""
         return [Portion(self, start_offset, end_offset)]
 
-    def identity(self) -> LogIdentity:
+    def _identity(self) -> LogIdentity:
         """Which log this is, by topic id and leader epochs; read again by each call."""
         return identify(self.path, self.topic, self.partition)
 
-    def batch_at(self, offset: int) -> BatchMark | None:
+    def _batch_at(self, offset: int) -> BatchMark | None:
         """The batch that has an offset; None if none has it, or it is of a format before v2."""
-        for segment in self.segments_between(offset, offset + 1):
+        for segment in self._segments_between(offset, offset + 1):
             if not kind_of(segment.path).has_batches:
                 continue
             with open_file(segment.path) as file:
@@ -284,12 +284,12 @@ class Partition(Readable):
                 return mark
         return None
 
-    def relisted(self) -> Partition:
+    def _relisted(self) -> Partition:
         """The same partition as its directory is now: segments and checkpoints are read again."""
         named = None if self.has_all else [segment.path for segment in self.segments]
         return Partition(self.path, topic=self.topic, partition=self.partition, state=self.state, segments=named)
 
-    def surroundings(self, segment: Segment) -> Surroundings:
+    def _surroundings(self, segment: Segment) -> Surroundings:
         """What must follow a segment's batches: the next segment of the directory, or the recovery point."""
         if segment.base_offset is None:
             return Surroundings(None, None, self.topic, self.partition)
@@ -316,14 +316,14 @@ class Partition(Readable):
             OSError: a segment cannot be read.
         """
         self._base_offsets  # noqa: B018  # listed once, before there are threads
-        check = partial(self.breaks_around, start_offset=start_offset, end_offset=end_offset)
+        check = partial(self._breaks_around, start_offset=start_offset, end_offset=end_offset)
         return [error for errors in in_threads(check, self.segments, threads) for error in errors]
 
-    def breaks_around(
+    def _breaks_around(
         self, segment: Segment, start_offset: int | None = None, end_offset: int | None = None
     ) -> list[DecodeError]:
         """As `breaks`, at the start and the end of one segment."""
-        return breaks_around(segment, self.surroundings(segment), (start_offset, end_offset))
+        return breaks_around(segment, self._surroundings(segment), (start_offset, end_offset))
 
     @cached_property
     def _base_offsets(self) -> list[int]:
@@ -413,17 +413,9 @@ class Partition(Readable):
         Raises:
             OSError: the directory or a segment cannot be read.
         """
-        return verify_partition(self, threads, advance)
+        return verify_partition(self, self._surroundings, self._end_offset_now, threads, advance)
 
-    def verify_files(self) -> Report:
-        """Inspect the other files: transaction indexes, leader epochs, producer snapshots, the topic id.
-
-        Raises:
-            OSError: the directory or a segment cannot be read.
-        """
-        return verify_files(self)
-
-    def end_offset_now(self) -> int:
+    def _end_offset_now(self) -> int:
         """As `end_offset`, including segments added since they were listed."""
         now = Partition(self.path, topic=self.topic, partition=self.partition, log_start_offset=0, recovery_point=0)
         return now.end_offset()
@@ -448,7 +440,7 @@ class Partition(Readable):
             end_offset = least(end_offset, self.offset_of_timestamp(end_timestamp, threads=threads))
         return start_offset, end_offset
 
-    def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+    def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
         """The segments that may have records between two offsets."""
         segments = self.segments
         named = bisect_left(segments, _NO_OFFSET, key=_base_offset)

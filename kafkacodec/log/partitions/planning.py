@@ -34,16 +34,16 @@ class Log(Protocol):
     def end_offset(self) -> int:
         """The log end offset."""
 
-    def identity(self) -> LogIdentity:
+    def _identity(self) -> LogIdentity:
         """Which log this is."""
 
-    def portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
+    def _portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
         """The directories that the offsets of a span are read from, in order."""
 
-    def surroundings(self, segment: Segment) -> Surroundings:
+    def _surroundings(self, segment: Segment) -> Surroundings:
         """What must follow a segment's batches."""
 
-    def segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+    def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
         """The segments that may have records between two offsets."""
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
@@ -84,20 +84,20 @@ def plan_ranges(
         committed: exclude the records of aborted transactions, and stop at the first open one.
         threads: how many files to open at a time.
     """
-    logs = {portion.partition.path: portion.partition.identity() for portion in partition.portions(first, end)}
+    logs = {portion.partition.path: portion.partition._identity() for portion in partition._portions(first, end)}
     stop, transactions = end, None
     if committed:
         transactions = partition.transactions(first, end)
         stop = least(end, transactions.last_stable_offset)
     found = [
         piece
-        for portion in partition.portions(first, stop)
+        for portion in partition._portions(first, stop)
         for piece in _ended(portion, _ranges(portion, limits, transactions, threads, logs))
     ]
     if stop is not None and stop != end:
         # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
         after = stop if first is None else max(first, stop)
-        for portion in partition.portions(after, end):
+        for portion in partition._portions(after, end):
             found += _ended(portion, list(_ends(portion, logs)))
     return found
 
@@ -117,17 +117,17 @@ def _ranges(
             pieces = segment_ranges(partition, segment, first, stop, limits)
             if transactions is None:
                 return pieces
-            following = partition.surroundings(segment).following
+            following = partition._surroundings(segment).following
             last = None if following is None else max(following - 1, segment.last_offset() or 0)
         except DecodeError:
             if not layout.is_upload(segment.path):
                 raise
             # Its manifest or a chunk is damaged, which who reads the range finds again.
             last, until = None, least(stop, end_of(partition, segment))
-            pieces = [partition.surroundings(segment).place(segment.whole(first, until))]
+            pieces = [partition._surroundings(segment).place(segment.whole(first, until))]
         return pieces if transactions is None else [transactions.exclude_aborted(piece, last) for piece in pieces]
 
-    each = in_threads(cut, partition.segments_between(first, stop), threads)
+    each = in_threads(cut, partition._segments_between(first, stop), threads)
     found = [piece for pieces in each for piece in pieces]
     log = logs[partition.path]
     if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
@@ -148,8 +148,8 @@ def _end_of_log(partition: Log) -> int | None:
 def _ends(portion: Portion, logs: Mapping[str, LogIdentity]) -> Iterator[SegmentRange]:
     """Empty ranges at the ends of a portion's segments, which find offsets that are missing there."""
     partition, first, end, _ = portion
-    for segment in partition.segments_between(first, end):
-        piece = partition.surroundings(segment).place(segment.nothing_to_read(first, end))
+    for segment in partition._segments_between(first, end):
+        piece = partition._surroundings(segment).place(segment.nothing_to_read(first, end))
         yield replace(piece, log=logs[partition.path])
 
 
@@ -169,7 +169,7 @@ def segment_ranges(
     partition: Log, segment: Segment, first: int | None, stop: int | None, limits: Limits
 ) -> list[SegmentRange]:
     """The ranges of one segment. One in the middle that needs no cut is not opened: its name has the offsets."""
-    around = partition.surroundings(segment)
+    around = partition._surroundings(segment)
     base, following = segment.base_offset, around.following
     swapped = segment.path.endswith(layout.SWAP_SUFFIXES)
     until = least(stop, end_of(partition, segment))
@@ -196,7 +196,7 @@ def segment_ranges(
 
 def end_of(partition: Log, segment: Segment) -> int | None:
     """The offset before which a segment is read, if it may have those of the next ones too; None: to its end."""
-    return partition.surroundings(segment).following if may_overlap(segment.path) else None
+    return partition._surroundings(segment).following if may_overlap(segment.path) else None
 
 
 def least(a: int | None, b: int | None) -> int | None:

@@ -13,6 +13,7 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.opening import note
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.directory import discover
+from kafkacodec.log.partitions.inside import segments_between
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.planning import end_of, least
 from kafkacodec.log.partitions.segment import Segment
@@ -233,7 +234,7 @@ class _Logs:
 
     def _first_time(self, ends: _Ends, offset: int, end: int) -> int | None:
         """The timestamp of the first record from an offset on."""
-        for segment in ends.partition.segments_between(offset, end):
+        for segment in segments_between(ends.partition, offset, end):
             if not kind_of(segment.path).has_batches:
                 return None
             chunks = segment.read(
@@ -261,7 +262,7 @@ class _Logs:
 
 
 def _time_before(partition: Partition, end: int) -> int | None:
-    for segment in reversed(partition.segments_between(None, end)):
+    for segment in reversed(segments_between(partition, None, end)):
         if not kind_of(segment.path).has_batches:
             return None
         time = None

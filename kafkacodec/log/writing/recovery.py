@@ -11,11 +11,10 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log.checking.arrangement import Placed, placed_segments
+from kafkacodec.log.checking.arrangement import Placed
 from kafkacodec.log.checking.checked import Advance
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify import Keep, verify_segment
-from kafkacodec.log.checking.verify_partition import check_files
 from kafkacodec.log.files.opening import reason_of
 from kafkacodec.log.files.publishing import new_directory, write_file
 from kafkacodec.log.files.side_files import leads_out, links_out, read_inside
@@ -26,6 +25,7 @@ from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
 from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.directory import LogDirectory, discover
+from kafkacodec.log.partitions.inside import arranged_segments, verify_files
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.writing.producers import ProducerState
 from kafkacodec.log.writing.segment_writer import MAX_BASE_OFFSET, SegmentWriter
@@ -131,7 +131,7 @@ def _directory_name(partition: Partition) -> str:
 
 def _recover_partition(partition: Partition, target: str, root: str, advance: Advance, report: Report) -> None:
     copier = _Copier(target, report)
-    arranged = placed_segments(partition)
+    arranged = arranged_segments(partition)
     for placed in arranged:
         path = placed.segment.path
         if os.path.isdir(root) and path != root and leads_out(path, root):
@@ -149,7 +149,7 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
     for path in links:
         report.add(Finding("warning", "link", path, "a symbolic link out of the source is not followed"))
     if not links:
-        report.include(check_files(partition, arranged, whole=copier.whole))
+        report.include(verify_files(partition, arranged, whole=copier.whole))
 
 
 def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:

@@ -11,6 +11,7 @@ from kafkacodec.errors import Truncated
 from kafkacodec.log import Partition, discover
 from kafkacodec.log.opening import full_path, is_directory, is_url
 from kafkacodec.log.opening.patterns import matches_of
+from kafkacodec.log.partitions.inside import identity_of_log, relisted
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.merged import MergedPartition
 from kafkacodec.log.reading.relocate import MAX_TRIES, PAUSE_SECONDS
@@ -112,7 +113,7 @@ def _one_of(group: Sequence[Partition], replicas: Replicas) -> Partition:
     if not others:
         return first
     name = f"{first.topic}-{first.partition}"
-    ids = {path: p.identity().topic_id for path, p in distinct.items()}
+    ids = {path: identity_of_log(p).topic_id for path, p in distinct.items()}
     known = {topic_id: path for path, topic_id in ids.items() if topic_id is not None}
     if len(known) > 1:
         what = " and ".join(f"{path} (topic id {topic_id})" for topic_id, path in list(known.items())[:2])
@@ -125,7 +126,7 @@ def _one_of(group: Sequence[Partition], replicas: Replicas) -> Partition:
         )
     found = list(distinct.values())
     return steadily(
-        first, lambda now: MergedPartition(found if now is first else [p.relisted() for p in found], threads=THREADS)
+        first, lambda now: MergedPartition(found if now is first else [relisted(p) for p in found], threads=THREADS)
     )
 
 
@@ -160,4 +161,4 @@ def steadily(partition: Partition, action: Callable[[Partition], T]) -> T:
             if tries > most or not is_directory(partition.path):
                 raise
             time.sleep(PAUSE_SECONDS)
-            partition = partition.relisted()
+            partition = relisted(partition)

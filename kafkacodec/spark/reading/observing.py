@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity
+from kafkacodec.log.partitions.inside import batch_at, identity_of_log, relisted
 from kafkacodec.spark.reading.checkpoint import Observed
 from kafkacodec.spark.reading.discovery import steadily
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
@@ -19,14 +20,14 @@ MAX_TRIES = 10
 
 def observe(partition: Partition, options: ReadOptions) -> tuple[Partition, Observed]:
     """A partition as it is now, and its log."""
-    identity = partition.identity()
+    identity = identity_of_log(partition)
     for _ in range(MAX_TRIES):
         end = partition.end_offset()
         readable, start = min(end, readable_end(partition, options)), partition.start_offset()
-        again = partition.identity()
+        again = identity_of_log(partition)
         if again == identity:
             break
-        identity, partition = again, partition.relisted()  # a new leader: the end may be that of the log before
+        identity, partition = again, relisted(partition)  # a new leader: the end may be that of the log before
     return partition, Observed(start, end, readable, topic_id(identity), identity.epochs)
 
 
@@ -53,4 +54,4 @@ def topic_id(identity: LogIdentity) -> str | None:
 
 def batch_before(partition: Partition, offset: int) -> BatchMark | None:
     """The batch that has the offset before this one."""
-    return steadily(partition, lambda now: now.batch_at(offset - 1)) if offset else None
+    return steadily(partition, lambda now: batch_at(now, offset - 1)) if offset else None

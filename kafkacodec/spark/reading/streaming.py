@@ -16,6 +16,7 @@ from kafkacodec.log import Partition
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import full_path, identity_of
 from kafkacodec.log.opening.identity import LogIdentity, epoch_at
+from kafkacodec.log.partitions.inside import identity_of_log
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.reading.checkpoint import (
@@ -153,7 +154,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except FileNotFoundError:  # a partition was deleted
                 tasks = []
             losses = vanished({key_of(p): (first, stop) for p, first, stop in spans}, covered(tasks))
-            if not losses and all(_is(log, partition.identity()) for partition, log in found.values()):
+            if not losses and all(_is(log, identity_of_log(partition)) for partition, log in found.values()):
                 break  # the tasks are of the logs that were compared with the positions
         for key, loss in losses.items():
             self._report(key, loss)

@@ -1,0 +1,81 @@
+"""What other modules use of partitions beyond their public methods. They use nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkacodec.log.checking.arrangement import Placed, placed_segments
+from kafkacodec.log.checking.report import Report
+from kafkacodec.log.checking.verify_partition import check_files
+
+if TYPE_CHECKING:
+    from kafkacodec.errors import DecodeError
+    from kafkacodec.log.opening.identity import BatchMark, LogIdentity
+    from kafkacodec.log.order.continuity import Surroundings
+    from kafkacodec.log.partitions.partition import Partition
+    from kafkacodec.log.partitions.segment import Segment
+
+__all__ = [
+    "arranged_segments",
+    "batch_at",
+    "breaks_around",
+    "end_offset_now",
+    "identity_of_log",
+    "origin_of",
+    "relisted",
+    "segments_between",
+    "surroundings",
+    "verify_files",
+]
+
+
+def origin_of(partition: Partition) -> str:
+    """The directory, or the file if only one segment was named."""
+    return partition._origin
+
+
+def relisted(partition: Partition) -> Partition:
+    """The same partition as its directory is now: segments and checkpoints are read again."""
+    return partition._relisted()
+
+
+def identity_of_log(partition: Partition) -> LogIdentity:
+    """Which log this is, by topic id and leader epochs; read again by each call."""
+    return partition._identity()
+
+
+def end_offset_now(partition: Partition) -> int:
+    """As `Partition.end_offset`, including segments added since they were listed."""
+    return partition._end_offset_now()
+
+
+def batch_at(partition: Partition, offset: int) -> BatchMark | None:
+    """The batch that has an offset; None if none has it, or it is of a format before v2."""
+    return partition._batch_at(offset)
+
+
+def segments_between(partition: Partition, start_offset: int | None, end_offset: int | None) -> list[Segment]:
+    """The segments that may have records between two offsets."""
+    return partition._segments_between(start_offset, end_offset)
+
+
+def surroundings(partition: Partition, segment: Segment) -> Surroundings:
+    """What must follow a segment's batches: the next segment of the directory, or the recovery point."""
+    return partition._surroundings(segment)
+
+
+def breaks_around(
+    partition: Partition, segment: Segment, start_offset: int | None = None, end_offset: int | None = None
+) -> list[DecodeError]:
+    """As `Partition.breaks`, at the start and the end of one segment."""
+    return partition._breaks_around(segment, start_offset, end_offset)
+
+
+def arranged_segments(partition: Partition) -> list[Placed]:
+    """As `placed_segments`."""
+    return placed_segments(partition, partition._surroundings)
+
+
+def verify_files(partition: Partition, arranged: list[Placed], *, whole: bool = True) -> Report:
+    """As `check_files`."""
+    return check_files(partition, arranged, partition._end_offset_now, whole=whole)
