@@ -16,7 +16,6 @@ PACKAGE = "kafkacodec"
 LINES, MODULES = 500, 25
 GENERATED = ("kafkacodec/messages/types.pyi",)
 STILL_LARGE = (
-    "kafkacodec/log/checking/verify_batches.py",
     "kafkacodec/messages/_decode.pyx",
     "kafkacodec/messages/_encode.pyx",
     "kafkacodec/records/_compression.pyx",

@@ -18,8 +18,9 @@ from kafkacodec.arguments import num_threads
 from kafkacodec.arrow._columns import append
 from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log.checking.checked import Advance
+from kafkacodec.log.checking.index_files import Indexes
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.checking.verify_batches import Indexes, SegmentChecker
+from kafkacodec.log.checking.verify_batches import SegmentChecker
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import StoredFile, identity_of, open_file

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -11,14 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.log.checking.index_files import Indexes
 from kafkacodec.log.checking.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.files.opening import reason_of
-from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.formats.indexes import OUT_OF_ORDER, IndexFile
 from kafkacodec.log.opening import StoredFile
-from kafkacodec.log.opening.indexes import read_offset_index, read_time_index
 from kafkacodec.log.order.continuity import ALONE, Surroundings, gap_after, missing
 from kafkacodec.log.order.corrections import Corrections
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
@@ -28,7 +25,7 @@ from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.compression import CODECS
 
-__all__ = ["Indexes", "Ints", "SegmentChecker"]
+__all__ = ["Ints", "SegmentChecker"]
 
 Ints = npt.NDArray[np.signedinteger[Any]]
 
@@ -475,29 +472,3 @@ class Rows:
 
 
 _PER_BATCH = ("magic", "base", "last", "position", "size", "time", "epoch", "base_known")
-
-
-class Indexes:
-    """The offset and the time index of a segment, up to their first faults; none of a file with a wrong name."""
-
-    def __init__(self, path: str, base_offset: int | None, report: Report) -> None:
-        self.path = path
-        self.report = report
-        self.missing: list[tuple[str, str]] = []
-        self.offset = self.time = None
-        name = layout.parse_file_name(os.path.basename(path))
-        if base_offset is not None and name is not None and name.base_offset == base_offset:
-            self.offset = self._read(read_offset_index, layout.OFFSET_INDEX_SUFFIX, "offset-index")
-            self.time = self._read(read_time_index, layout.TIME_INDEX_SUFFIX, "time-index")
-
-    def _read(self, read: Callable[..., IndexFile], suffix: str, kind: str) -> IndexFile | None:
-        path = layout.sibling(self.path, suffix)
-        try:
-            index = read(path, on_error="stop")
-        except FileNotFoundError:
-            self.missing.append((kind, path))
-            return None
-        except (OSError, KafkaCodecError) as error:
-            self.report.add(Finding("warning", kind, path, f"cannot be read: {reason_of(error)}"))
-            return None
-        return index
