@@ -1,1 +1,1 @@
-"""What all parts of a client share, without I/O: requests and their places, the cluster's metadata, retries."""
+"""Parts that all clients share, without I/O: requests and their destinations, cluster metadata, retries."""

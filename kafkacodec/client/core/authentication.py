@@ -1,6 +1,6 @@
-"""SASL over Kafka's requests: a handshake that names the mechanism, then tokens, on one connection.
+"""SASL authentication by Kafka requests: a handshake that names the mechanism, then tokens, on one connection.
 
-Source: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate), KIP-368 (sessions that end).
+Source: KIP-43 (SaslHandshake), KIP-152 (SaslAuthenticate), KIP-368 (session expiry).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Authentication", "Exchange", "Request"]
 
 
 Request: TypeAlias = "tuple[Message, int]"
-"""A request and its version."""
+"""A request and its API version."""
 
 
 class Exchange(Protocol):
@@ -34,39 +34,39 @@ class Exchange(Protocol):
 
     @property
     def mechanism(self) -> str:
-        """Its name."""
+        """The name of the mechanism."""
 
     @property
     def complete(self) -> bool:
-        """Whether the token that was given last is the end: the broker has nothing to answer to it."""
+        """Whether the last token returned ends the exchange, so that the broker has nothing to reply."""
 
     def first(self) -> bytes:
         """The first token. Raises AuthenticationFailed."""
 
     def step(self, challenge: bytes) -> bytes | None:
-        """The answer to the broker's token; None when there is nothing more to send. Raises AuthenticationFailed."""
+        """The reply to the broker's token; None if there is nothing left to send. Raises AuthenticationFailed."""
 
 
 class Authentication:
-    """One authentication by requests: `start` gives the first, `answered` takes a response and gives the next.
+    """One authentication by requests: `start` returns the first, `answered` takes a response and returns the next.
 
-    A connection is authenticated so after its versions are known, and again before its session ends. Between the
-    first request and the last response the broker takes no other requests on the connection. The order::
+    A connection is authenticated once its versions are known, and again before its session expires. Between the
+    first request and the last response the broker accepts no other requests on the connection. Usage::
 
         request = authentication.start()
         while request is not None:
             request = authentication.answered(response to request)
 
-    Brokers before 1.0 have version 0 of SaslHandshake only: there `raw` is True after its response, and what follows
-    are tokens without headers, which the caller exchanges.
+    Brokers before 1.0 only have version 0 of SaslHandshake: `raw` is then True after its response, and the caller
+    exchanges the tokens themselves, without headers.
 
     Args:
-        exchange: a new one of the mechanism.
-        versions: those of the broker and this library.
+        exchange: a new exchange of the mechanism.
+        versions: the API versions that the broker and this library share.
 
     Attributes:
-        raw: whether the tokens have no headers.
-        session_lifetime_ms: how long the broker accepts requests before it must be authenticated again; 0: for ever.
+        raw: whether tokens are sent without headers.
+        session_lifetime_ms: how long the broker accepts requests before the client must authenticate again; 0: forever.
     """
 
     def __init__(self, exchange: Exchange, versions: Versions) -> None:
@@ -85,7 +85,7 @@ class Authentication:
         return messages.SaslHandshakeRequest(mechanism=self._exchange.mechanism), version
 
     def answered(self, response: Any) -> Request | None:
-        """The next request, or None: authenticated, or `raw` is True. Raises AuthenticationFailed."""
+        """The next request; None when authenticated or `raw`. Raises AuthenticationFailed."""
         if isinstance(response, messages.SaslHandshakeResponse):
             _check_handshake(response, self._exchange.mechanism)
             if SASL_AUTHENTICATE not in self._versions:
@@ -119,7 +119,7 @@ def _check_handshake(response: Any, mechanism: str) -> None:
 
 
 def _refusal(mechanism: str, response: Any) -> str:
-    """The reason that the broker gives; it has no secrets in it, as it goes to peers that are not authenticated."""
+    """The broker's reason. It contains no secrets, as brokers send it to peers that are not authenticated."""
     name = error(response.error_code).name
     reason = f"{response.error_message} ({name})" if response.error_message else name
     return f"the broker refused the authentication by {mechanism}: {reason}"

@@ -10,12 +10,12 @@ __all__ = ["Backoff"]
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The wait before the next attempt: doubled after each failure up to a limit, and varied by a fifth (KIP-580).
+    """The wait before the next attempt: doubles with each failure up to a limit, plus or minus a fifth (KIP-580).
 
     Args:
         first_ms: the wait after the first failure.
         most_ms: the longest wait.
-        jitter: the part by which a wait varies up and down.
+        jitter: the fraction by which a wait varies up or down.
         random: a source of numbers from 0 to 1.
     """
 
@@ -25,7 +25,7 @@ class Backoff:
     random: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def after(self, failures: int) -> float:
-        """The wait in ms after so many failures in a row; 0 after none."""
+        """The wait in ms after this many consecutive failures; 0 for none."""
         if failures < 1:
             return 0.0
         wait = min(self.first_ms * 2.0 ** min(failures - 1, 60), self.most_ms)

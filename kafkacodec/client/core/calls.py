@@ -1,8 +1,8 @@
-"""The words between decisions and the driver: requests with the place they go to, answers, and machines.
+"""The interface between decisions and the driver: requests with their destinations, answers, and machines.
 
 A *machine* is a part of a client that decides and does no I/O: the cluster's metadata, a producer's queues, a group's
-membership. It gives out `Send`s, and gets an `Answer` or an error for each of them, together with the time. The driver
-owns the sockets; it runs any number of machines over the same connections.
+membership. It returns `Send`s, and receives an `Answer` or an error for each, together with the time. The driver owns
+the sockets and runs any number of machines over the same connections.
 
 Times are milliseconds of a monotonic clock, as float. One driver uses one clock.
 """
@@ -39,15 +39,15 @@ Versions: TypeAlias = Mapping[int, range]
 """The versions of each API that a broker and this library have in common, by API key."""
 
 Prepare: TypeAlias = "Callable[[Versions], tuple[Message, int]]"
-"""Makes a request for the versions of the broker that gets it, when it is about to be sent. It may raise
-UnsupportedVersion, EncodeError or LocalProtocolError: then nothing is sent and the send fails with it."""
+"""Makes a request for the versions of the receiving broker, just before it is sent. It may raise UnsupportedVersion,
+EncodeError or LocalProtocolError: nothing is sent then, and the send fails with that error."""
 
 CoordinatorKind = Literal["group", "transaction", "share"]
 
 
 @dataclass(frozen=True, slots=True)
 class Anywhere:
-    """Any broker; a name in errors."""
+    """A destination without an id; `name` is shown in errors."""
 
     name: str
 
@@ -57,10 +57,10 @@ class Anywhere:
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:
-    """The coordinator of a group or a transactional id; it is looked up when it is not known.
+    """The coordinator of a group or a transactional id, looked up when unknown.
 
     Raises:
-        TypeError, ValueError: no such kind, or a key that is not text.
+        TypeError, ValueError: the kind does not exist, or the key is not text.
     """
 
     kind: CoordinatorKind
@@ -76,29 +76,29 @@ class Coordinator:
 
 
 ANY: Final = Anywhere("any broker")
-"""Any broker: one that is connected, else any that can be."""
+"""Any broker, preferably a connected one."""
 
 CONTROLLER: Final = Anywhere("the controller")
-"""The controller, as metadata names it."""
+"""The controller named by the metadata."""
 
 Place: TypeAlias = int | Anywhere | Coordinator
-"""Where a request goes: a broker's id, `ANY`, `CONTROLLER` or a `Coordinator`."""
+"""The destination of a request: a broker id, `ANY`, `CONTROLLER` or a `Coordinator`."""
 
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """A request to be sent once; retrying is the machine's decision.
+    """A request to send once; the machine decides about retries.
 
     Attributes:
-        to: the place.
-        request: a message, sent in the highest common version, or what makes message and version for a broker.
-        timeout_ms: how long to wait for the answer, from now on, connecting included. None: the client's
+        to: the destination.
+        request: a message, sent in the highest common version, or a function that makes message and version.
+        timeout_ms: how long to wait for the answer, including the time to connect. None: the client's
             ``request_timeout_ms``.
-        context: anything, for the machine.
-        holds: the broker may hold its answer back, and with it all that comes after it on the connection: later
-            requests take another one.
-        given_up: the machine sets it when it has no use for the answer any more, and gets none or fails then: the
-            connection may be closed for other requests.
+        context: any object, for the machine's own use.
+        holds: whether the broker may delay its answer, and so all later answers on the connection: later requests
+            use another connection.
+        given_up: set by the machine when it no longer needs the answer. The connection may then be closed for the
+            sake of other requests, and the send may fail or get no answer.
     """
 
     to: Place
@@ -110,14 +110,14 @@ class Send:
 
 
 class Received(Protocol):
-    """The memory of a received frame, in which the bytes and records of its message are."""
+    """The memory of a received frame, which holds the bytes and records of its message."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that it takes."""
+        """Its size in bytes."""
 
     def release(self) -> None:
-        """Give the memory back for later frames. The views in the message must not be used any more."""
+        """Return the memory for later frames. The views in the message must no longer be used."""
 
 
 @dataclass(eq=False, slots=True)
@@ -126,10 +126,10 @@ class Answer:
 
     Attributes:
         message: the response; None for a Produce request with acks=0, as soon as it is written to the socket.
-        version: of the request and the response.
+        version: the version of request and response.
         node: the id of the broker that answered; negative for a bootstrap address.
-        frame: the memory of the frame that the message's views are in. Who has read them may release it; else
-            garbage collection does.
+        frame: the memory that the message's views point into. It may be released once they have been read; otherwise
+            garbage collection frees it.
         request: the request that was sent.
     """
 
@@ -141,32 +141,32 @@ class Answer:
 
 
 class Machine(Protocol):
-    """A part of a client that decides. The driver calls it from one thread.
+    """A part of a client that makes decisions. The driver calls it from one thread.
 
-    After every call the driver polls the machine again and reads `next_deadline`. A machine whose state changed by
-    other calls asks for that with the driver's ``wake()``.
+    After every call the driver polls the machine again and reads `next_deadline`. When other calls
+    change a machine's state, it requests a poll with the driver's ``wake()``.
     """
 
     def poll(self, now: float) -> list[Send]:
-        """What to send now. Requests for the same broker are written in this order, but not behind one that `holds`."""
+        """What to send now. Requests to one broker are written in this order, but none waits for one that `holds`."""
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """The response to `send`. An error code in it is the machine's to read."""
+        """Take the response to `send`. The machine reads any error code in it."""
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """There will be no response to `send`.
+        """Learn that there will be no response to `send`.
 
         `error` is ConnectionFailed (also AuthenticationFailed), DeadlineExceeded, RemoteProtocolError,
         UnsupportedVersion, EncodeError or ClientClosed. ``error.sent`` of ConnectionFailed and DeadlineExceeded tells
-        whether the broker may have got the request.
+        whether the broker may have received the request.
         """
 
     def next_deadline(self) -> float | None:
-        """The time at which `poll` is needed next even if nothing happens; None if never."""
+        """The time of the next `poll` even if nothing happens; None for never."""
 
 
 def prepared(request: Message | Prepare, versions: Versions) -> tuple[Message, int]:
-    """A request and its version for a broker. Raises UnsupportedVersion if there is no common version."""
+    """The request and its version for a broker. Raises UnsupportedVersion if there is no common version."""
     if callable(request):
         return request(versions)
     key: Any = request.api_key

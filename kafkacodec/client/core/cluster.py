@@ -1,8 +1,8 @@
 """What a client knows about its cluster: brokers, topics, leaders and coordinators, and when to ask again.
 
-`Cluster` is a machine: it asks for metadata when topics are wanted that it does not know, only of those; of all that is
-wanted when it is told that something is stale, and by age; and for coordinators that others want. Source: KIP-320
-(leader epochs), KIP-516 (topic ids), KIP-951 (new leaders in responses), KIP-1102 (bootstrapping again).
+`Cluster` is a machine. It asks for metadata of unknown topics as soon as they are wanted; for metadata of all wanted
+topics when something is stale, or the metadata is too old; and for coordinators that other parts need. Source: KIP-320
+(leader epochs), KIP-516 (topic ids), KIP-951 (new leaders in responses), KIP-1102 (rebootstrapping).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ __all__ = ["Cluster"]
 
 _NO_ID = uuid.UUID(int=0)
 _NULL_TOPICS_VERSION = 1  # before it, no topics mean all topics
-_NO_CREATION_VERSION = 4  # before it, brokers create topics that are asked for, if they are configured to
+_NO_CREATION_VERSION = 4  # before it, requests create topics if the broker is configured so
 _LAG_MS = 10_000.0  # a broker hears of a new topic much sooner
 
 
 @dataclass(eq=False, slots=True)
 class _Question:
-    """What a request for metadata is about.
+    """The subject of a metadata request.
 
     Attributes:
         names: the topics.
-        everything: whether it is about all topics instead.
-        refresh: whether it brings all that is wanted.
-        group: the topics that are not known, if it is about them.
+        everything: whether it asks for all topics instead.
+        refresh: whether it covers everything that is wanted.
+        group: the unknown topics, if it asks for those.
     """
 
     names: frozenset[str]
@@ -58,23 +58,23 @@ class _Question:
 
 
 class Cluster:
-    """The cluster as one client sees it. A machine; others read it and say what they need.
+    """The cluster as one client sees it. A machine; other parts read it and say what they need.
 
     Args:
         bootstrap: host and port of the first brokers to ask.
-        max_age_ms: how old metadata may get.
-        max_idle_ms: how long topics are kept that were only asked about.
-        backoff: the wait between requests for metadata that did not bring what is wanted.
-        auto_create: whether brokers may create topics that are asked for (KIP-361).
-        silence_ms: brokers that were reached before are unreachable after so long without an answer.
+        max_age_ms: the maximum age of metadata.
+        max_idle_ms: how long topics that were only looked up are kept.
+        backoff: the wait after metadata requests that did not return what is wanted.
+        auto_create: whether brokers may create requested topics (KIP-361).
+        silence_ms: how long known brokers may be silent before they count as unreachable.
 
     Attributes:
-        brokers: the known brokers by id; those of the bootstrap list have negative ids and stay.
-        topics: the topics that were asked for, by name.
+        brokers: the known brokers by id; bootstrap brokers have negative ids and are kept.
+        topics: the requested topics by name.
         controller_id: None while unknown.
-        generation: increases with each change; compare it to see whether anything is new.
-        answers: how many responses with metadata came.
-        knows_all: whether `topics` has every topic, since `want_all` was called.
+        generation: increases with each change; compare it to detect changes.
+        answers: the number of metadata responses received.
+        knows_all: whether `topics` has had every topic since `want_all` was called.
     """
 
     def __init__(
@@ -96,27 +96,27 @@ class Cluster:
         self.last_error: Exception | None = None
         self.auto_create = auto_create
         self._silence_ms = silence_ms
-        self._silence: tuple[float, float] | None = None  # the first and the last of the failures in a row
+        self._silence: tuple[float, float] | None = None  # the times of the first and last consecutive failure
         self.coordinators = Coordinators(backoff or Backoff(), max_idle_ms)
         self._backoff = backoff or Backoff()
         self._max_age_ms, self._max_idle_ms = max_age_ms, max_idle_ms
         self._wanted = Wanted(self._backoff)
         self._want_all = self.knows_all = False
         self._names: dict[uuid.UUID, str] = {}
-        self._replaced: dict[uuid.UUID, float] = {}  # when the name of a topic was found to be another one's
-        self._told_at = 0.0  # when the newest metadata came
+        self._replaced: dict[uuid.UUID, float] = {}  # when a topic's name was found to belong to another one
+        self._told_at = 0.0  # when the newest metadata arrived
         self._stale = False  # something is known to be out of date
         self._stale_topics: set[str] = set()  # or these
         self._asking: dict[Send, _Question] = {}
         self._refreshing = False
         self._failures = 0
-        self._next_at = 0.0  # no earlier than this
+        self._next_at = 0.0  # the earliest time of the next request
         self._expires_at = 0.0
 
     # Reading
 
     def leader(self, topic: str, partition: int) -> int | None:
-        """The broker that leads a partition; None if unknown or if there is none."""
+        """The broker that leads a partition; None if it is unknown or there is none."""
         found = self.partition(topic, partition)
         return None if found is None else found.leader
 
@@ -140,7 +140,7 @@ class Cluster:
         return self._names
 
     def node_of(self, place: Place) -> int | None:
-        """The broker for a place; None while it is unknown, which makes the cluster ask. Not for `ANY`."""
+        """The broker of a destination; None while unknown, in which case the cluster asks. Not for `ANY`."""
         if isinstance(place, int):
             return place if self.address(place) is not None else None
         if isinstance(place, Coordinator):
@@ -153,7 +153,7 @@ class Cluster:
         raise ValueError(f"{place} has no id")
 
     def address(self, node: int) -> BrokerAddress | None:
-        """Where a broker listens; None if no response named it."""
+        """The address of a broker; None if no response has named it."""
         if node < 0:
             return self.bootstrap[-1 - node] if -1 - node < len(self.bootstrap) else None
         known = self.brokers.get(node)
@@ -163,12 +163,12 @@ class Cluster:
 
     @property
     def next_answer(self) -> int:
-        """What `answers` is when what is asked for from now on is known."""
+        """The value that `answers` will have once anything requested from now on is known."""
         return self.answers + 1 + len(self._asking)
 
     @property
     def refused(self) -> AuthenticationFailed | RemoteProtocolError | None:
-        """Why nothing that waits for metadata will get it: the brokers refuse this client, or are no brokers."""
+        """Why metadata will never arrive: the brokers refuse this client, or are not Kafka brokers."""
         last = self.last_error
         if isinstance(last, AuthenticationFailed):
             return last
@@ -176,7 +176,7 @@ class Cluster:
 
     @property
     def unreachable(self) -> ConnectionFailed | DeadlineExceeded | None:
-        """Why no broker is reached: all of the bootstrap list were tried, or none has answered for `silence_ms`."""
+        """Why no broker can be reached: all bootstrap addresses failed, or none has answered for `silence_ms`."""
         last, silence = self.last_error, self._silence
         silent = silence is not None and silence[1] - silence[0] >= self._silence_ms
         return last if (self._all_failed or silent) and isinstance(last, (ConnectionFailed, DeadlineExceeded)) else None
@@ -185,15 +185,15 @@ class Cluster:
     def _all_failed(self) -> bool:
         return not self.brokers and self._failures >= len(self.bootstrap)
 
-    # What others need
+    # Requests from other parts
 
     def want(self, topics: Iterable[str], *, create: bool = True, keep: bool = True) -> bool:
-        """Keep metadata of topics, and ask for those that are not known. Returns whether all of them are known.
+        """Keep metadata of topics, and ask for unknown ones. Returns whether all are known.
 
         Args:
             topics: their names.
-            create: whether brokers may create those that do not exist, once, if ``auto_create`` says so.
-            keep: until `unwant`; else until they were not wanted for ``max_idle_ms``.
+            create: whether brokers may create missing topics, once, if ``auto_create`` permits it.
+            keep: keep them until `unwant`; otherwise until they have not been wanted for ``max_idle_ms``.
         """
         complete = True
         for name in topics:
@@ -216,13 +216,13 @@ class Cluster:
                 self.generation += 1
 
     def want_all(self, wanted: bool = True) -> None:
-        """Keep metadata of every topic, for patterns."""
+        """Keep metadata of every topic, for subscriptions by pattern."""
         if wanted and not self._want_all:
             self._stale, self.knows_all = True, False
         self._want_all = wanted
 
     def refresh(self, topics: Iterable[str] | None = None) -> None:
-        """Something is stale, or only what is known of some topics: ask again as soon as the backoff allows."""
+        """Mark everything, or these topics, as stale: ask again as soon as the backoff allows."""
         if topics is None:
             self._stale = True
         else:
@@ -231,7 +231,7 @@ class Cluster:
     def leader_changed(
         self, topic: str, partition: int, leader: int, epoch: int, endpoints: Iterable[Any] = ()
     ) -> bool:
-        """Take over a newer leader that a Produce or Fetch response names (KIP-951). Returns whether it is newer."""
+        """Record a leader named by a Produce or Fetch response (KIP-951). Returns whether it was newer."""
         for endpoint in endpoints:
             self.brokers[endpoint.node_id] = BrokerAddress(
                 endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack or None
@@ -243,10 +243,10 @@ class Cluster:
         self.generation += 1
         return True
 
-    # A machine
+    # The interface of a machine
 
     def poll(self, now: float) -> list[Send]:
-        """The requests for metadata and for coordinators that are due."""
+        """The requests to send now, for metadata and coordinators."""
         sends = self.coordinators.poll(now)
         if not self._asks_all:
             self._wanted.later(self._stale_topics, max(now, self._next_at))
@@ -257,14 +257,14 @@ class Cluster:
         return sends
 
     def next_deadline(self) -> float | None:
-        """When metadata or a coordinator is asked for next."""
+        """The time of the next request for metadata or a coordinator."""
         due = [self.coordinators.next_deadline(), self._due()]
         if not self._asks_all:
             due += [self._wanted.next_at(), self._next_at if self._stale_topics else None]
         return min((at for at in due if at is not None and at < math.inf), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take over metadata, or a coordinator."""
+        """Record metadata, or a coordinator."""
         asked = self._asking.pop(send, None)
         if asked is None:
             self.coordinators.answered(send, answer, now)
@@ -285,17 +285,17 @@ class Cluster:
             self._refreshed(asked, left, now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Ask again after a wait."""
+        """Schedule the next attempt."""
         asked = self._asking.pop(send, None)
         if asked is None:
             self.coordinators.failed(send, error, now)
             return
         self._failed(asked, error, now)
         if self.refused is not None:
-            self.generation += 1  # who waits for metadata has to look
+            self.generation += 1  # wakes everything that waits for metadata
 
     def forget_brokers(self) -> None:
-        """Start from the bootstrap list again: none of the known brokers answers (KIP-899)."""
+        """Start again from the bootstrap list, as no known broker answers (KIP-899)."""
         self.brokers.clear()
         self.controller_id = None
         self._stale = True
@@ -303,11 +303,11 @@ class Cluster:
 
     @property
     def _asks_all(self) -> bool:
-        """Whether the next request is for all topics, which brings the new ones too."""
+        """Whether the next request asks for all topics, which includes new ones."""
         return self._want_all and not self.knows_all
 
     def _due(self) -> float:
-        """When all that is wanted is asked for; infinite while it is, or where the requests for new topics do that."""
+        """When to ask for everything wanted; infinite while that is in flight or requests for new topics suffice."""
         if self._refreshing or (self._wanted.all_missing and not self._want_all):
             return math.inf
         return self._next_at if self._stale else max(self._next_at, self._expires_at)
@@ -328,7 +328,7 @@ class Cluster:
         return send
 
     def _refreshed(self, asked: _Question, left: set[str], now: float) -> None:
-        """A request for all that is wanted has its answer."""
+        """Handle the answer to a request for everything wanted."""
         self._refreshing = self._refreshing and asked.group is not None
         self.knows_all = asked.everything and self._want_all
         self._stale = self._asks_all
@@ -351,7 +351,7 @@ class Cluster:
         version = highest_common(METADATA, versions)
         create = asked.group is not None and asked.group.create
         request = messages.MetadataRequest(allow_auto_topic_creation=create or version < _NO_CREATION_VERSION)
-        # Old brokers create topics that are asked for by name.
+        # Old brokers create topics that are requested by name.
         asked.everything = asked.everything or (version < _NO_CREATION_VERSION and bool(asked.names) and not create)
         if asked.everything:
             request.topics = None if version >= _NULL_TOPICS_VERSION else []
@@ -361,7 +361,7 @@ class Cluster:
         return request, version
 
     def _update(self, message: Any, asked: _Question) -> set[str]:
-        """Take over a response; returns the topics of which it does not say all."""
+        """Record a response; returns the topics that it leaves incomplete."""
         self.brokers = {b.node_id: BrokerAddress(b.node_id, b.host, b.port, b.rack or None) for b in message.brokers}
         self.cluster_id = message.cluster_id or self.cluster_id
         self.controller_id = message.controller_id if message.controller_id >= 0 else None
@@ -388,15 +388,15 @@ class Cluster:
         return left
 
     def _take_topic(self, entry: Any) -> bool:
-        """Take over a topic; returns whether it is whole, or cannot become so."""
+        """Record a topic; returns whether it is complete, or can never be."""
         old = self.topics.get(entry.name)
         refusal = error(entry.error_code) if entry.error_code else None
         if refusal is not None and refusal.retriable and old is not None and old.error is None:
-            # A broker that has not heard of the topic yet; a topic that is gone stays so.
+            # This broker has not learned of the topic yet; a deleted topic stays deleted.
             self.topics[entry.name] = replace(old, error=refusal)
             return False
         if self._told_at < self._replaced.get(entry.topic_id, -_LAG_MS) + _LAG_MS:
-            return False  # a broker that has not heard of the newer topic yet; or it was that one which had not
+            return False  # either this broker or the previous one has not learned of the newer topic yet
         self._replaced.pop(entry.topic_id, None)
         topic_id = entry.topic_id if entry.topic_id != _NO_ID else None
         same = old is not None and (old.topic_id == topic_id or topic_id is None)

@@ -1,4 +1,4 @@
-"""The coordinators of groups and transactional ids: looked up when they are wanted, and again when they moved."""
+"""The coordinators of groups and transactional ids: looked up when wanted, and again after they move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafkacodec.protocol.versions import highest_common
 __all__ = ["MOST_BROKEN", "Coordinators"]
 
 MOST_BROKEN: Final = 3
-"""So many answers in a row that break the protocol are an error for the user; one may be that of a dying broker."""
+"""This many consecutive protocol violations are reported to the user; a single one may come from a dying broker."""
 
 _KEY_TYPES: Final = {"group": 0, "transaction": 1, "share": 2}
 _FIRST_VERSION: Final = {"group": 0, "transaction": 1, "share": 6}
@@ -40,7 +40,7 @@ class Coordinators:
 
     Args:
         backoff: the waits between look-ups.
-        max_idle_ms: those that nothing was sent to for so long are forgotten.
+        max_idle_ms: coordinators are forgotten after this long without a request.
     """
 
     def __init__(self, backoff: Backoff, max_idle_ms: float = 300_000) -> None:
@@ -48,41 +48,41 @@ class Coordinators:
         self._wanted: dict[Coordinator, _Wanted] = {}
 
     def node_of(self, place: Coordinator) -> int | None:
-        """The coordinator's id; None while it is unknown, and from then on it is looked up."""
+        """The coordinator's id; None while unknown, in which case it is looked up."""
         wanted = self._wanted.setdefault(place, _Wanted())
         wanted.used_at = None
         return wanted.node
 
     def address(self, node: int) -> tuple[str, int] | None:
-        """Host and port of a coordinator that metadata may not have."""
+        """Host and port of a coordinator, which the metadata may not have."""
         for wanted in self._wanted.values():
             if wanted.node == node and wanted.port >= 0:
                 return wanted.host, wanted.port
         return None
 
     def refusal(self, place: Coordinator) -> Exception | None:
-        """Why the coordinator cannot be found: an error that is not retriable, or answers that break the protocol."""
+        """Why the coordinator cannot be found: an error that is not retriable, or answers that violate the protocol."""
         wanted = self._wanted.get(place)
         return None if wanted is None else wanted.refusal
 
     def lost(self, place: Coordinator) -> None:
-        """The broker is not the coordinator (errors 14, 15, 16) or does not answer: look it up again."""
+        """Look up a coordinator again: the broker is not the coordinator (errors 14, 15, 16) or does not answer."""
         wanted = self._wanted.get(place)
         if wanted is not None and wanted.node is not None:
             wanted.node, wanted.port = None, -1
 
     def forget(self, place: Coordinator) -> None:
-        """Look it up no more."""
+        """Stop looking up a coordinator."""
         self._wanted.pop(place, None)
 
     def lost_node(self, node: int) -> None:
-        """A broker went away: look up everything that it coordinated."""
+        """Look up everything that a lost broker coordinated."""
         for place, wanted in self._wanted.items():
             if wanted.node == node:
                 self.lost(place)
 
     def poll(self, now: float) -> list[Send]:
-        """The look-ups that are due."""
+        """The look-ups to send now."""
         sends = []
         for place, wanted in list(self._wanted.items()):
             if wanted.used_at is None:
@@ -95,12 +95,12 @@ class Coordinators:
         return sends
 
     def next_deadline(self) -> float | None:
-        """When the next look-up is due."""
+        """The time of the next look-up."""
         waiting = (w for w in self._wanted.values() if w.node is None and w.asking is None and w.refusal is None)
         return min((w.next_at for w in waiting), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take over a coordinator, or look it up again after a wait."""
+        """Record a coordinator, or look it up again after a wait."""
         wanted = self._take(send)
         if wanted is None:
             return
@@ -118,7 +118,7 @@ class Coordinators:
             self._again(wanted, now)
             return
         wanted.node, wanted.host, wanted.port, wanted.failures = found.node_id, found.host, found.port, 0
-        # A coordinator that refuses at once must not be asked for in a tight circle.
+        # Do not look up a coordinator that refuses at once in a tight loop.
         wanted.next_at = now + self._backoff.first_ms
 
     def failed(self, send: Send, error: Exception, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Peers that speak another protocol, known by the first bytes that they send."""
+"""Detection of peers that speak another protocol, by the first bytes that they send."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["foreign_protocol"]
 
 _TLS = "the broker's listener uses TLS: set security_protocol to 'SSL' or 'SASL_SSL'"
 
-# Their first four bytes are all a size over 300 MB.
+# As the size of a frame, each of these would be over 300 MB.
 _BEGINNINGS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\x15\x03", _TLS),  # an alert
     (b"\x16\x03", _TLS),  # a handshake
@@ -20,5 +20,5 @@ _BEGINNINGS: Final[tuple[tuple[bytes, str], ...]] = (
 
 
 def foreign_protocol(head: bytes) -> str | None:
-    """What is wrong with a peer whose first four bytes are these; None if it is not known from them."""
+    """What is wrong with a peer that sent these first four bytes; None if they do not tell."""
     return next((reason for beginning, reason in _BEGINNINGS if head.startswith(beginning)), None)

@@ -1,4 +1,4 @@
-"""What metadata says of a cluster: where brokers listen, and the topics with their partitions."""
+"""The contents of cluster metadata: broker addresses, topics and partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BrokerAddress", "Partition", "Topic", "newer"]
 
 
 class BrokerAddress(NamedTuple):
-    """Where a broker listens. `node` is negative for an address of the bootstrap list."""
+    """The address of a broker. `node` is negative for a bootstrap address."""
 
     node: int
     host: str
@@ -22,10 +22,10 @@ class BrokerAddress(NamedTuple):
 
 @dataclass(slots=True)
 class Partition:
-    """A partition by the newest metadata.
+    """A partition according to the newest metadata.
 
-    `leader` is None while there is none; `leader_epoch` is -1 where the broker does not tell it; `error` is why the
-    broker could not describe it.
+    `leader` is None while there is none; `leader_epoch` is -1 if the broker did not report it; `error` is why the
+    broker could not describe the partition.
     """
 
     number: int
@@ -39,7 +39,7 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic by the newest metadata. `error` is why it cannot be used; `topic_id` is None before Kafka 2.8."""
+    """A topic according to the newest metadata. `error` is why it is unusable; `topic_id` is None before Kafka 2.8."""
 
     name: str
     topic_id: uuid.UUID | None = None
@@ -49,14 +49,14 @@ class Topic:
 
     @property
     def refusal(self) -> type[BrokerError] | None:
-        """The error, unless it may pass by itself."""
-        # A broker has too few replicas to create a topic also while others, or itself, are not registered yet.
+        """The error, unless it is temporary."""
+        # Too few replicas to create a topic is temporary too: brokers may not have registered yet.
         may_pass = self.error is None or self.error.retriable or self.error.code == INVALID_REPLICATION_FACTOR
         return None if may_pass else self.error
 
 
 def newer(known: Partition | None, entry: Any) -> Partition:
-    """The partition of a response, unless the known leader has a later epoch: brokers learn of leaders at times."""
+    """The newer of the known partition and that of a response, by leader epoch: brokers may lag behind."""
     found = Partition(
         entry.partition_index,
         entry.leader_id if entry.leader_id >= 0 else None,

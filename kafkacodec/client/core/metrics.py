@@ -1,6 +1,6 @@
-"""What a client counts: numbers in bounded memory, given out as a plain dict.
+"""Metrics of a client: numbers in bounded memory, returned as a plain dict.
 
-Each metric is a row of `METRICS`; another name is refused. Parts keep the `Counter` or `Histogram` that they add to,
+Each metric is a row of `METRICS`; other names are refused. Parts hold the `Counter` or `Histogram` that they update,
 once per request or batch and never per record.
 """
 
@@ -20,11 +20,11 @@ Value = TypeVar("Value", "Counter", "Histogram")
 
 
 class Metric(NamedTuple):
-    """What a name of the snapshot means.
+    """The meaning of a name in the snapshot.
 
     A counter only increases. A gauge is a current value. A histogram gives ``name.count``, ``.sum``, ``.mean``,
-    ``.p50``, ``.p95``, ``.p99`` and ``.max``. With a label, each of its values has numbers of its own, as in
-    ``requests.Fetch``; a counter also has the sum of them under the name alone.
+    ``.p50``, ``.p95``, ``.p99`` and ``.max``. With a label, each of its values has its own numbers, as in
+    ``requests.Fetch``; a counter also has their sum under the plain name.
     """
 
     kind: Kind
@@ -62,7 +62,7 @@ METRICS: Final[dict[str, Metric]] = {
     "consumer.commits": Metric("counter", "{commit}", "commits of offsets that succeeded"),
 }
 
-_MOST_LABELS = 200  # more values of a label are counted together, as "other"
+_MOST_LABELS = 200  # further values of a label are counted together as "other"
 _OTHER = "other"
 _QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
@@ -81,9 +81,9 @@ class Counter:
 
 
 class Histogram:
-    """How often values of each size came: eight classes per power of two, so that quantiles are at most 1/8 too high.
+    """A distribution of values: eight classes per power of two, so quantiles are at most 1/8 too high.
 
-    Values are from 0 to 2^40; smaller ones than 2^-10 are one class, and so are larger ones.
+    Values range from 0 to 2^40; all below 2^-10 share one class, and so do all above the range.
     """
 
     __slots__ = ("_classes", "count", "max", "sum")
@@ -104,7 +104,7 @@ class Histogram:
         self._classes[number] = self._classes.get(number, 0) + 1
 
     def quantile(self, part: float) -> float:
-        """The value below which this part of all values is, from 0 to 1; 0 if there are none."""
+        """The value below which this fraction (0 to 1) of all values lies; 0 if there are none."""
         rank = part * self.count
         seen = 0
         for number, count in sorted(self._classes.copy().items()):
@@ -114,7 +114,7 @@ class Histogram:
         return self.max
 
     def numbers(self) -> Iterator[tuple[str, float]]:
-        """What a snapshot has of it."""
+        """Its entries in a snapshot."""
         yield "count", self.count
         yield "sum", self.sum
         yield "mean", self.sum / self.count if self.count else 0
@@ -154,20 +154,20 @@ class Metrics:
     # Counting
 
     def counter(self, name: str, label: str | None = None) -> Counter:
-        """The counter of a name, and of a value of its label."""
+        """The counter of a name and a label value."""
         return self._value(name, "counter", label, Counter)
 
     def histogram(self, name: str, label: str | None = None) -> Histogram:
-        """The histogram of a name, and of a value of its label."""
+        """The histogram of a name and a label value."""
         return self._value(name, "histogram", label, Histogram)
 
     def gauge(self, name: str, read: Callable[[], float]) -> None:
-        """Read a gauge by this function whenever a snapshot is taken. Replaces an earlier one."""
+        """Set the function that reads a gauge for each snapshot. Replaces an earlier one."""
         _require(name, "gauge", None)
         self._gauges[name] = read
 
     def request(self, api_key: int, ms: float, bytes_out: int, bytes_in: int) -> None:
-        """A request was answered: its time and sizes, with frame headers."""
+        """Count an answered request: its time and its sizes, including frame headers."""
         api = self._apis.get(api_key)
         if api is None:
             name = APIS[api_key].name if api_key in APIS else _OTHER
@@ -179,13 +179,13 @@ class Metrics:
         self._bytes_in.value += bytes_in
 
     def failure(self, kind: str) -> None:
-        """A request got no response; `kind` is the name of the exception."""
+        """Count a request without a response; `kind` is the name of the exception."""
         self.counter("request_failures", kind).value += 1
 
     # Reading
 
     def snapshot(self) -> dict[str, float]:
-        """The numbers by name, of now. May be called from another thread than the one that counts."""
+        """The current numbers by name. May be called from any thread."""
         found: dict[str, float] = {}
         for (name, label), value in list(self._values.items()):
             full = name if label is None else f"{name}.{label}"

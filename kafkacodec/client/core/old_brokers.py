@@ -1,4 +1,4 @@
-"""Old brokers: those before 0.10 have no ApiVersions, and close the connection at an unknown request."""
+"""Brokers before 0.10, which have no ApiVersions and close the connection on an unknown request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FIRST_OF_2_0: Final = 6  # of Produce
 
 
 def baseline(version: str) -> Mapping[int, range]:
-    """The versions of a release such as ``"0.9.0"``, ``"0.9.0.1"`` or ``"0.9"``. Raises ValueError for others."""
+    """The API versions of a release such as ``"0.9.0"``, ``"0.9.0.1"`` or ``"0.9"``. Raises ValueError for others."""
     return BASELINES[baseline_of(version)]
 
 
 def baseline_of(version: str) -> str:
-    """The key of `BASELINES` for the version of a release. Raises ValueError for unknown ones and those after 0.9."""
+    """The key of `BASELINES` for a release. Raises ValueError for unknown releases and those after 0.9."""
     parts = version.split(".")
     found = [name for name in BASELINES if [*parts, "0"][:3] == name.split(".")]
     if len(parts) < 2 or not found or not all(part.isdigit() for part in parts):
@@ -32,8 +32,8 @@ def baseline_of(version: str) -> str:
 
 
 def throttles_late(versions: Versions) -> bool:
-    """Whether a broker waits before it answers what exceeds a quota, as before 2.0: the client has not to wait too.
+    """Whether a broker delays its answer to a request over quota, as before 2.0, so that the client need not wait.
 
-    Later ones answer at once, and the client waits (KIP-219).
+    Later brokers answer at once, and the client waits (KIP-219).
     """
     return PRODUCE in versions and _FIRST_OF_2_0 not in versions[PRODUCE]

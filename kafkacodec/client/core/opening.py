@@ -1,10 +1,10 @@
-"""What is said on a new connection before the first request: the versions of the broker, then SASL. No I/O.
+"""The opening of a connection, before the first request: API versions, then SASL. No I/O.
 
-Brokers from 0.10 on answer ApiVersions. 0.9 ignores it and answers the request after it; 0.8 closes the connection.
-But connections are closed for many reasons, so nothing follows from that alone: a broker is old if it answers a request
-of a version that no broker has. Newer ones check versions and close the connection. 0.9 and 0.8 answer, as if it were
-version 0, the requests that they know; which release of 0.8 it is, is found out by requests that only some have. Each
-such attempt takes a new connection: see `Way`.
+Brokers from 0.10 on answer ApiVersions. 0.9 ignores it and answers the next request; 0.8 closes the connection. A
+closed connection alone proves nothing, since there are many reasons for it. A broker is old if it answers a request of
+a version that no broker has: newer brokers check versions and close the connection, while 0.9 and 0.8 answer requests
+that they know as if they had version 0. Requests that only some releases of 0.8 have tell these apart. Each such
+attempt takes a new connection: see `Way`.
 
 Source: KIP-35 and KIP-511 (ApiVersions), KIP-43, KIP-152 and KIP-368 (SASL).
 """
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["FIRST_WAY", "OPENING_FRAME_BYTES", "SILENCE_MS", "Opening", "OpeningSettings", "Way", "renewal_time"]
 
 OPENING_FRAME_BYTES: Final = 1 << 20
-"""The largest frame to accept before a connection is ready: far above what versions and tokens need."""
+"""The largest frame accepted before a connection is ready: far above the size of versions and tokens."""
 
 SILENCE_MS: Final = 500
 """How long a broker may be silent before `Opening.silent` is called."""
 
 
 class OpeningSettings(Protocol):
-    """The options of a client that count when a connection is opened; `ClientSettings` has them."""
+    """The client options for opening a connection; `ClientSettings` has them."""
 
     @property
     def client_id(self) -> str:
@@ -46,15 +46,15 @@ class OpeningSettings(Protocol):
 
     @property
     def receive_message_max_bytes(self) -> int:
-        """The largest response that is accepted, in bytes."""
+        """The largest accepted response in bytes."""
 
     @property
     def max_in_flight_requests_per_connection(self) -> int:
-        """Requests that wait for their answers on a connection."""
+        """The maximum number of unanswered requests on a connection."""
 
     @property
     def broker_version_fallback(self) -> str | None:
-        """The version of brokers that have no ApiVersions; None: found out by trying."""
+        """The version of brokers without ApiVersions; None to detect it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class Way:
     """A way to open a connection. The driver keeps the one that succeeded for each broker.
 
     Attributes:
-        release: the key of `BASELINES` that the broker is taken for; None: it has ApiVersions; "0.10.0": it has that,
+        release: the key of `BASELINES` to assume for the broker; None: it has ApiVersions; "0.10.0": it has them,
             perhaps in version 0 only.
-        certain: whether an answer has told that; else it is found out.
-        least: the oldest release that it can be by what it answered before; None if it has answered nothing.
+        certain: whether an answer has confirmed the release; otherwise it is still to be detected.
+        least: the oldest possible release, by the answers so far; None without any answer.
     """
 
     release: str | None = None
@@ -73,7 +73,7 @@ class Way:
     least: str | None = None
 
     def again(self) -> Way:
-        """The way for the next connection, after one that succeeded: the broker may be a newer one by then."""
+        """The way for the next connection after a successful one: the broker may have been upgraded by then."""
         return Way(None, certain=self.release is None, least=self.release)
 
 
@@ -82,12 +82,12 @@ FIRST_WAY: Final = Way()
 _FIRST_WITH_VERSIONS: Final = "0.10.0"
 _IGNORES_UNKNOWN: Final = "0.9.0"
 _NO_VERSION: Final = (2**15 - 1).to_bytes(2, "big")
-_VERSION_AT: Final = slice(SIZE_BYTES + 2, SIZE_BYTES + 4)  # in the frame of a request
+_VERSION_AT: Final = slice(SIZE_BYTES + 2, SIZE_BYTES + 4)  # in a request frame
 
-# What all of the old releases have.
+# In all of the old releases.
 _ANY_OLD: Final[Request] = (messages.ListOffsetsRequest(), 0)
 
-# What each release has and older ones have not, newest first. 0.9 is told by what it ignores.
+# What each release added, newest first. 0.9 is recognized by what it ignores.
 _PROBES: Final[dict[str, Request]] = {
     "0.8.2": (messages.FindCoordinatorRequest(key="kafkacodec"), 0),
     "0.8.1": (messages.OffsetFetchRequest(group_id="kafkacodec"), 0),
@@ -96,29 +96,29 @@ _PROBES: Final[dict[str, Request]] = {
 
 
 class Opening:
-    """The opening of one connection, without I/O: frames and a clock go in, bytes come out::
+    """The opening of one connection, without I/O: takes frames and times, returns bytes::
 
         opening = Opening(settings, name, exchange, way)
         send opening.start(now)
         while not opening.ready:
             send opening.receive(frame, now)      # b"" means: wait for the next frame
             send opening.silent()                 # each time after SILENCE_MS without a frame
-        # Where the broker closes the connection before that:
+        # If the broker closes the connection before that:
         error = opening.lost()
         way = opening.next_way                    # if not None, connect again at once with a new Opening
 
     Args:
         settings: the client's.
-        name: of the broker, for errors.
+        name: the broker's name for errors.
         exchange: a new exchange of the SASL mechanism (with its token, if it needs one), or None without SASL.
-        way: the one that succeeded with this broker, or the `next_way` of the connection before.
+        way: the way that last succeeded with this broker, or the `next_way` of the previous attempt.
 
     Attributes:
-        connection: for the requests after the opening.
-        ready: whether the opening is done.
-        versions: those that both sides have, when it is.
-        way: to be kept for the next connection to this broker, when it is.
-        renew_at: when the connection has to be authenticated again, in ms of the clock; None: never.
+        connection: for requests after the opening.
+        ready: whether the opening is complete.
+        versions: the common API versions, once ready.
+        way: the way to keep for the next connection to this broker, once ready.
+        renew_at: when to authenticate again, in ms of the clock; None: never.
         next_way: set by `lost`.
     """
 
@@ -138,12 +138,12 @@ class Opening:
         self._exchange = exchange
         self._authentication: Authentication | None = None
         self._raw = False  # frames are tokens without headers
-        self._authenticated = False  # by such tokens, before or after the versions are known
-        self._answered = False  # the broker answered a request
-        self._versions_id: int | None = None  # the correlation id of ApiVersions while it has no answer
+        self._authenticated = False  # by such tokens, before or after ApiVersions
+        self._answered = False  # whether the broker has answered a request
+        self._versions_id: int | None = None  # the correlation id of an unanswered ApiVersions
 
     def start(self, now: float) -> bytes:
-        """The first bytes to send; none if the connection is ready at once. Raises AuthenticationFailed."""
+        """The first bytes to send; empty if the connection is ready at once. Raises AuthenticationFailed."""
         if self.way.release is None:
             return self._ask_versions()
         if self.way.release == _FIRST_WITH_VERSIONS:
@@ -153,12 +153,12 @@ class Opening:
         return self._probe_or_finish()
 
     def receive(self, frame: Buffer, now: float) -> bytes:
-        """Take a frame with its size; returns bytes to send.
+        """Take a frame including its size field; returns bytes to send.
 
         Raises:
-            AuthenticationFailed: the broker refused, or cannot prove what the mechanism demands of it.
-            RemoteProtocolError: the peer breaks the protocol.
-            UnsupportedVersion: it has no API in common with this library.
+            AuthenticationFailed: the broker refused, or failed to prove its own identity as the mechanism requires.
+            RemoteProtocolError: the peer violates the protocol.
+            UnsupportedVersion: the broker shares no API version with this library.
         """
         if self._raw and self._exchange is not None:
             return self._token_received(self._exchange, bytes(memoryview(frame)[SIZE_BYTES:]))
@@ -168,7 +168,7 @@ class Opening:
         return self._answer(events[0].message, events[1] if len(events) > 1 else None, now)
 
     def silent(self) -> bytes:
-        """What to send to a broker that has not answered for `SILENCE_MS`: 0.9 ignores ApiVersions."""
+        """The bytes to send to a broker that has not answered for `SILENCE_MS`: 0.9 ignores ApiVersions."""
         before_sasl = self._exchange is not None and not self._authenticated
         if self._versions_id is None or before_sasl or self.way.certain or self._silent_id is not None:
             return b""
@@ -177,16 +177,16 @@ class Opening:
 
     def _answered_after_silence(self, frame: Buffer, silent_id: int) -> bytes:
         self._silent_id = None
-        if self._versions_id is None or self._versions_id > silent_id:  # a slow broker has answered both
+        if self._versions_id is None or self._versions_id > silent_id:  # a slow broker answered both
             self.connection.receive_frame(frame)
             return self._finish() if self.versions else b""
-        self.connection = _connection(self._settings)  # the old one waits for the answer to ApiVersions
+        self.connection = _connection(self._settings)  # the previous one still expects the answer to ApiVersions
         self._answered, self._versions_id = True, None
         self.way = replace(self.way, release=_IGNORES_UNKNOWN)
         return self._probe_or_finish()
 
     def lost(self) -> ConnectionFailed:
-        """The error for a connection that ends before it is ready; sets `next_way` if there is another to try."""
+        """The error for a connection that ended before it was ready; sets `next_way` if another way remains."""
         if self._raw and self._answered:
             return AuthenticationFailed(
                 f"the broker closed the connection during the authentication by {self._mechanism}, as brokers before "
@@ -201,7 +201,7 @@ class Opening:
         )
 
     def _older(self) -> Way | None:
-        """The way to try after a connection that was closed without an answer."""
+        """The way to try after a connection closed without an answer."""
         if self.way.certain:
             return None
         ways = [None, _FIRST_WITH_VERSIONS, *self._old_releases()]
@@ -222,7 +222,7 @@ class Opening:
         return "" if self._exchange is None else self._exchange.mechanism
 
     def _answer(self, message: Any, versions: VersionsAgreed | VersionsRefused | None, now: float) -> bytes:
-        """What follows a response; `versions` is what it told about them."""
+        """The bytes to send after a response; `versions` is what it said about API versions."""
         self._answered, self._versions_id = True, None
         if isinstance(versions, VersionsRefused):
             return self._ask_versions()
@@ -232,7 +232,7 @@ class Opening:
             raise RemoteProtocolError(f"the broker refused the ApiVersions request: {error(message.error_code).name}")
         if self._authentication is not None:
             return self._authenticate(self._authentication, message, now)
-        self.way = replace(self.way, certain=True)  # it was the answer to a probe
+        self.way = replace(self.way, certain=True)  # this answered a probe
         return self._probe_or_finish()
 
     def _ask_versions(self) -> bytes:
@@ -274,7 +274,7 @@ class Opening:
         return self._probe(_ANY_OLD if self._fallback is not None else _PROBES.get(release, _ANY_OLD))
 
     def _probe(self, request: Request) -> bytes:
-        """A request of a version that no broker has; old ones answer in the given one."""
+        """A request of a version that no broker has; old brokers answer it in the given version."""
         data = bytearray(self._request(request))
         data[_VERSION_AT] = _NO_VERSION
         return bytes(data)
@@ -302,9 +302,9 @@ class Opening:
 
 
 def renewal_time(now: float, session_lifetime_ms: float, source: random.Random | None = None) -> float | None:
-    """When to authenticate again a session that began at `now`: after 85 to 95 % of its lifetime, as Java's clients.
+    """When to renew a session that began at `now`: after 85 to 95 % of its lifetime, as Java's clients do.
 
-    None for a session without an end. Times are in ms.
+    None for a session that does not expire. Times are in ms.
     """
     if session_lifetime_ms <= 0:
         return None
@@ -313,7 +313,7 @@ def renewal_time(now: float, session_lifetime_ms: float, source: random.Random |
 
 
 def _connection(settings: OpeningSettings) -> Connection:
-    """A connection for requests; the driver limits what is in flight, the opening and renewals have a few more."""
+    """A connection for requests. The driver limits requests in flight; the opening and renewals use a few more."""
     return Connection(
         "client",
         client_id=settings.client_id,

@@ -1,4 +1,4 @@
-"""What it takes to end a transaction that a producer has left open."""
+"""The identity of a transaction that a producer left open, needed to end it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["PreparedTransaction"]
 
 
 class PreparedTransaction(NamedTuple):
-    """A transaction that waits for its end, which whoever knows this can decide (KIP-939's words).
+    """A prepared transaction (as in KIP-939): with these values, any client can commit or abort it.
 
     Attributes:
-        transactional_id (str): of its producer.
-        producer_id, producer_epoch (int): of its producer.
-        transaction_version (int): 2 if each transaction has an epoch of its own (KIP-890), else 1.
-        is_empty (bool): nothing was sent in it, so nothing is to be done.
+        transactional_id (str): the producer's transactional id.
+        producer_id, producer_epoch (int): the producer's id and epoch.
+        transaction_version (int): 2 if each transaction has its own epoch (KIP-890), else 1.
+        is_empty (bool): whether nothing was sent in it, so that there is nothing to do.
     """
 
     transactional_id: str

@@ -1,4 +1,4 @@
-"""Requests that a caller sends as they are, each once, and their answers as they come."""
+"""Requests that a caller sends unchanged, each once, and their answers as they arrive."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["Relay", "Reply"]
 
 
 class Reply(NamedTuple):
-    """What became of a request.
+    """The outcome of a request.
 
     Attributes:
-        request: the message that was sent, the same object; or what was to make it.
-        to: where it was to go.
+        request: the message that was sent, the same object; or the function that makes it.
+        to: its destination.
         message: the response; None if there is an error, and for a Produce request with acks=0.
         error: why there is no response: ConnectionFailed, DeadlineExceeded, UnsupportedVersion, RemoteProtocolError...
         broker: the id of the broker that answered; None without an answer, negative for a bootstrap address.
-        version: of the response; None without one.
+        version: the version of the response; None without one.
     """
 
     request: Message | Prepare
@@ -34,7 +34,7 @@ class Reply(NamedTuple):
 
 
 class Relay:
-    """A machine that sends what it is given and keeps the replies until they are taken."""
+    """A machine that sends given requests and keeps the replies until they are taken."""
 
     def __init__(self) -> None:
         self._unsent: list[Send] = []
@@ -42,28 +42,28 @@ class Relay:
         self._waiting = 0
 
     def add(self, to: Place, request: Message | Prepare) -> None:
-        """Send a request, after those before it."""
+        """Queue a request."""
         self._unsent.append(Send(to, request))
         self._waiting += 1
 
     @property
     def pending(self) -> int:
-        """How many requests have no reply yet, or one that was not taken."""
+        """The number of requests whose replies have not arrived or not been taken."""
         return self._waiting + len(self._replies)
 
     @property
     def has_replies(self) -> bool:
-        """Whether `take` gives any."""
+        """Whether `take` would return any."""
         return bool(self._replies)
 
     def take(self) -> list[Reply]:
-        """The replies since the last call, in the order in which they came."""
+        """The replies since the last call, in order of arrival."""
         found = list(self._replies)
         self._replies.clear()
         return found
 
     def poll(self, now: float) -> list[Send]:
-        """The requests that were added."""
+        """The requests added since the last call."""
         sends, self._unsent = self._unsent, []
         return sends
 

@@ -22,7 +22,7 @@ from kafkacodec.messages import Message
 __all__ = ["COORDINATOR_MOVED", "Call", "first_error"]
 
 COORDINATOR_MOVED: Final = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
-"""The codes after which a coordinator is looked up again."""
+"""The error codes after which a coordinator is looked up again."""
 
 
 def first_error(message: Any) -> int:
@@ -31,20 +31,20 @@ def first_error(message: Any) -> int:
 
 
 class Call:
-    """A request that is sent again while it fails for reasons that pass.
+    """A request that is retried while its errors are temporary.
 
     Args:
-        request: the message, or what makes it for a broker's versions.
-        to: where it goes. A place is looked up again when the broker is not the one (any more).
+        request: the message, or a function that makes it for a broker's versions.
+        to: its destination, looked up again when the broker is not (or no longer) the right one.
         cluster: for controllers and coordinators.
         deadline: when to give up, ms of the clock.
-        attempt_ms: how long one answer may take.
+        attempt_ms: the time limit of each attempt.
         backoff: the waits between attempts.
-        error_of: the code of a response that decides about another attempt; 0 for none.
+        error_of: returns the error code of a response that decides about another attempt; 0 for none.
 
     Attributes:
-        answer: the response, once there is one that is not to be retried.
-        error: or why there is none.
+        answer: the final response, if there is one.
+        error: why there is none.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Call:
         return self.answer is not None or self.error is not None
 
     def poll(self, now: float) -> list[Send]:
-        """The next attempt, when it is due."""
+        """The next attempt, if it is time for it."""
         if self.done or self._sending is not None:
             return []
         if now >= self._deadline:
@@ -87,13 +87,13 @@ class Call:
         return [self._sending]
 
     def next_deadline(self) -> float | None:
-        """When the next attempt is due, or the call's end."""
+        """The time of the next attempt or of the call's deadline."""
         if self.done or self._sending is not None:
             return None
         return min(self._next_at, self._deadline)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take the answer, unless its error passes."""
+        """Take the answer, unless its error is temporary."""
         code = self._error_of(answer.message)
         kind = error(code) if code else None
         moved = kind is not None and self._look_again(kind.code)
@@ -103,7 +103,7 @@ class Call:
         self._again(kind(), now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Try again after a broken connection or a missing answer; other errors are final."""
+        """Retry after a broken connection or a missing answer; other errors are final."""
         passes = isinstance(error, (ConnectionFailed, DeadlineExceeded)) and not isinstance(error, AuthenticationFailed)
         if not passes:
             self.error = error
@@ -115,7 +115,7 @@ class Call:
         self._again(error, now)
 
     def _look_again(self, code: int) -> bool:
-        """Have a place looked up again if the broker says that it is another one."""
+        """Have the destination looked up again if the broker says that it is not the right one."""
         if code == NOT_CONTROLLER and self._to is CONTROLLER:
             self._cluster.refresh()
             return True

@@ -1,7 +1,7 @@
-"""The topics that a client wants to know, and those of them that are asked for next: new ones at once, others later.
+"""The topics that a client wants metadata of, and which of them to request next: new ones at once, others later.
 
-Topics that are wanted together are asked for together, and alone: a request has no others that are known already. What
-an answer does not bring is asked for again after a wait that grows.
+Topics that are wanted together are requested together, without any that are already known. Topics missing from an
+answer are requested again after increasing waits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _COMES_UP_MS = 10.0  # the first wait for a new topic
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Topics that are not known, which are asked for in one request.
+    """Unknown topics that share a request.
 
     Attributes:
         create: whether brokers may create them.
-        next_at: no request before.
-        asking: whether the answer to one is due.
+        next_at: the earliest time of the next request.
+        asking: whether a request is in flight.
     """
 
     names: set[str] = field(default_factory=set)
@@ -37,11 +37,11 @@ class Wanted:
     """Topics by name.
 
     Args:
-        backoff: the waits after requests that did not bring what is wanted.
+        backoff: the waits after requests that did not return what is wanted.
 
     Attributes:
-        names: all that are wanted.
-        groups: those of them that are not known.
+        names: all wanted topics.
+        groups: the unknown ones among them.
     """
 
     def __init__(self, backoff: Backoff) -> None:
@@ -51,15 +51,15 @@ class Wanted:
         self._new: set[str] = set()
         self._group_of: dict[str, Group] = {}
         self._creatable: set[str] = set()
-        self._used_at: dict[str, float | None] = {}  # of those that nothing keeps; None: since the last `idle`
+        self._used_at: dict[str, float | None] = {}  # of topics not kept; None: since the last `idle`
 
     @property
     def all_missing(self) -> bool:
-        """Whether all that is wanted is still asked for, and something is."""
+        """Whether something is wanted and all of it is still unknown."""
         return bool(self.groups) and len(self._group_of) == len(self.names)
 
     def want(self, name: str, *, keep: bool) -> None:
-        """Want a topic until `forget`; or, unless it is kept, until it was not wanted again for a while."""
+        """Want a topic until `forget`, or, unless it is kept, until it has not been wanted for a while."""
         if not keep and (name not in self.names or name in self._used_at):
             self._used_at[name] = None
         elif keep:
@@ -67,7 +67,7 @@ class Wanted:
         self.names.add(name)
 
     def ask(self, name: str, *, create: bool = False) -> None:
-        """Ask for a topic at once, unless it is asked for already; until it is found, brokers may `create` it."""
+        """Request a topic at once, unless it is requested already; until it is found, brokers may `create` it."""
         if create and name not in self._creatable:
             self._creatable.add(name)
             self._leave(name)
@@ -75,7 +75,7 @@ class Wanted:
             self._new.add(name)
 
     def forget(self, name: str) -> None:
-        """Want it no more."""
+        """Stop wanting a topic."""
         self.names.discard(name)
         self._new.discard(name)
         self._creatable.discard(name)
@@ -83,7 +83,7 @@ class Wanted:
         self._leave(name)
 
     def idle(self, now: float, limit_ms: float) -> list[str]:
-        """The topics that nothing keeps and that were not wanted for so long."""
+        """The topics that are not kept and have not been wanted for `limit_ms`."""
         found = []
         for name, at in self._used_at.items():
             if at is None:
@@ -93,11 +93,11 @@ class Wanted:
         return found
 
     def known(self) -> frozenset[str]:
-        """Those that are not asked for by themselves."""
+        """The topics that are not in a group."""
         return frozenset(self.names - self._group_of.keys())
 
     def due(self, now: float) -> list[Group]:
-        """The groups to be asked for now."""
+        """The groups to request now."""
         new, self._new = self._new, set()
         self._gather(new, now)
         due = [group for group in self.groups if not group.asking and group.next_at <= now]
@@ -106,17 +106,17 @@ class Wanted:
         return due
 
     def next_at(self) -> float | None:
-        """When the next group is due."""
+        """The time of the next request for a group."""
         if self._new:
             return 0.0
         return min((group.next_at for group in self.groups if not group.asking), default=None)
 
     def later(self, names: Iterable[str], next_at: float, failures: int = 0) -> None:
-        """Ask for topics that are not asked for already, after a wait."""
+        """Request topics after a wait, unless they are requested already."""
         self._gather(names, next_at, failures)
 
     def settle(self, group: Group, left: Iterable[str], now: float) -> None:
-        """A request for a group has its answer; `left` are those that it did not bring."""
+        """Handle the answer to a group's request; `left` are the topics that it did not return."""
         left = group.names.intersection(left)
         for name in group.names - left:
             self.found(name)
@@ -127,17 +127,17 @@ class Wanted:
         self._tidy()
 
     def _wait(self, group: Group) -> float:
-        """How long until the next request; one that made a broker create topics has not failed, they come up soon."""
+        """The wait until the next request. One that created topics has not failed: they will appear soon."""
         wait = self._backoff.after(group.failures)
         return min(wait, _COMES_UP_MS * 2.0 ** min(group.failures - 1, 30)) if group.create else wait
 
     def found(self, name: str) -> None:
-        """A topic is known, by whatever request."""
+        """Record that a topic is known, from any request."""
         self._creatable.discard(name)
         self._leave(name)
 
     def _gather(self, names: Iterable[str], next_at: float, failures: int = 0) -> None:
-        """Make groups of topics that are in none."""
+        """Group the topics that have no group yet."""
         made: dict[bool, Group] = {}
         for name in names:
             if name in self.names and name not in self._group_of:
@@ -148,7 +148,7 @@ class Wanted:
         self.groups += made.values()
 
     def _join(self, group: Group) -> None:
-        """Let other groups that wait for about the same time come with this one, so that requests stay few."""
+        """Merge other groups that wait for about the same time into this one, to send fewer requests."""
         slack = self._backoff.first_ms
         for other in self.groups:
             alike = other.create == group.create and not other.asking and other.failures

@@ -1,1 +1,1 @@
-"""What owns the sockets: connections, the network that runs machines over them, the loop's thread."""
+"""The owner of the sockets: connections, and the network that runs machines over them."""

@@ -26,14 +26,14 @@ __all__ = ["Connector"]
 
 
 class Connector:
-    """Opens the connections of one client, and authenticates them again before their sessions end.
+    """Opens the connections of one client, and renews their authentication before sessions expire.
 
     Args:
         settings: the client's.
         clock: the time in ms.
 
     Raises:
-        ValueError: a file of the TLS options is unusable.
+        ValueError: a file named by the TLS options is unusable.
         ModuleNotFoundError: the SASL mechanism needs a package that is not installed.
     """
 
@@ -43,10 +43,10 @@ class Connector:
         self._buffers = FrameBuffers()
         self._tls = client_context(settings)
         self._ways: dict[tuple[str, int], Way] = {}
-        self._doubtful: dict[tuple[str, int], str] = {}  # the address of the last connection that was not opened
+        self._doubtful: dict[tuple[str, int], str] = {}  # the address of the last connection that failed to open
         self._renewals: set[asyncio.Task[None]] = set()
         if settings.sasl_mechanism is not None:
-            SaslExchange(settings, "localhost")  # whether it can be made
+            SaslExchange(settings, "localhost")  # raises if it cannot be made
 
     async def connect(
         self,
@@ -56,18 +56,18 @@ class Connector:
         ended: Callable[[Link, Exception], None],
         resumed: Callable[[], None],
     ) -> Link:
-        """A connection that is ready for requests.
+        """Open a connection and make it ready for requests.
 
         Args:
             address: the broker.
             answered: called with each response and its frame.
             ended: called when the connection ends after it was ready.
-            resumed: called when it takes requests again: it was authenticated anew, or has sent what it had to send.
+            resumed: called when it accepts requests again, after a renewal or once its output is sent.
 
         Raises:
-            ConnectionFailed: the broker cannot be reached, closed the connection or took too long.
-            AuthenticationFailed: TLS or SASL was refused.
-            RemoteProtocolError: what answers is not a Kafka broker, or breaks the protocol.
+            ConnectionFailed: the broker is unreachable, closed the connection or took too long.
+            AuthenticationFailed: TLS or SASL failed.
+            RemoteProtocolError: the peer is not a Kafka broker, or violates the protocol.
         """
         name = f"broker {address.host}:{address.port}"
         limit_ms = self._settings.socket_connection_setup_timeout_ms
@@ -86,12 +86,12 @@ class Connector:
             raise
 
     def _doubt(self, place: tuple[str, int], dialer: Dialer) -> None:
-        """Try another address of the host first, the next time."""
+        """Try other addresses of the host first next time."""
         if dialer.connected is not None:
             self._doubtful[place] = dialer.connected
 
     async def _in_some_way(self, name: str, address: BrokerAddress, connect: Callable[[Opening], Any]) -> Link:
-        """Connect in the way that succeeded before, or try one after the other."""
+        """Connect in the way that last succeeded, or try one way after another."""
         place = (address.host, address.port)
         way = self._ways.get(place, FIRST_WAY)
         while True:
@@ -119,7 +119,7 @@ class Connector:
     ) -> Link:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[None] = loop.create_future()
-        early: list[Exception] = []  # why it ended before this coroutine went on
+        early: list[Exception] = []  # why it ended before this coroutine resumed
         name = opening.name
 
         def opened() -> None:
@@ -156,7 +156,7 @@ class Connector:
         except BaseException as error:
             link.close(error if isinstance(error, KafkaCodecError) else ConnectionFailed(f"{name}: given up"))
             with contextlib.suppress(BaseException):
-                outcome.exception()  # so that the loop does not report it as unread
+                outcome.exception()  # keeps the loop from reporting it as never retrieved
             raise
         return link
 
@@ -166,13 +166,13 @@ class Connector:
             connected = await dialer.connect()
         except OSError as error:
             raise _dialing_error(name, error, tries=str(dialer)) from error
-        except (UnicodeError, ValueError, LookupError) as error:  # no such host or port can be
+        except (UnicodeError, ValueError, LookupError) as error:  # not a possible host or port
             raise ConnectionFailed(f"{name}: {error}") from error
         try:
             await asyncio.get_running_loop().create_connection(lambda: link, sock=connected, **tls)
         except OSError as error:
             raise _dialing_error(name, error, tls=bool(tls)) from error
-        except (UnicodeError, ValueError) as error:  # TLS refuses the name
+        except (UnicodeError, ValueError) as error:  # TLS rejects the name
             raise ConnectionFailed(f"{name}: {error}") from error
 
     # SASL
@@ -189,7 +189,7 @@ class Connector:
         return exchange
 
     def _renew(self, link: Link, host: str) -> None:
-        """Authenticate a connection again, in a task, as a token may have to be waited for."""
+        """Renew the authentication of a connection, in a task, since getting a token may take time."""
         task = asyncio.get_running_loop().create_task(self._renewed(link, host))
         self._renewals.add(task)
         task.add_done_callback(self._renewals.discard)
@@ -197,7 +197,7 @@ class Connector:
     async def _renewed(self, link: Link, host: str) -> None:
         try:
             exchange = await self._exchange(link.name, host)
-        except Exception as error:  # without a renewal the broker would close it
+        except Exception as error:  # the broker would close it anyway
             link.close(error if isinstance(error, KafkaCodecError) else ConnectionFailed(f"{link.name}: {error}"))
             return
         if exchange is not None:
@@ -215,6 +215,6 @@ def _dialing_error(name: str, error: OSError, *, tries: str = "", tls: bool = Fa
         return type(found)(f"{name}: {found}")
     if tries:
         return ConnectionFailed(f"{name}: no connection{tries}")
-    of_system = error.errno and not isinstance(error, socket.gaierror)  # asyncio replaces the text of the system
+    of_system = error.errno and not isinstance(error, socket.gaierror)  # asyncio replaces the system's text
     reason = os.strerror(error.errno or 0) if of_system else error.strerror or str(error)
     return ConnectionFailed(f"{name}: {reason.lower()}")

@@ -1,4 +1,4 @@
-"""Connecting a socket to a host name that may have several addresses, some of which do not answer (RFC 8305)."""
+"""Connecting a socket to a host with several addresses, some of which may not answer (RFC 8305)."""
 
 from __future__ import annotations
 
@@ -31,36 +31,35 @@ class _Address(NamedTuple):
 class Dialer:
     """Connects to the first address of a host that answers.
 
-    Addresses are tried in the order in which the resolver gives them, the next one as soon as one has failed or has
-    not answered for a quarter of a second. asyncio's own race can leave sockets open when it is cancelled, and
-    uvloop has none.
+    Addresses are tried in the resolver's order; the next attempt starts as soon as one fails or has not answered for a
+    quarter of a second. asyncio's own implementation can leave sockets open when cancelled, and uvloop has none.
 
     Args:
         host: a name or an address.
         port: from 0 to 65535.
-        limit_ms: the caller's time limit; all addresses are begun within half of it.
-        doubtful: the address to try last, since it was connected the last time and then did not answer as a broker.
+        limit_ms: the caller's time limit; all attempts start within half of it.
+        doubtful: the address to try last, because it accepted the last connection but did not answer as a broker.
 
     Attributes:
-        connected: the address of the socket; None before.
+        connected: the address of the connected socket; None before that.
     """
 
     def __init__(self, host: str, port: int, limit_ms: float, doubtful: str | None = None) -> None:
         self.connected: str | None = None
         self._host, self._port, self._limit_ms, self._doubtful = host, port, limit_ms, doubtful
-        self._found: dict[str, str] = {}  # what became of each address
+        self._found: dict[str, str] = {}  # the outcome for each address
 
     def __str__(self) -> str:
-        """What became of the addresses, in parentheses, where the host has more than one."""
+        """The outcome for each address in parentheses, if the host has more than one."""
         found = ", ".join(f"{address}: {outcome}" for address, outcome in self._found.items())
         return f" ({found})" if len(self._found) > 1 else ""
 
     async def connect(self) -> socket.socket:
-        """A connected socket that does not block, the caller's to close.
+        """Return a connected, non-blocking socket, which the caller closes.
 
         Raises:
-            OSError: no address can be connected to; gaierror: the name has none.
-            UnicodeError, ValueError: no such host or port can be.
+            OSError: no address accepts a connection; gaierror: the name has none.
+            UnicodeError, ValueError: the host or port is impossible.
         """
         self._found.clear()
         addresses = await self._addresses()
@@ -85,14 +84,14 @@ class Dialer:
                     last = problem
             raise last
         finally:
-            for task in running:  # one that is cancelled closes its socket itself
+            for task in running:  # a cancelled task closes its socket itself
                 if not task.cancel() and not task.cancelled() and task.exception() is None:
                     task.result().close()
 
     async def _addresses(self) -> list[_Address]:
-        if not 0 <= self._port <= 65535:  # a resolver takes the lower 16 bits
+        if not 0 <= self._port <= 65535:  # a resolver would use the lower 16 bits
             raise ValueError(f"port {self._port} is not from 0 to 65535")
-        try:  # needs no resolver, nor the thread that waits for it
+        try:  # a literal address needs no resolver thread
             found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=_NUMERIC)
         except socket.gaierror:
             found = await _resolved(self._host, self._port)
@@ -117,12 +116,12 @@ class Dialer:
         return made
 
 
-# Neither asyncio's nor uvloop's own: the interpreter's end waits for asyncio's resolver threads, however long that
-# takes, and a process that was forked from one with threads of libuv crashes at its end.
+# Not asyncio's or uvloop's resolver: at exit the interpreter waits for asyncio's resolver threads, however long they
+# take, and a process forked from one with libuv threads crashes at exit.
 
 
 async def _resolved(host: str, port: int) -> Any:
-    """What the resolver of the system finds."""
+    """The addresses found by the system's resolver."""
     loop = asyncio.get_running_loop()
     known: asyncio.Future[Any] = loop.create_future()
 
@@ -140,7 +139,7 @@ async def _resolved(host: str, port: int) -> Any:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except Exception as error:
             problem = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the result
             loop.call_soon_threadsafe(tell, found, problem)
 
     threading.Thread(target=resolve, name=f"resolve {host}", daemon=True).start()

@@ -1,4 +1,4 @@
-"""One connection to a broker: a socket, its opening, and the answers that come in the order of the requests."""
+"""One connection to a broker: a socket, its opening, and answers in the order of the requests."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ __all__ = ["Link"]
 
 
 class Link(asyncio.BufferedProtocol):
-    """A connection. The loop calls it with what the socket receives; its owner gets answers and the end.
+    """A connection. The loop passes it the received bytes; it reports answers and its end to its owner.
 
     Args:
-        name: the broker, for errors.
-        opening: what is said before the first request.
+        name: the broker's name for errors.
+        opening: the exchange before the first request.
         reader: splits the bytes into frames.
         clock: the time in ms.
-        opened: called when requests may be sent, also after each renewal.
+        opened: called when requests may be sent, initially and after each renewal.
         answered: called with each response and its frame.
-        ended: called once, with the reason; no request gets an answer after it.
-        expiring: called when `renew` has to be called, before the session ends.
-        drained: called when all that was sent has left this process, after some of it had to wait.
+        ended: called once, with the reason; no answers follow.
+        expiring: called when it is time to call `renew`, before the session expires.
+        drained: called when the output buffer is empty again after it was full.
 
     Attributes:
         ready: whether requests may be sent.
-        draining: the socket does not take all that was sent yet; more would only take memory.
+        draining: whether the output buffer is full; sending more would only use memory.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class Link(asyncio.BufferedProtocol):
         self._drained = drained
         self._expiring = expiring
         self._timer: asyncio.TimerHandle | None = None  # of the opening, the session or its renewal
-        self._used = False  # a request was answered
+        self._used = False  # whether a request was answered
         self._renewal: Authentication | None = None
-        self._renewal_id = -1  # the correlation id of its request
+        self._renewal_id = -1  # the correlation id of the renewal's request
         self._max_frame_size = max_frame_size
         self._reader = FrameReader(buffers, min(OPENING_FRAME_BYTES, max_frame_size))
         self._clock, self._opened, self._answered, self._ended = clock, opened, answered, ended
@@ -71,26 +71,26 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def versions(self) -> Versions:
-        """The versions that both sides have."""
+        """The common API versions."""
         return self.opening.versions
 
     @property
     def in_flight(self) -> int:
-        """The number of requests that wait for their answers."""
+        """The number of unanswered requests."""
         return self.opening.connection.pending
 
     def send(self, message: Message, version: int) -> tuple[int, int]:
-        """Write a request; returns its correlation id and size. Raises EncodeError, UnsupportedVersion."""
+        """Write a request; return its correlation id and size. Raises EncodeError, UnsupportedVersion."""
         correlation_id, data = self.opening.connection.send_request(message, version)
         self._transport.write(data)
         return correlation_id, len(data)
 
     def expects(self, correlation_id: int) -> bool:
-        """Whether a request gets an answer: a Produce request with acks=0 gets none."""
+        """Whether a request will be answered: a Produce request with acks=0 will not."""
         return self.opening.connection.expects(correlation_id)
 
     def renew(self, exchange: Exchange, limit_ms: float) -> None:
-        """Authenticate again, within a time limit once earlier requests are answered. Meanwhile no others are sent."""
+        """Authenticate again, within a limit that starts once earlier requests are answered. Others wait."""
         if self._over:
             return
         self.ready = False
@@ -102,13 +102,13 @@ class Link(asyncio.BufferedProtocol):
         self._timer = asyncio.get_running_loop().call_later(limit_ms / 1000, self._renewal_late, limit_ms)
 
     def _renewal_late(self, limit_ms: float) -> None:
-        if self.in_flight > 1:  # brokers answer in order: to join a group may take minutes
+        if self.in_flight > 1:  # brokers answer in order, and joining a group may take minutes
             self._limit_renewal(limit_ms)
         else:
             self.close(ConnectionFailed(f"{self.name}: not authenticated again within {limit_ms} ms"))
 
     def close(self, reason: Exception) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         if self._over:
             return
         self._over = True
@@ -123,7 +123,7 @@ class Link(asyncio.BufferedProtocol):
     # Called by the loop
 
     def connection_made(self, transport: Any) -> None:
-        """The socket, and TLS where it is used, are connected."""
+        """The socket is connected, and TLS if it is used."""
         self._transport = transport
         if self._over:
             transport.abort()
@@ -132,20 +132,20 @@ class Link(asyncio.BufferedProtocol):
         self._step(self._start)
 
     def pause_writing(self) -> None:
-        """The socket did not take everything."""
+        """The output buffer is full."""
         self.draining = True
 
     def resume_writing(self) -> None:
-        """It has taken the rest."""
+        """The output buffer has room again."""
         self.draining = False
         self._drained()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the loop puts the next bytes."""
+        """The memory for the next bytes."""
         return self._reader.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """The loop has put bytes there."""
+        """Bytes have been received into that memory."""
         self._step(lambda: self._take(nbytes))
 
     def eof_received(self) -> bool:
@@ -168,7 +168,7 @@ class Link(asyncio.BufferedProtocol):
         return ConnectionFailed("the broker closed the connection")
 
     def _step(self, step: Callable[[], None]) -> None:
-        """Do a step; a fault of the broker ends the connection."""
+        """Run a step; an error of the broker ends the connection."""
         try:
             step()
         except DecodeError as error:
@@ -189,7 +189,7 @@ class Link(asyncio.BufferedProtocol):
         self._await_frame()
 
     def _await_frame(self) -> None:
-        """Tell the opening if the broker is silent."""
+        """Notify the opening if the broker stays silent."""
         if not self.ready and not self._over:
             self._timer = asyncio.get_running_loop().call_later(SILENCE_MS / 1000, self._silent)
 
@@ -219,7 +219,7 @@ class Link(asyncio.BufferedProtocol):
             self._answered(event, frame)
 
     def _ask(self, request: Request | None) -> None:
-        """Send the next request of a renewal; None: it is done."""
+        """Send the next request of a renewal; None when it is complete."""
         if request is not None:
             self._renewal_id, data = self.opening.connection.send_request(*request)
             self._write(data)
@@ -234,7 +234,7 @@ class Link(asyncio.BufferedProtocol):
             self._begin(self.opening.renew_at)
 
     def _begin(self, renew_at: float | None) -> None:
-        """Take requests until the session has to be renewed."""
+        """Accept requests until the session must be renewed."""
         self.ready = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,7 +1,7 @@
-"""The network of one client: runs machines over connections to brokers.
+"""The network of one client, which runs machines over connections to brokers.
 
-All methods are called in the thread of the event loop that made it. After each answer, failure or `Network.wake` every
-machine is polled, its sends are routed to brokers, and a timer is set for the next deadline.
+All methods are called in the thread of the event loop that created it. After each answer, failure or `Network.wake`
+every machine is polled, its sends are routed to brokers, and a timer is set for the next deadline.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Network"]
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """Who runs a machine, as callbacks."""
+    """The callbacks of a machine's owner."""
 
     changed: Callable[[], None] | None = None
     broke: Callable[[Exception], None] | None = None
@@ -46,7 +46,7 @@ class Network:
 
     Attributes:
         cluster: the cluster's metadata, itself a machine.
-        metrics: what the client counts; machines add to them.
+        metrics: the client's metrics, which machines update.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -62,7 +62,7 @@ class Network:
             silence_ms=settings.default_api_timeout_ms,
         )
         self.closed = False
-        self._ended = asyncio.Event()  # the connections too
+        self._ended = asyncio.Event()  # set once the connections have ended too
         self._process = os.getpid()
         self._machines: dict[Machine, _Owner] = {self.cluster: _Owner()}
         self._traffic = Traffic(
@@ -79,15 +79,15 @@ class Network:
 
     @property
     def is_own_process(self) -> bool:
-        """Whether this is the process that made it, and not one that was forked from that."""
+        """Whether this process created the network, rather than being forked from it."""
         return os.getpid() == self._process
 
     def now(self) -> float:
-        """The time in ms, of the loop's clock."""
+        """The time of the loop's clock, in ms."""
         return self.loop.time() * 1000
 
     def retry_backoff(self) -> Backoff:
-        """The waits between attempts, as the client's options have them."""
+        """The waits between attempts, from the client's options."""
         return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
 
     def add(
@@ -96,25 +96,25 @@ class Network:
         changed: Callable[[], None] | None = None,
         broke: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Run a machine from now on.
+        """Start to run a machine.
 
         Args:
             machine: decides what to send.
-            changed: called after the machine was called.
-            broke: called once if the machine raises, or with ClientClosed if the network is closed: the machine is then
-                run no more, and gets no answers. RemoteProtocolError is not such a case: a machine raises it in
-                `answered` for a response that cannot be, and gets it back by `failed`. If it fails over a response
-                that it did not expect, `broke` gets RemoteProtocolError too, with the exception as the cause.
+            changed: called after each call of the machine.
+            broke: called once if the machine raises, or with ClientClosed if the network is closed. The machine is then
+                removed and gets no answers. RemoteProtocolError is an exception to this: a machine raises it in
+                `answered` for an impossible response, and gets it back in `failed`. If an unexpected response makes
+                the machine fail otherwise, `broke` gets RemoteProtocolError with that exception as its cause.
 
         Raises:
-            ClientClosed: as `check`.
+            ClientClosed: as for `check`.
         """
         self.check()
         self._machines[machine] = _Owner(changed, broke)
         self.wake()
 
     def remove(self, machine: Machine) -> None:
-        """Run a machine no more: what it wanted to send is not sent, and it gets no answers to what was."""
+        """Stop running a machine: its waiting requests are not sent, and it gets no answers to those in flight."""
         self._machines.pop(machine, None)
 
     def wake(self) -> None:
@@ -124,7 +124,7 @@ class Network:
             self.loop.call_soon(self._run)
 
     async def run(self, machine: Machine, done: Callable[[], bool]) -> None:
-        """Run a machine until it is done. Raises what it raises, and ClientClosed if the network is closed before."""
+        """Run a machine until it is done. Raises its errors, and ClientClosed if the network is closed first."""
         finished: asyncio.Future[None] = self.loop.create_future()
 
         def changed() -> None:
@@ -149,20 +149,20 @@ class Network:
         timeout_ms: float | None = None,
         error_of: Callable[[Any], int] = first_error,
     ) -> Any:
-        """Send a request, again while it fails for reasons that pass, and return the response.
+        """Send a request, retry it while its errors are temporary, and return the response.
 
         Args:
-            request: the message, or what makes it for a broker's versions.
-            to: where it goes.
-            timeout_ms: for all attempts together. Default: ``default_api_timeout_ms``.
-            error_of: the code of a response that decides about another attempt; 0 for none. Default: the response's
-                ``error_code``, if it has one. A code that does not pass is the caller's to read.
+            request: the message, or a function that makes it for a broker's versions.
+            to: its destination.
+            timeout_ms: the limit for all attempts together. Default: ``default_api_timeout_ms``.
+            error_of: returns the error code of a response that decides about another attempt; 0 for none. Default: the
+                response's ``error_code``, if it has one. The caller reads codes that are not temporary.
 
         Raises:
             DeadlineExceeded: no answer in time; its cause is the last failure.
             AuthenticationFailed, RemoteProtocolError, UnsupportedVersion, EncodeError: at once.
             BrokerError: the coordinator cannot be found.
-            ClientClosed: the client is closed, or was closed meanwhile.
+            ClientClosed: the client is closed, or is closed during the call.
         """
         self.check()
         limit_ms = self.settings.default_api_timeout_ms if timeout_ms is None else timeout_ms
@@ -182,7 +182,7 @@ class Network:
         return machine.answer.message
 
     def check(self) -> None:
-        """Raise ClientClosed if the client is closed, or used from another loop or process."""
+        """Raise ClientClosed if the client is closed, or is used from another loop or process."""
         if self.closed:
             raise ClientClosed("the client is closed")
         if not self.is_own_process:
@@ -195,9 +195,9 @@ class Network:
             raise ClientClosed("the client belongs to another event loop: make and use it in the same one")
 
     async def close(self) -> None:
-        """Close all connections. What still waits for an answer fails with ClientClosed.
+        """Close all connections. Unanswered requests fail with ClientClosed.
 
-        Nothing happens the second time; what closes already is waited for.
+        Closing twice does nothing; a close in progress is waited for.
         """
         if self.closed:
             await self._ended.wait()
@@ -210,7 +210,7 @@ class Network:
             self._tell_owners(reason)
 
     def abort(self) -> None:
-        """As `close`, without waiting for the sockets."""
+        """Like `close`, without waiting for the sockets."""
         if not self.closed:
             reason = self._end()
             self._traffic.abort(reason)
@@ -247,7 +247,7 @@ class Network:
         self._set_timer(now)
 
     def _landed(self, flight: Flight, outcome: Answer | Exception) -> None:
-        """Give a machine its answer or failure."""
+        """Pass a machine its answer or failure."""
         machine, now = flight.machine, self.now()
         if machine in self._machines:
             try:
@@ -260,7 +260,7 @@ class Network:
         self.wake()
 
     def _break(self, machine: Machine, error: Exception) -> None:
-        """A machine raised: its state is unknown, so it is run no more."""
+        """Remove a machine that raised, since its state is unknown."""
         owner = self._machines.pop(machine, None)
         if owner is not None and owner.broke is not None:
             owner.broke(error)
@@ -281,6 +281,6 @@ def _answer(machine: Machine, flight: Flight, answer: Answer, now: float) -> Non
     except RemoteProtocolError as error:
         machine.failed(flight.send, error, now)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # Well-formed, but not what an answer to this request is: entries are missing, null or of other requests.
+        # Well-formed, but not an answer to this request: entries are missing, null or belong to other requests.
         name = type(answer.message).__name__
         raise RemoteProtocolError(f"broker {answer.node}: this {name} cannot be right: {error!r}") from error

@@ -1,4 +1,4 @@
-"""One broker as the driver sees it: its connection, the requests that wait for it, when it may be tried again."""
+"""One broker as the driver sees it: its connection, its waiting requests, the time of the next attempt."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ COORDINATION = -1
 
 @dataclass(eq=False, slots=True)
 class Flight:
-    """A send on its way: it waits for a place, for a connection, or for its answer; then it is `over`.
+    """A send in progress: it waits for its broker to be known, a connection or an answer; then it is `over`.
 
     Attributes:
-        outcome: of a request that the broker does not answer, as soon as it has left this process.
+        outcome: the outcome of a request without an answer, once it has left this process.
     """
 
     send: Send
@@ -38,23 +38,23 @@ class Flight:
 
     @property
     def written(self) -> bool:
-        """Whether the broker may have got the request."""
+        """Whether the broker may have received the request."""
         return self.correlation_id is not None
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A broker, or its second connection for coordination: a fetch that waits must not hold up heartbeats.
+    """A broker, or its second connection for coordination: a waiting fetch must not hold up heartbeats.
 
     Attributes:
         waiting: requests that are not written yet.
-        in_flight: requests whose answers are due, by correlation id.
-        failures: connections in a row that were not opened.
-        retry_at: no new connection before.
-        muted_until: no request before: the broker throttles (KIP-219).
-        quiet_until: no warning about its connections before.
-        overdue: it is being closed, since an answer did not come in time.
-        error: why the last connection was not opened, or ended with requests; None after one was opened.
+        in_flight: unanswered requests by correlation id.
+        failures: the number of consecutive connections that failed to open.
+        retry_at: the earliest time of the next connection.
+        muted_until: the earliest time of the next request, as the broker throttles (KIP-219).
+        quiet_until: the earliest time of the next warning about its connections.
+        overdue: whether the connection is being closed because of a late answer.
+        error: why the last connection failed to open, or ended with unanswered requests; None after a success.
     """
 
     number: int
@@ -78,7 +78,7 @@ class Node:
 
     @property
     def refused(self) -> AuthenticationFailed | None:
-        """Why the broker refused this client; repeated until `retry_at`."""
+        """Why the broker refused this client; reported until `retry_at`."""
         return self.error if isinstance(self.error, AuthenticationFailed) else None
 
     @property
@@ -88,40 +88,40 @@ class Node:
 
     @property
     def held(self) -> bool:
-        """Whether the broker may hold back what is asked next, because of an earlier request."""
+        """Whether an earlier request may delay the answer to the next one."""
         return any(f.send.holds and not f.over for f in (*self.in_flight.values(), *self.waiting))
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody has use for what is still to come over this connection."""
+        """Whether none of the outstanding answers of this connection is needed."""
         return bool(self.load) and all(f.over or f.send.given_up for f in (*self.in_flight.values(), *self.waiting))
 
     def opened(self, now: float) -> None:
-        """The connection is ready."""
+        """Record that the connection is ready."""
         self.failures, self.error, self.used_at = 0, None, now
 
     def not_opened(self, error: Exception, backoff: Backoff, now: float) -> None:
-        """The connection was not opened: wait before the next one."""
+        """Record that the connection failed to open, and schedule the next one."""
         self.failures += 1
         self.error = error
-        # Settings do not change: after a refusal the longest wait comes at once.
+        # Settings do not change, so a refusal leads to the longest wait at once.
         self.retry_at = now + (backoff.most_ms if self.refused else backoff.after(self.failures))
 
     def close_idle(self) -> None:
-        """Close a connection that is not used, of which nobody needs to know."""
+        """Close an unused connection without reporting it."""
         link, self.link = self.link, None
         if link is not None:
             link.close(ConnectionFailed(f"{link.name}: idle"))
 
     def take_sent(self) -> list[Flight]:
-        """The requests that get no answer and have left this process."""
+        """Remove and return the requests without answers that have left this process."""
         if self.link is None or self.link.draining:
             return []
         sent = [number for number, flight in self.in_flight.items() if flight.outcome is not None]
         return [self.in_flight.pop(number) for number in sent]
 
     def take_all(self) -> list[Flight]:
-        """All requests of this node, which it forgets; those in flight first."""
+        """Remove and return all requests, those in flight first."""
         flights = [*self.in_flight.values(), *self.waiting]
         self.in_flight.clear()
         self.waiting.clear()

@@ -1,4 +1,4 @@
-"""All brokers of a network: which one gets a request, and when one of them needs attention."""
+"""All brokers of a network: which one gets a request, and when one needs attention."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kafkacodec.client.driver.node import COORDINATION, Node
 
 __all__ = ["Nodes"]
 
-_LANES = 3  # a fetch that waits, one beside it, and what else is asked
+_LANES = 3  # a waiting fetch, another one, and all other requests
 
 
 class Nodes:
-    """The brokers that requests were sent to, by id.
+    """The brokers in use, by id.
 
     Args:
-        cluster: the addresses and ids.
+        cluster: the source of addresses and ids.
         max_idle_ms: connections unused for longer are closed; 0 keeps them.
     """
 
@@ -31,14 +31,14 @@ class Nodes:
         return iter(list(self._nodes.values()))
 
     def get(self, number: int, lane: int = 0) -> Node:
-        """The broker of an id, by one of its connections."""
+        """One of the connections to a broker."""
         node = self._nodes.get((number, lane))
         if node is None:
             node = self._nodes[number, lane] = Node(number, lane)
         return node
 
     def free(self, number: int) -> Node:
-        """The broker of an id, by the first connection that no request holds up; else by one that is given up."""
+        """The first connection to a broker that no request holds up, else one whose answers are no longer needed."""
         for lane in range(_LANES):
             node = self.get(number, lane)
             if not node.held:
@@ -46,7 +46,7 @@ class Nodes:
         return next((n for lane in range(_LANES) if (n := self.get(number, lane)).given_up), self.get(number))
 
     def any(self, now: float) -> Node:
-        """A broker for a request that any can answer: a connected one, else a known one, else of the bootstrap list."""
+        """A broker for a request that any can answer: a connected one, else a known one, else a bootstrap address."""
         ready = [n for n in self if n.ready and n.lane != COORDINATION and now >= n.muted_until]
         if ready:
             return min(ready, key=lambda n: n.load)
@@ -56,16 +56,16 @@ class Nodes:
         if connecting:
             return connecting[0]
         self._random.shuffle(known)
-        # In turns; a bootstrap address only where known brokers have failed or must not be tried yet.
+        # In turn; bootstrap addresses only if known brokers have failed or must not be tried yet.
         return min(known, key=lambda n: (n.retry_at if n.retry_at > now else 0.0, n.failures, n.number < 0))
 
     def idle(self, now: float) -> list[Node]:
-        """Those whose connections have not been used for too long."""
+        """The brokers whose connections have been idle for too long."""
         most = self._max_idle_ms
         return [n for n in self if most and n.ready and not n.load and now - n.used_at >= most]
 
     def deadlines(self, now: float) -> Iterator[float]:
-        """When brokers need attention: a new connection, the end of throttling, of idleness."""
+        """The times when brokers need attention: a new connection, the end of throttling, the idle limit."""
         for node in self:
             if node.waiting and node.link is None and node.connecting is None:
                 yield node.retry_at

@@ -1,4 +1,4 @@
-"""Requests on their way: to a broker, known or not yet, over a connection, until the answer or the time limit."""
+"""Requests in progress: routed to a broker, sent over a connection, until the answer or the time limit."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _QUIET_MS = 60_000.0
 
 
 class Traffic:
-    """The flights of one network and the connections they take.
+    """The flights of one network and their connections.
 
     Args:
         settings: the client's.
-        cluster: where places are.
-        metrics: what to count in.
+        cluster: resolves destinations.
+        metrics: the metrics to update.
         clock: the time in ms.
-        runs: whether a machine is still run; else nothing is sent for it.
-        landed: called once for each flight, with its answer or with why there is none.
-        wake: asks for another `step` soon.
+        runs: whether a machine still runs; nothing is sent for others.
+        landed: called once for each flight, with its answer or the reason why there is none.
+        wake: requests another `step` soon.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Traffic:
         metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
 
     def submit(self, send: Send, machine: Machine, now: float) -> None:
-        """Begin with a request."""
+        """Start a request."""
         wait_ms = self._settings.request_timeout_ms if send.timeout_ms is None else send.timeout_ms
         flight = Flight(send, machine, wait_ms, now + wait_ms)
         heapq.heappush(self._deadlines, (flight.deadline, next(self._numbers), flight))
@@ -77,13 +77,13 @@ class Traffic:
         self._route(flight, now)
 
     def _forget_landed(self) -> None:
-        """Free flights that are over, with their requests, though the time limit of an earlier one is still to come."""
+        """Free flights that are over, with their requests, even if an earlier one has not reached its time limit."""
         self._deadlines = [entry for entry in self._deadlines if not entry[2].over]
         heapq.heapify(self._deadlines)
         self._most_deadlines = 2 * len(self._deadlines) + 64
 
     def step(self, now: float) -> None:
-        """Write what may be written, connect where it is needed, end what took too long."""
+        """Write requests, open connections, and end requests that took too long."""
         self._expire(now)
         waiting, self._unrouted = self._unrouted, []
         for flight in waiting:
@@ -97,7 +97,7 @@ class Traffic:
             node.close_idle()
 
     def deadlines(self, now: float) -> Iterator[float]:
-        """When the next step is needed."""
+        """The times when a step is needed."""
         if self._deadlines:
             yield self._deadlines[0][0]
         yield from self._nodes.deadlines(now)
@@ -107,10 +107,10 @@ class Traffic:
         tasks = self.abort(reason)
         if tasks:
             await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # the loop closes sockets after this step
+        await asyncio.sleep(0)  # lets the loop close the sockets
 
     def abort(self, reason: Exception) -> list[asyncio.Task[None]]:
-        """As `close`, without waiting for the tasks that end."""
+        """Like `close`, without waiting for the ending tasks, which it returns."""
         self._closed = True
         self._connector.close()
         left, self._unrouted = self._unrouted, []
@@ -129,7 +129,7 @@ class Traffic:
     # To a broker
 
     def _route(self, flight: Flight, now: float) -> None:
-        """Put a flight into the queue of its broker, or keep it until the broker is known."""
+        """Queue a flight for its broker, or keep it until the broker is known."""
         place = flight.send.to
         if place is ANY:
             flight.node = self._nodes.any(now)
@@ -148,10 +148,10 @@ class Traffic:
             self._cluster.refresh()
             self._land(flight, ConnectionFailed(f"broker {place} is not in the cluster's metadata"))
         else:
-            self._unrouted.append(flight)  # the cluster asks, and wakes the network by its answer
+            self._unrouted.append(flight)  # the cluster asks, and its answer wakes the network
 
     def _lane(self, number: int, place: Place) -> Node:
-        """The connection for a request. One that only brings what was given up is closed for it."""
+        """The connection for a request. Closes one whose answers are no longer needed."""
         if isinstance(place, Coordinator):
             return self._nodes.get(number, COORDINATION)
         node = self._nodes.free(number)
@@ -164,7 +164,7 @@ class Traffic:
         return node
 
     def _pump(self, node: Node, now: float) -> None:
-        """Write what may be written, or connect."""
+        """Write requests, or connect."""
         if node.ready:
             self._write(node, now)
         elif node.waiting and node.refused is not None and now < node.retry_at:
@@ -183,7 +183,7 @@ class Traffic:
             try:
                 message, version = prepared(flight.send.request, link.versions)
                 number, flight.size = link.send(message, version)
-            except Exception as error:  # whatever is wrong with the request, its sender hears of it
+            except Exception as error:  # any problem with the request is reported to its sender
                 self._land(flight, error)
                 continue
             node.used_at = flight.sent_at = now
@@ -194,7 +194,7 @@ class Traffic:
                 self._land_sent(node)
 
     def _dropped(self, flight: Flight) -> bool:
-        """Whether a request is not to be written any more: its time is over, or nobody waits for it."""
+        """Whether a request need no longer be written: it has timed out, or nothing waits for it."""
         flight.over = flight.over or not self._runs(flight.machine)
         return flight.over
 
@@ -208,7 +208,7 @@ class Traffic:
         node.connecting.add_done_callback(lambda task: self._given_up(node, task))
 
     def _given_up(self, node: Node, task: asyncio.Task[None]) -> None:
-        """The application has cancelled all tasks, or its token provider has called sys.exit()."""
+        """Handle the end of a connecting task that was cancelled, or whose token provider called sys.exit()."""
         if node.connecting is task:
             node.connecting = None
             reason = "cancelled" if task.cancelled() else repr(task.exception())
@@ -217,7 +217,7 @@ class Traffic:
             self._broken(node, error)
 
     async def _open(self, node: Node, address: BrokerAddress) -> None:
-        """Connect to a broker; on failure all that waits for it fails."""
+        """Connect to a broker; on failure all its waiting requests fail."""
         try:
             link = await self._connector.connect(
                 address,
@@ -225,7 +225,7 @@ class Traffic:
                 ended=lambda link, reason: self._lost(node, link, reason),
                 resumed=lambda: self._resumed(node),
             )
-        except Exception as problem:  # whatever it is, the next attempt is to be made
+        except Exception as problem:  # any error leads to the next attempt
             name = f"broker {address.host}:{address.port}"
             error = problem if isinstance(problem, KafkaCodecError) else ConnectionFailed(f"{name}: {problem}")
             error.__cause__ = error.__cause__ if error is problem else problem
@@ -264,7 +264,7 @@ class Traffic:
                 self._land(flight, flight.outcome)
 
     def _lost(self, node: Node, link: Any, reason: Exception) -> None:
-        """The connection to a broker has ended."""
+        """Handle the end of a connection to a broker."""
         if node.link is not link:
             return
         node.link = None
@@ -274,7 +274,7 @@ class Traffic:
         self._broken(node, reason)
 
     def _failed(self, node: Node, reason: Exception) -> None:
-        """Wait before the next connection. What is tried again is logged, but not each time."""
+        """Schedule the next connection. Retried failures are logged, but not every time."""
         now = self._clock()
         node.not_opened(reason, self._reconnect, now)
         if node.refused is None and not self._closed:
@@ -292,7 +292,7 @@ class Traffic:
         self._wake()
 
     def _expire(self, now: float) -> None:
-        """End what has had no answer in time, and close its connection: later answers wait for the missing one."""
+        """End requests that were not answered in time, and close their connections, as later answers wait for these."""
         while self._deadlines and (self._deadlines[0][0] <= now or self._deadlines[0][2].over):
             _, _, flight = heapq.heappop(self._deadlines)
             if flight.over:
