@@ -68,7 +68,7 @@ def test_delete_acls_tells_of_filters_that_failed_and_of_rules_that_were_kept():
         filters[1]: "INVALID_REQUEST",
         kept: "CLUSTER_AUTHORIZATION_FAILED",
     }
-    assert found.message == "1 of 3 filters did not delete ACLs, 1 ACLs were not deleted"
+    assert found.message == "1 of 3 filters failed, 1 ACLs were not deleted"
 
 
 @pytest.mark.parametrize(("election", "code"), [("preferred", 80), ("unclean", 83)])

@@ -196,7 +196,7 @@ def test_a_broken_connection_is_tried_again_until_the_deadline(item, named):
     found = made.errors[item]
     assert isinstance(found, DeadlineExceeded)
     assert found.sent
-    assert str(found) == f"{named} did not succeed in time; last: broke"
+    assert str(found) == f"{named} timed out; last error: broke"
 
 
 def test_an_error_after_an_unanswered_request_says_so():
@@ -205,9 +205,7 @@ def test_an_error_after_an_unanswered_request_says_so():
     made.failed(send, DeadlineExceeded("late", sent=True), 3000)
     (send,) = made.poll(3100)
     made.answered(send, Answer({"a": 36}, 7, 1), 3101)
-    assert made.errors["a"].__notes__ == [
-        "an earlier request got no answer in time; the broker may have done what it asked for"
-    ]
+    assert made.errors["a"].__notes__ == ["an earlier request timed out; the broker may have executed it"]
 
 
 def test_an_error_after_a_request_that_timed_out_in_the_broker_says_so_too():
@@ -217,9 +215,7 @@ def test_an_error_after_a_request_that_timed_out_in_the_broker_says_so_too():
     (send,) = made.poll(101)
     made.answered(send, Answer({"a": 36}, 7, 2), 102)
     assert made.errors["a"].name == "TOPIC_ALREADY_EXISTS"
-    assert made.errors["a"].__notes__ == [
-        "an earlier request got no answer in time; the broker may have done what it asked for"
-    ]
+    assert made.errors["a"].__notes__ == ["an earlier request timed out; the broker may have executed it"]
 
 
 PLACES = [Leader("t", 0), Coordinator("group", "g"), CONTROLLER]
@@ -260,7 +256,7 @@ def test_the_time_out_of_what_was_not_found_tells_why_there_is_no_metadata(place
     made.poll(1000)
     found = made.errors["a"]
     assert isinstance(found, DeadlineExceeded)
-    assert str(found) == "CreateTopics of 'a' did not succeed in time; last: broker a:1: refused"
+    assert str(found) == "CreateTopics of 'a' timed out; last error: broker a:1: refused"
     assert found.__cause__ is error
 
 

@@ -51,7 +51,11 @@ def test_dotted_names():
         (lambda a: a.list_offsets({("t", 0): -1}), ValueError, "a time must not be negative"),
         (lambda a: a.list_offsets([("t", 0)]), TypeError, "partitions must be a dict, not list"),
         (lambda a: a.create_partitions([("t", 4)]), TypeError, "topics must be a dict, not list"),
-        (lambda a: a.create_partitions({"t": "4"}), TypeError, "a number of partitions or NewPartitions each, not '4'"),
+        (
+            lambda a: a.create_partitions({"t": "4"}),
+            TypeError,
+            "each topic needs a number of partitions or NewPartitions, not '4'",
+        ),
         (lambda a: a.incremental_alter_configs([("topic", "t")]), TypeError, "changes must be a dict, not list"),
         (lambda a: a.alter_configs([("topic", "t")]), TypeError, "configs must be a dict, not list"),
         (lambda a: a.incremental_alter_configs({"t": {}}), TypeError, "such as .*'topic', 'orders'.*, not 't'"),
@@ -111,7 +115,7 @@ def test_nothing_to_do_asks_nobody():
 def test_nobody_there_is_one_error_within_the_time():
     with (
         Admin(NOBODY) as admin,
-        pytest.raises(errors.DeadlineExceeded, match=r"Metadata did not succeed in time; last: .*127\.0\.0\.1:1"),
+        pytest.raises(errors.DeadlineExceeded, match=r"Metadata timed out; last error: .*127\.0\.0\.1:1"),
     ):
         admin.list_topics(timeout_ms=300)
 

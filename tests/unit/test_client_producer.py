@@ -168,7 +168,7 @@ def test_old_brokers_get_old_messages_and_one_warning(caplog):
     model.poll()
     assert isinstance(refused.error, EncodeError)
     assert isinstance(taken.error, EncodeError)  # of the same batch
-    assert [record.message for record in caplog.records if "idempotent" in record.message] == [
+    assert [record.message for record in caplog.records if "idempotence" in record.message] == [
         caplog.records[0].message
     ]
 

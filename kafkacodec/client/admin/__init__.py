@@ -1,1 +1,1 @@
-"""Administration: one file per subject with its requests, results and calls; `job` sends and retries them."""
+"""Administration: one file per subject with its requests, results and calls; `job` sends and retries requests."""

@@ -31,10 +31,10 @@ _PATTERNS_VERSION = 1  # before it, all names are literal
 
 
 class Acl(NamedTuple):
-    """One rule: a principal may, or may not, do an operation on resources.
+    """One rule: allows or denies a principal an operation on resources.
 
-    `principal` is such as ``"User:alice"``, `host` an address or ``"*"``. The resource of type ``"cluster"`` has the
-    name ``"kafka-cluster"``.
+    `principal` has a form like ``"User:alice"``; `host` is an address or ``"*"``. The resource of type ``"cluster"``
+    is named ``"kafka-cluster"``.
     """
 
     resource_type: ResourceType
@@ -48,9 +48,9 @@ class Acl(NamedTuple):
 
 @dataclass(frozen=True)
 class AclFilter:
-    """Which rules to describe or delete; the defaults are all of them.
+    """A filter for the rules to describe or delete; the default matches all of them.
 
-    With the pattern type ``"match"``, a name finds every rule that applies to it.
+    With the pattern type ``"match"``, a name matches every rule that applies to it.
     """
 
     resource_type: ResourceType = "any"
@@ -66,7 +66,7 @@ class AclOperations(Operations):
     """The calls on access control lists."""
 
     async def create_acls(self, acls: Acl | Iterable[Acl], *, timeout_ms: int | None = None) -> None:
-        """Add rules. One that exists already is no error.
+        """Add rules. Adding an existing rule is not an error.
 
         Raises:
             ItemErrors: by rule, such as SecurityDisabledError, InvalidRequestError.
@@ -100,7 +100,7 @@ class AclOperations(Operations):
         await self._each(ask, new, timeout_ms, "ACLs were not created")
 
     async def describe_acls(self, acl_filter: AclFilter | None = None, *, timeout_ms: int | None = None) -> list[Acl]:
-        """The rules that a filter finds; all of them without one.
+        """Describe the rules that match a filter, or all rules.
 
         Raises:
             BrokerError: such as SecurityDisabledError if the brokers have no authorizer.
@@ -123,13 +123,13 @@ class AclOperations(Operations):
     async def delete_acls(
         self, filters: AclFilter | Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> dict[AclFilter, list[Acl]]:
-        """Delete the rules that filters find.
+        """Delete the rules that match filters.
 
         Returns:
             The deleted rules of each filter.
 
         Raises:
-            ItemErrors: by filter that failed, and by rule (`Acl`) that was found but not deleted. Its results are the
+            ItemErrors: by failed filter, and by rule (`Acl`) that matched but was not deleted. Its results are the
                 deleted rules of the other filters.
         """
         wanted = [filters] if isinstance(filters, AclFilter) else list(filters)
@@ -152,7 +152,7 @@ class AclOperations(Operations):
         failed: dict[Any, Exception] = {}
         problems = []
         try:
-            results = await self._each(ask, wanted, timeout_ms, "filters did not delete ACLs")
+            results = await self._each(ask, wanted, timeout_ms, "filters failed")
         except ItemErrors as refused:
             failed, results = refused.errors, refused.results
             problems.append(refused.message)

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _UPGRADES: Final = {"upgrade": 1, "safe_downgrade": 2, "unsafe_downgrade": 3}
-_TYPES_VERSION = 1  # of UpdateFeatures: it tells kinds of downgrades apart
+_TYPES_VERSION = 1  # of UpdateFeatures: distinguishes kinds of downgrades
 
 
 class BrokerDescription(NamedTuple):
@@ -40,7 +40,7 @@ class BrokerDescription(NamedTuple):
 class ClusterDescription(NamedTuple):
     """A cluster. `cluster_id` is None before Kafka 0.10.1, `controller_id` before 0.10 and while there is none.
 
-    `authorized_operations` is None unless it was asked for.
+    `authorized_operations` is None unless requested.
     """
 
     cluster_id: str | None
@@ -62,7 +62,7 @@ class Feature(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureUpdate:
-    """The level that a feature shall have; 0 turns it off."""
+    """The new level of a feature; 0 disables it."""
 
     level: int
     upgrade_type: Literal["upgrade", "safe_downgrade", "unsafe_downgrade"] = "upgrade"
@@ -74,7 +74,7 @@ class ClusterOperations(Operations):
     async def describe_cluster(
         self, *, include_authorized_operations: bool = False, timeout_ms: int | None = None
     ) -> ClusterDescription:
-        """The brokers and the controller."""
+        """Describe the cluster: its brokers and controller."""
         operations = include_authorized_operations
 
         def request(keys: list[str], version: int) -> Any:
@@ -86,13 +86,13 @@ class ClusterOperations(Operations):
             read=_described,
             place=anywhere,
             least=8 if operations else 0,
-            most=10 if operations else None,  # later versions leave them to DescribeCluster
+            most=10 if operations else None,  # later versions leave this to DescribeCluster
             needs="include_authorized_operations" if operations else "",
         )
         return await self._one(ask, "", timeout_ms)
 
     async def describe_features(self, *, timeout_ms: int | None = None) -> dict[str, Feature]:
-        """The features of the cluster, as one broker has them (Kafka 2.7 and later; none before)."""
+        """Describe the features of the cluster as one broker sees them (Kafka 2.7 and later; empty before)."""
 
         def request(keys: list[str], version: int) -> Any:
             return messages.ApiVersionsRequest(client_software_name="kafkacodec", client_software_version=_version())
@@ -107,11 +107,11 @@ class ClusterOperations(Operations):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> None:
-        """Change the levels of features, all or none of them (Kafka 3.3 and later).
+        """Change the levels of features, all or none (Kafka 3.3 and later).
 
         Args:
-            updates: by name the level to upgrade to, or a `FeatureUpdate`.
-            validate_only: check only whether it could be done.
+            updates: the level to upgrade to, or a `FeatureUpdate`, by feature name.
+            validate_only: only check whether the change is possible.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:

@@ -24,13 +24,13 @@ from kafkacodec.protocol.terms import (
 __all__ = ["Append", "ConfigEntry", "ConfigOperations", "ConfigResource", "ConfigSynonym", "Subtract"]
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
-_OWN_BROKER: Final = frozenset({"broker", "broker_logger"})  # whose configurations only the broker itself has
+_OWN_BROKER: Final = frozenset({"broker", "broker_logger"})  # types whose configurations only the broker itself has
 
 
 class ConfigResource(NamedTuple):
-    """What has a configuration; equal to the tuple ``(type, name)``.
+    """A resource with a configuration; equal to the tuple ``(type, name)``.
 
-    `name` is a topic, a group, the id of a broker as text, or empty for the default of all brokers.
+    `name` is a topic, a group, a broker id as text, or empty for the default of all brokers.
     """
 
     type: ConfigResourceType
@@ -41,7 +41,7 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigSynonym(NamedTuple):
-    """A value that a configuration would have without those before it. `source` is as in `ConfigEntry`."""
+    """A value that applies if the synonyms before it are removed. `source` is as in `ConfigEntry`."""
 
     name: str
     value: str | None
@@ -51,7 +51,7 @@ class ConfigSynonym(NamedTuple):
 class ConfigEntry(NamedTuple):
     """One configuration of a resource.
 
-    `value` is None if it has none or is sensitive. `source` is ``"default"``, ``"static_broker"``,
+    `value` is None if there is none or it is sensitive. `source` is ``"default"``, ``"static_broker"``,
     ``"dynamic_topic"``, ``"dynamic_broker"``, ``"dynamic_default_broker"`` and so on; `type` is ``"int"``,
     ``"list"`` and so on, and None before Kafka 2.6.
     """
@@ -67,16 +67,16 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing sets it."""
+        """Whether the default applies, as nothing sets it."""
         return self.source == "default"
 
 
 class Append(str):
-    """Values to add to a configuration that is a list, with commas between."""
+    """Values to add to a list configuration, separated by commas."""
 
 
 class Subtract(str):
-    """Values to remove from a configuration that is a list, with commas between."""
+    """Values to remove from a list configuration, separated by commas."""
 
 
 class ConfigOperations(Operations):
@@ -91,13 +91,13 @@ class ConfigOperations(Operations):
         include_documentation: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-        """The configurations of resources, by name.
+        """Describe the configurations of resources, by name.
 
         Args:
             resources: pairs such as ``("topic", "orders")`` or ``("broker", "1")``.
             names: the configurations to describe. Default: all.
-            include_synonyms: also the values that would apply instead (Kafka 1.1 and later).
-            include_documentation: also what they mean (Kafka 2.6 and later).
+            include_synonyms: include the values that would apply instead (Kafka 1.1 and later).
+            include_documentation: include their documentation (Kafka 2.6 and later).
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -126,7 +126,7 @@ class ConfigOperations(Operations):
             needs=needs,
             final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}),
         )
-        return await self._each(ask, _resources(resources), timeout_ms, "resources cannot be described")
+        return await self._each(ask, _resources(resources), timeout_ms, "resources could not be described")
 
     async def incremental_alter_configs(
         self,
@@ -138,9 +138,9 @@ class ConfigOperations(Operations):
         """Change some configurations and keep the others (KIP-339, Kafka 2.3 and later).
 
         Args:
-            changes: by resource and name the new value; None restores the default; `Append` and `Subtract` change a
+            changes: the new value by resource and name; None restores the default; `Append` and `Subtract` change a
                 list.
-            validate_only: check only whether it could be done.
+            validate_only: only check whether the change is possible.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -173,13 +173,13 @@ class ConfigOperations(Operations):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> None:
-        """Replace the whole dynamic configuration of resources: what is not named gets its default.
+        """Replace the whole dynamic configuration of resources; anything not named gets its default.
 
-        For brokers before Kafka 2.3; later ones have `incremental_alter_configs`, which keeps the rest.
+        For brokers before Kafka 2.3. Later ones have `incremental_alter_configs`, which keeps the rest.
 
         Args:
-            configs: by resource all configurations with their values.
-            validate_only: check only whether it could be done.
+            configs: all configurations with their values, by resource.
+            validate_only: only check whether the change is possible.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -205,9 +205,9 @@ class ConfigOperations(Operations):
     async def list_config_resources(
         self, types: Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
     ) -> list[ConfigResource]:
-        """The resources that have configurations, of some types or of all.
+        """List the resources that have configurations, of some types or all.
 
-        Kafka 4.1 and later; from 3.7 on only ``["client_metrics"]``.
+        Needs Kafka 4.1 or later; 3.7 and later accept only ``["client_metrics"]``.
         """
         codes = [code_of("types", CONFIG_RESOURCES, name) for name in types]
         client_metrics = codes == [CONFIG_RESOURCES["client_metrics"]]
@@ -228,7 +228,7 @@ class ConfigOperations(Operations):
             read=read,
             place=anywhere,
             least=0 if client_metrics else 1,
-            needs="" if client_metrics else "resources of other types than client_metrics",
+            needs="" if client_metrics else "listing resources of types other than client_metrics",
         )
         return await self._one(ask, "", timeout_ms)
 

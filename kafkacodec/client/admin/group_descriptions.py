@@ -1,4 +1,4 @@
-"""Descriptions of groups of each type, as brokers give them."""
+"""Descriptions of groups of all types, as brokers return them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["DESCRIBES", "GROUP_ID_NOT_FOUND", "GroupDescription", "GroupMember",
 
 GroupType = Literal["classic", "consumer", "share"]
 
-_DEAD: Final = "Dead"  # how DescribeGroups before version 6 says that there is no such classic group
+_DEAD: Final = "Dead"  # the state by which DescribeGroups before version 6 reports a missing classic group
 
 
 class GroupMember(NamedTuple):
     """A member of a group.
 
-    `epoch` is -1 and `target_assignment` None in classic groups, whose `subscription` and `assignment` are None if they
-    are not of Kafka's consumers. `subscription_pattern` is what the broker matches with topics.
+    `epoch` is -1 and `target_assignment` None in classic groups; their `subscription` and `assignment` are None unless
+    they are in the format of Kafka's consumers. The broker matches `subscription_pattern` against topics.
     """
 
     member_id: str
@@ -46,8 +46,8 @@ class GroupMember(NamedTuple):
 class GroupDescription(NamedTuple):
     """A group with its members.
 
-    `state` is Kafka's word, such as ``Stable``, ``Empty`` or ``Reconciling``. `assignor` is the classic protocol or
-    the assignor's name. `epoch` is -1 for classic groups. `authorized_operations` is None unless it was asked for.
+    `state` is Kafka's term, such as ``Stable``, ``Empty`` or ``Reconciling``. `assignor` is the classic protocol or
+    the assignor's name. `epoch` is -1 for classic groups. `authorized_operations` is None unless requested.
     """
 
     group_id: str
@@ -66,7 +66,7 @@ Described: TypeAlias = "Iterable[tuple[str, GroupDescription | BrokerError]]"
 
 @dataclass(frozen=True)
 class Describe:
-    """How to describe groups of one type."""
+    """The requests and responses for groups of one type."""
 
     api_key: int
     request: Any
@@ -115,7 +115,7 @@ def _classic(keys: list[str], answer: Answer) -> Described:
 def _classic_member(member: Any, protocol_type: str) -> GroupMember:
     topics: list[str] | None = None
     rack, assigned = None, None
-    if protocol_type == "consumer":  # a member may send anything, nevertheless
+    if protocol_type == "consumer":  # a member may still send anything
         with suppress(DecodeError):
             subscription = decode_subscription(member.member_metadata)
             topics, rack = list(subscription.topics), subscription.rack_id
@@ -156,7 +156,7 @@ def _share(keys: list[str], answer: Answer) -> Described:
 
 
 def _modern(kind: Literal["consumer", "share"], answer: Answer) -> Described:
-    """Groups of the protocols in which the broker assigns partitions."""
+    """Read groups of the protocols in which the broker assigns partitions."""
     for group in answer.message.groups:
         yield (
             group.group_id,
@@ -197,7 +197,7 @@ def _assigned(assignment: Any) -> list[TopicPartition]:
     ]
 
 
-# In this order: every broker has the first, and it answers for groups of other types that there is none.
+# In this order: every broker has the first, and answers that groups of other types do not exist.
 DESCRIBES: Final = (
     Describe(DESCRIBE_GROUPS, _ask_classic, _classic),
     Describe(CONSUMER_GROUP_DESCRIBE, _ask_consumer, _consumer),

@@ -1,4 +1,4 @@
-"""Groups: list on all brokers, describe of every type, delete, remove members."""
+"""Groups of all types: list, describe, delete, remove members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkacodec.messages.keys import DELETE_GROUPS, LEAVE_GROUP, LIST_GROUPS
 
 __all__ = ["GroupListing", "GroupOperations"]
 
-_OTHER_TYPE: Final = (GROUP_ID_NOT_FOUND, 35)  # GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: it may be of another type
+_OTHER_TYPE: Final = (GROUP_ID_NOT_FOUND, 35)  # GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION: it may have another type
 _SEVERAL_MEMBERS_VERSION = 3  # of LeaveGroup
 
 # org.apache.kafka.common.GroupState and GroupType
@@ -30,7 +30,7 @@ class GroupListing(NamedTuple):
     """A group of a cluster.
 
     `protocol_type` is ``"consumer"`` for consumers and empty for groups that only have offsets. `state` is empty before
-    Kafka 2.6, `type` before 3.8. `coordinator` is the id of the broker.
+    Kafka 2.6, `type` before 3.8. `coordinator` is a broker id.
     """
 
     group_id: str
@@ -46,7 +46,7 @@ class GroupOperations(Operations):
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: int | None = None
     ) -> dict[str, GroupListing]:
-        """The groups of all brokers, by id.
+        """List the groups of all brokers, by id.
 
         Args:
             states: only groups in these states (Kafka 2.6 and later): ``"Stable"``, ``"Empty"``,
@@ -57,11 +57,11 @@ class GroupOperations(Operations):
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
-            ItemErrors: by broker; ``results`` has the lists of groups of the others.
-            ValueError: there is no such state or type.
+            ItemErrors: by broker; ``results`` has the groups of the other brokers.
+            ValueError: a state or type does not exist.
         """
         wanted_states, wanted_types = several("states", states), several("types", types)
-        for state in wanted_states:  # brokers find no groups in one that they do not know
+        for state in wanted_states:  # brokers return no groups for an unknown state
             one_of("a state of groups", state, _STATES)
         for kind in wanted_types:
             one_of("a type of groups", kind, _KINDS)
@@ -95,7 +95,7 @@ class GroupOperations(Operations):
         include_authorized_operations: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[str, GroupDescription]:
-        """The members of groups and what is assigned to them: classic, consumer (KIP-848) and share groups (KIP-932).
+        """Describe the members and assignments of classic, consumer (KIP-848) and share groups (KIP-932).
 
         Raises:
             ItemErrors: by group, such as GroupIdNotFoundError, GroupAuthorizationFailedError.
@@ -108,10 +108,10 @@ class GroupOperations(Operations):
                 break
             try:
                 ask = describe.ask(include_authorized_operations)
-                found |= await self._each(ask, missing, timeout_ms, "groups cannot be described")
+                found |= await self._each(ask, missing, timeout_ms, "groups could not be described")
                 missing = []
             except UnsupportedVersion:
-                if describe is DESCRIBES[0]:  # every broker has it, so the options need a later version
+                if describe is DESCRIBES[0]:  # every broker has this API, so the options need a later version
                     raise
             except ItemErrors as refused:
                 found |= refused.results
@@ -122,7 +122,7 @@ class GroupOperations(Operations):
         errors |= {group: not_found(f"{not_found.name}: group {group!r}") for group in missing}
         ordered = {group: found[group] for group in ids if group in found}
         if errors:
-            raise ItemErrors(f"{len(errors)} of {len(ids)} groups cannot be described", errors, ordered)
+            raise ItemErrors(f"{len(errors)} of {len(ids)} groups could not be described", errors, ordered)
         return ordered
 
     async def delete_groups(self, groups: str | Iterable[str], *, timeout_ms: int | None = None) -> None:
@@ -150,12 +150,12 @@ class GroupOperations(Operations):
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """Remove members from a classic or consumer group, which rebalances then (Kafka 2.4 and later).
+        """Remove members from a classic or consumer group, which then rebalances (Kafka 2.4 and later).
 
         Args:
             group: the group.
             members: the group instance ids of static members. Default: all members, static or not.
-            reason: what the broker logs (Kafka 3.1 and later).
+            reason: the reason that the broker logs (Kafka 3.1 and later).
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -191,7 +191,7 @@ class GroupOperations(Operations):
             read=read,
             place=lambda key: group_coordinator(group),
             least=_SEVERAL_MEMBERS_VERSION,
-            needs="removal of members by others",
+            needs="removing other members",
         )
         await self._each(ask, leaving, timeout_ms, "members were not removed")
 

@@ -1,7 +1,7 @@
-"""An operation on several items: one request per broker that is responsible, retried for the items that need it.
+"""An operation on several items: one request per responsible broker, retried for the items that need it.
 
-`Ask` says how to ask for items and how to read what a broker says of each; `Job` is the machine that does it until each
-item has a result or an error, or the time is up.
+`Ask` defines how to request items and how to read the answer for each; `Job` is the machine that runs until each item
+has a result or an error, or the deadline passes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["Ask", "Job", "Leader", "refusal"]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_LOOK_AGAIN_MS = 100  # for a leader or coordinator that does not come
-_NO_CONTROLLER_MS = 1000  # Metadata of version 0 never tells it
-_UNKNOWN_MS = 5000  # a new topic or broker is known to all brokers after this time; else it does not exist
+_LOOK_AGAIN_MS = 100  # until a missing leader or coordinator is looked up again
+_NO_CONTROLLER_MS = 1000  # Metadata of version 0 never names it
+_UNKNOWN_MS = 5000  # by then all brokers know a new topic or broker; otherwise it does not exist
 
 
 class Leader(NamedTuple):
-    """The leader of a partition, as a place."""
+    """The leader of a partition, as a destination."""
 
     topic: str
     partition: int
@@ -68,15 +68,15 @@ def _controller(key: Any) -> Where:
 
 @dataclass(frozen=True, kw_only=True)
 class Ask(Generic[K, V]):
-    """How to ask brokers for items of one kind.
+    """The requests to brokers for items of one kind.
 
     Args:
         api_key: the API.
         request: makes the request for some items in a version.
-        read: what a response has for items: a value or an error each.
-        place: who is responsible for an item. Default: the controller.
-        least, most: the versions that will do; `needs` says why it is no lower one.
-        final: error codes that are not retried though they are retriable in general.
+        read: returns the value or error of each item in a response.
+        place: the destination that is responsible for an item. Default: the controller.
+        least, most: the versions that can be used; `needs` says why a lower one cannot.
+        final: error codes that are not retried although they are retriable in general.
         one_by_one: whether the API takes one item per request.
     """
 
@@ -91,21 +91,21 @@ class Ask(Generic[K, V]):
     one_by_one: bool = False
 
     def prepare(self, keys: list[K], versions: Versions) -> tuple[Any, int]:
-        """The request for a broker with these versions."""
+        """The request and its version for a broker with these versions."""
         version = usable_version(self.api_key, versions, self.least, self.most, self.needs)
         return self.request(keys, version), version
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """What happened to an item so far."""
+    """The state of an item."""
 
     failures: int = 0
     next_at: float = 0.0
     error: Exception | None = None
-    unplaced: bool = False  # who is responsible is being looked up
-    unanswered: bool = False  # a broker may have done what it was asked for, though no answer said so
-    unknown_since: float | None = None  # when its topic, or the controller, was not found
+    unplaced: bool = False  # its destination is being looked up
+    unanswered: bool = False  # a broker may have executed an earlier request without an answer
+    unknown_since: float | None = None  # since when its topic, or the controller, is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +118,18 @@ class _Batch(Generic[K]):
 
 @dataclass(eq=False)
 class Job(Generic[K, V]):
-    """A machine that asks for items until each has a result or an error.
+    """A machine that requests items until each has a result or an error.
 
     Args:
-        ask: how to ask.
-        keys: the items; two that are equal are one.
-        cluster: tells leaders and coordinators.
+        ask: the kind of request.
+        keys: the items; equal ones count once.
+        cluster: knows leaders and coordinators.
         deadline: when to give up, in ms of the driver's clock.
         backoff: the waits between attempts.
         request_timeout_ms: the longest time for one answer.
 
     Attributes:
-        results, errors: by item. Together they have all items when `done`.
+        results, errors: by item. When `done`, they have all items together.
     """
 
     ask: Ask[K, V]
@@ -152,14 +152,14 @@ class Job(Generic[K, V]):
         return not self._waiting and not self._sent
 
     def poll(self, now: float) -> list[Send]:
-        """A request per broker for the items that are due."""
+        """One request per broker for the items whose time has come."""
         if now >= self.deadline:
             for key, attempt in self._waiting.items():
                 self.errors[key] = self._late(key, attempt)
             self._waiting.clear()
             return []
         refused = self.cluster.refused
-        if refused is not None:  # no leader, coordinator or controller will be found
+        if refused is not None:  # no leader, coordinator or controller can be found
             for key in [key for key, attempt in self._waiting.items() if attempt.unplaced]:
                 self._fail(key, refused)
         batches: dict[Place, _Batch[K]] = {}
@@ -169,13 +169,13 @@ class Job(Generic[K, V]):
         return [self._send(place, batch, now) for place, whole in batches.items() for batch in self._split(whole)]
 
     def next_deadline(self) -> float | None:
-        """When an item is due, or the time is up."""
+        """The time of the next attempt for an item, or the deadline."""
         if not self._waiting:
             return None
         return min(self.deadline, min(attempt.next_at for attempt in self._waiting.values()))
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take over what the broker says of each item."""
+        """Record the broker's answer for each item."""
         attempts = self._sent.pop(send)
         where = dict(zip(send.context.keys, send.context.where, strict=True))
         for key, found in self.ask.read(send.context.keys, answer):
@@ -188,10 +188,10 @@ class Job(Generic[K, V]):
                 self.results[key] = found
         for key in attempts:
             name = APIS[self.ask.api_key].name
-            self.errors[key] = RemoteProtocolError(f"broker {answer.node}: its {name} response does not have {key!r}")
+            self.errors[key] = RemoteProtocolError(f"broker {answer.node}: its {name} response lacks {key!r}")
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Ask again, unless it cannot help."""
+        """Ask again, unless that cannot help."""
         for (key, attempt), where in zip(self._sent.pop(send).items(), send.context.where, strict=True):
             unanswered = isinstance(error, (ConnectionFailed, DeadlineExceeded))
             if not unanswered or isinstance(error, AuthenticationFailed):
@@ -207,13 +207,13 @@ class Job(Generic[K, V]):
 
     @property
     def topics(self) -> set[str]:
-        """The topics whose leaders it asked the cluster for."""
+        """The topics whose leaders the cluster looked up for this job."""
         return {where.topic for where in self._looked_up if isinstance(where, Leader)}
 
     def release(self) -> None:
-        """Let the cluster look up no more what this job needed, nor remember that it was refused.
+        """Stop the cluster from looking up what this job needed, and from remembering refusals.
 
-        Topics with leaders stay known for later jobs; `topics` tells them. Another job that needs what is forgotten
+        Topics with leaders stay known for later jobs; `topics` names them. Another job that needs what is forgotten
         asks for it again when it is polled.
         """
         for where in self._looked_up:
@@ -225,7 +225,7 @@ class Job(Generic[K, V]):
     # Items
 
     def _assign(self, key: K, attempt: _Attempt, now: float, batches: dict[Place, _Batch[K]]) -> None:
-        """Put an item with the others of its broker, or let it wait for the broker to be known."""
+        """Add an item to the batch of its broker, or let it wait until the broker is known."""
         where = self.ask.place(key)
         place: Place | None = where if not isinstance(where, (Leader, Coordinator)) else None
         if isinstance(where, (Leader, Coordinator)):
@@ -249,7 +249,7 @@ class Job(Generic[K, V]):
             attempt.next_at = now + _LOOK_AGAIN_MS
 
     def _controller(self, attempt: _Attempt, now: float) -> Place | None:
-        """The controller. Brokers that do not tell it answer themselves, that they are not it or lack the API."""
+        """The controller, or any broker if none is named: that will answer that it is not one or lacks the API."""
         node = self.cluster.node_of(CONTROLLER)
         if node is None and attempt.unknown_since is None:
             attempt.unknown_since = now
@@ -282,10 +282,10 @@ class Job(Generic[K, V]):
     def _refused(self, key: K, attempt: _Attempt, found: BrokerError, where: Where, now: float) -> None:
         if not found.retriable or found.code in self.ask.final:
             if attempt.unanswered:
-                found.add_note("an earlier request got no answer in time; the broker may have done what it asked for")
+                found.add_note("an earlier request timed out; the broker may have executed it")
             self.errors[key] = found
             return
-        attempt.unanswered = attempt.unanswered or found.code == REQUEST_TIMED_OUT  # the broker may yet do it
+        attempt.unanswered = attempt.unanswered or found.code == REQUEST_TIMED_OUT  # the broker may still execute it
         if found.code in COORDINATOR_MOVED and isinstance(where, Coordinator):
             self.cluster.coordinators.lost(where)
         if found.stale_metadata or found.code == NOT_CONTROLLER:
@@ -295,7 +295,7 @@ class Job(Generic[K, V]):
             self._unknown(key, attempt, found, now)
 
     def _unknown(self, key: K, attempt: _Attempt, found: BrokerError, now: float) -> None:
-        """A topic that is not found: it may be new, so the error is not final at once."""
+        """Handle an unknown topic: it may be new, so the error is not final at once."""
         attempt.error = found
         if attempt.unknown_since is None:
             attempt.unknown_since = now
@@ -303,7 +303,7 @@ class Job(Generic[K, V]):
             self._fail(key, found)
 
     def _absent(self, key: K, attempt: _Attempt, node: int, found: Exception, now: float) -> None:
-        """A broker that did not answer; one that metadata does not have may be about to start."""
+        """Handle a broker that did not answer; one missing from the metadata may be about to start."""
         if self.cluster.address(node) is not None:
             attempt.unknown_since = None
             return
@@ -325,9 +325,9 @@ class Job(Generic[K, V]):
     def _late(self, key: K, attempt: _Attempt) -> Exception:
         name = APIS[self.ask.api_key].name
         last = attempt.error or (self.cluster.last_error if attempt.unplaced else None)
-        why = f"; last: {last}" if last is not None else ""
+        why = f"; last error: {last}" if last is not None else ""
         item = f" of {key!r}" if key != "" else ""  # "" is the only item of a call on the whole cluster
-        found = DeadlineExceeded(f"{name}{item} did not succeed in time{why}", sent=attempt.unanswered)
+        found = DeadlineExceeded(f"{name}{item} timed out{why}", sent=attempt.unanswered)
         found.__cause__ = last
         return found
 

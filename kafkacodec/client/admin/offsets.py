@@ -1,4 +1,4 @@
-"""Offsets: of partitions by time, and those that groups committed."""
+"""Offsets of partitions by time, and committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OffsetSpec: TypeAlias = (
     | int
     | datetime
 )
-"""Which offset of a partition: by name, or of the first record at or after a time (ms since 1970, or a datetime)."""
+"""An offset of a partition: by name, or the first record at or after a time (ms since 1970, or a datetime)."""
 
 _NAMED: Final = {
     "latest": -1,
@@ -33,8 +33,8 @@ _NAMED: Final = {
     "latest_tiered": -5,
     "earliest_pending_upload": -6,
 }
-_LEAST: Final = {-3: 7, -4: 8, -5: 9, -6: 11}  # the versions of ListOffsets that have them
-_LAST_WITH_NAMES = 9  # of OffsetCommit and OffsetFetch; later ones have topic ids
+_LEAST: Final = {-3: 7, -4: 8, -5: 9, -6: 11}  # the first versions of ListOffsets with them
+_LAST_WITH_NAMES = 9  # of OffsetCommit and OffsetFetch; later versions use topic ids
 _GROUPS_VERSION = 8  # of OffsetFetch
 _NO_OFFSET = -1
 
@@ -42,8 +42,8 @@ _NO_OFFSET = -1
 class OffsetAndTimestamp(NamedTuple):
     """An offset of a partition.
 
-    `offset` is -1 if no record is that new, or nothing is or is to be uploaded. `timestamp` is that of the record in
-    ms for a time and for ``"max_timestamp"``, else -1; `leader_epoch` is -1 where it is not known.
+    `offset` is -1 if no record is new enough, or no record has been or will be uploaded. For a time and for
+    ``"max_timestamp"``, `timestamp` is the record's in ms, else -1. `leader_epoch` is -1 if unknown.
     """
 
     offset: int
@@ -52,7 +52,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class GroupOffset(NamedTuple):
-    """A committed offset: that of the next record to read. `leader_epoch` is -1 where it is not known."""
+    """A committed offset: the next record to read. `leader_epoch` is -1 if unknown."""
 
     offset: int
     leader_epoch: int = -1
@@ -69,16 +69,16 @@ class OffsetOperations(Operations):
         isolation_level: IsolationLevel = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Offsets of partitions, from their leaders.
+        """List offsets of partitions, from their leaders.
 
         Args:
-            partitions: which offset of each partition: ``"earliest"``, ``"latest"`` (the end), ``"max_timestamp"``
+            partitions: the wanted offset of each partition: ``"earliest"``, ``"latest"`` (the end), ``"max_timestamp"``
                 (the first record with the greatest timestamp; Kafka 3.0 and later), ``"earliest_local"`` (3.6),
                 ``"latest_tiered"`` (3.9), ``"earliest_pending_upload"`` (4.2), or a time. For ``"max_timestamp"``
-                brokers count the markers that end transactions as records, and look at local segments only.
-            isolation_level: with ``"read_committed"``, the latest offset is the last stable one, and records after it
-                are not found. There is no ``"max_timestamp"`` (-1) while the greatest is after it: brokers do not look
-                for the greatest before it.
+                brokers count transaction markers as records, and only look at local segments.
+            isolation_level: with ``"read_committed"``, the latest offset is the last stable offset, and later records
+                are not found. ``"max_timestamp"`` is then -1 while the greatest timestamp comes after it: brokers do
+                not search for the greatest before it.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -108,7 +108,7 @@ class OffsetOperations(Operations):
             least=least,
             needs="" if not least else "read_committed" if committed and least == 2 else "an offset of this kind",
         )
-        return await self._each(ask, times, timeout_ms, "offsets are not known")
+        return await self._each(ask, times, timeout_ms, "offsets could not be listed")
 
     async def list_group_offsets(
         self,
@@ -118,11 +118,11 @@ class OffsetOperations(Operations):
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, GroupOffset]:
-        """The committed offsets of a group. Partitions without one are left out.
+        """List the committed offsets of a group. Partitions without one are left out.
 
         Args:
             group: the group.
-            partitions: of these only. Default: of all (Kafka 0.10.2 and later).
+            partitions: only these. Default: all (Kafka 0.10.2 and later).
             require_stable: wait for transactions that may still change them (Kafka 2.5 and later).
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
@@ -155,16 +155,16 @@ class OffsetOperations(Operations):
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit offsets for a group that has no members now, or whose members do not join it.
+        """Commit offsets for a group without members, or whose consumers do not join it.
 
         Args:
             group: the group.
-            offsets: by partition the offset of the next record to read, or a `GroupOffset`.
+            offsets: the offset of the next record to read, or a `GroupOffset`, by partition.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
             ItemErrors: by partition, such as UnknownMemberIdError while the group has members.
-            TypeError, ValueError: what is no offset, or a negative one.
+            TypeError, ValueError: an offset is not a number, or is negative.
         """
         group_name(group)
         new = {key: _group_offset(offset) for key, offset in mapped("offsets", offsets).items()}
@@ -177,7 +177,7 @@ class OffsetOperations(Operations):
             request=request,
             read=_each_partition,
             place=lambda key: group_coordinator(group),
-            least=1,  # version 0 is of ZooKeeper
+            least=1,  # version 0 commits to ZooKeeper
             most=_LAST_WITH_NAMES,
         )
         await self._each(ask, new, timeout_ms, "offsets were not committed")
@@ -219,7 +219,7 @@ def _time(spec: Any) -> int:
         return int(spec.timestamp() * 1000)
     if isinstance(spec, int) and not isinstance(spec, bool):
         if spec < 0:
-            raise ValueError(f"a time must not be negative, it is {spec}; the ends are 'earliest' and 'latest'")
+            raise ValueError(f"a time must not be negative, not {spec}; for the ends use 'earliest' and 'latest'")
         return spec
     one_of("an offset", spec, tuple(_NAMED))
     return _NAMED[spec]

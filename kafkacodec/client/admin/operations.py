@@ -1,4 +1,4 @@
-"""What the calls of all subjects share: running a job, errors of several items, arguments."""
+"""The base of the calls of all subjects: running jobs, errors of several items, checking arguments."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _OF_ALL: Final = (UnsupportedVersion, AuthenticationFailed)
 
 
 class Operations:
-    """The part of a face that the subjects use. The face runs jobs with its network."""
+    """The base class of the admin client's calls. The client runs jobs in its network."""
 
     _settings: ClientSettings
 
     @property
     def _cluster(self) -> Cluster:
-        """The metadata of the network."""
+        """The cluster's metadata."""
         raise NotImplementedError
 
     async def _run(self, job: Job[Any, Any]) -> None:
@@ -53,14 +53,14 @@ class Operations:
         raise NotImplementedError
 
     def _now(self) -> float:
-        """The clock of the network, in ms."""
+        """The time of the network's clock, in ms."""
         raise NotImplementedError
 
     async def _each(self, ask: Ask[K, V], keys: Iterable[K], timeout_ms: int | None, what: str) -> dict[K, V]:
-        """The result of each item in the given order.
+        """Return the result of each item, in the given order.
 
-        Raises ItemErrors if some have none, in which `what` names the items; or the error itself if the brokers cannot
-        do it for any item.
+        Raises ItemErrors if some items fail, with `what` to describe them; or the error itself if the brokers cannot
+        execute it for any item.
         """
         keys = list(keys)
         job = self._job(ask, keys, timeout_ms)
@@ -73,7 +73,7 @@ class Operations:
         return ordered
 
     async def _one(self, ask: Ask[K, V], key: K, timeout_ms: int | None) -> V:
-        """The result of one item. Raises its error."""
+        """Return the result of one item, or raise its error."""
         job = self._job(ask, [key], timeout_ms)
         await self._run(job)
         for found in job.errors.values():
@@ -81,7 +81,7 @@ class Operations:
         return job.results[key]
 
     async def _broker_ids(self, timeout_ms: int | None) -> list[int]:
-        """The brokers of the cluster."""
+        """The ids of the brokers in the cluster."""
 
         def read(keys: list[str], answer: Answer) -> Iterable[tuple[str, list[int]]]:
             return [(keys[0], [broker.node_id for broker in answer.message.brokers])]
@@ -92,7 +92,7 @@ class Operations:
         return await self._one(Ask(api_key=METADATA, request=request, read=read, place=anywhere), "", timeout_ms)
 
     def _broker_timeout(self, timeout_ms: int | None) -> int:
-        """How long a broker may work on a request, so that its answer comes in time."""
+        """The time that a broker may spend on a request so that its answer arrives in time."""
         return min(self._timeout(timeout_ms), self._settings.request_timeout_ms)
 
     def _timeout(self, timeout_ms: int | None) -> int:
@@ -109,17 +109,17 @@ class Operations:
 
 
 def anywhere(key: Any) -> Any:
-    """The place of items that any broker can tell of."""
+    """The destination of items that any broker can handle."""
     return ANY
 
 
 def at_broker(key: Any) -> Any:
-    """The place of items that are the ids of brokers."""
+    """The destination of items that are broker ids."""
     return key
 
 
 def group_coordinator(group: str) -> Coordinator:
-    """The place of a group."""
+    """The destination of a group: its coordinator."""
     return Coordinator("group", group)
 
 
@@ -131,7 +131,7 @@ def group_name(group: Any) -> str:
 
 
 def several(name: str, values: Any) -> list[Any]:
-    """A list of what may be given as one value or as several. Raises TypeError if it is neither."""
+    """A list from one value or several. Raises TypeError if it is neither."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         if isinstance(values, str):
             return [values]
@@ -140,7 +140,7 @@ def several(name: str, values: Any) -> list[Any]:
 
 
 def pairs(name: str, partitions: Any) -> list[TopicPartition]:
-    """Partitions as `TopicPartition`. Raises TypeError if one is not a topic with a number."""
+    """Partitions as `TopicPartition`. Raises TypeError if one is not a pair of topic and number."""
     if isinstance(partitions, str) or not isinstance(partitions, Iterable):
         raise TypeError(f"{name} must be pairs of topic and partition, not {type(partitions).__name__}")
     return [_pair(name, item) for item in partitions]
@@ -153,12 +153,12 @@ def _pair(name: str, item: Any) -> TopicPartition:
 
 
 def mapped(name: str, values: Mapping[tuple[str, int], V]) -> dict[TopicPartition, V]:
-    """A mapping of partitions with `TopicPartition` as keys. Raises TypeError if one is not a topic with a number."""
+    """A mapping with `TopicPartition` keys. Raises TypeError if a key is not a pair of topic and number."""
     return {_pair(name, item): value for item, value in mapping(name, values).items()}
 
 
 def by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The partitions of each topic, as most requests have them."""
+    """The partitions of each topic, grouped as in most requests."""
     found: dict[str, list[int]] = {}
     for topic, partition in keys:
         found.setdefault(topic, []).append(partition)

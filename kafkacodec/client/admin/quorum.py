@@ -1,4 +1,4 @@
-"""The quorum of the metadata log: describe, add and remove voters (KIP-595, KIP-853)."""
+"""The quorum of the metadata log: describe it, add and remove voters (KIP-595, KIP-853)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST: Final = 2**31 - 1
 
 
 class QuorumReplica(NamedTuple):
-    """A controller or broker that has the metadata log. Times are in ms since 1970, and -1 if they are not known."""
+    """A controller or broker that replicates the metadata log. Times are in ms since 1970, or -1 if unknown."""
 
     id: int
     directory_id: uuid.UUID | None
@@ -44,7 +44,7 @@ class QuorumOperations(Operations):
     """The calls on the quorum."""
 
     async def describe_metadata_quorum(self, *, timeout_ms: int | None = None) -> QuorumDescription:
-        """The voters and observers of the metadata log (Kafka 3.3 and later, with KRaft)."""
+        """Describe the voters and observers of the metadata log (Kafka 3.3 and later, with KRaft)."""
 
         def request(keys: list[str], version: int) -> Any:
             entry = messages.DescribeQuorumRequest
@@ -68,9 +68,9 @@ class QuorumOperations(Operations):
 
         Args:
             voter_id: its node id.
-            directory_id: of its metadata directory, as among the observers of `describe_metadata_quorum`.
-            endpoints: host and port of each of its listeners for controllers, by the listener's name.
-            cluster_id: refused unless the cluster has this id.
+            directory_id: the id of its metadata directory, from the observers of `describe_metadata_quorum`.
+            endpoints: host and port of each of its controller listeners, by listener name.
+            cluster_id: if given, the call fails unless the cluster has this id.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -78,7 +78,7 @@ class QuorumOperations(Operations):
         """
         _check(voter_id, directory_id)
         if not endpoints:
-            raise ValueError("endpoints must have host and port of a listener at least")
+            raise ValueError("endpoints must have host and port of at least one listener")
         wait = self._broker_timeout(timeout_ms)
 
         def request(keys: list[str], version: int) -> Any:
@@ -102,12 +102,12 @@ class QuorumOperations(Operations):
         cluster_id: str | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """Take a voter's vote (Kafka 3.9 and later, ``kraft.version`` 1). It goes on following the metadata log.
+        """Make a voter an observer (Kafka 3.9 and later, ``kraft.version`` 1). It continues to follow the metadata log.
 
         Args:
             voter_id: its node id.
-            directory_id: of its metadata directory, as among the voters of `describe_metadata_quorum`.
-            cluster_id: refused unless the cluster has this id.
+            directory_id: the id of its metadata directory, from the voters of `describe_metadata_quorum`.
+            cluster_id: if given, the call fails unless the cluster has this id.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:

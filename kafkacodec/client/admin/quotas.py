@@ -18,8 +18,8 @@ __all__ = ["QuotaEntity", "QuotaEntityType", "QuotaOperations"]
 
 QuotaEntityType = Literal["user", "client-id", "ip"]
 QuotaEntity: TypeAlias = tuple[tuple[QuotaEntityType, str | None], ...]
-"""Whom a quota is for: pairs of type and name, such as ``(("user", "alice"), ("client-id", None))``. The name None is
-the default of all that have no quota of their own."""
+"""The entity of a quota: pairs of type and name, such as ``(("user", "alice"), ("client-id", None))``. The name None is
+the default for all names without their own quota."""
 
 _TYPES: Final = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _ANY = range(3)
@@ -36,12 +36,12 @@ class QuotaOperations(Operations):
         strict: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """The quotas of clients by entity, such as ``producer_byte_rate`` in bytes per second (Kafka 2.6 and later).
+        """Describe quotas by entity, such as ``producer_byte_rate`` in bytes per second (Kafka 2.6 and later).
 
         Args:
-            entity: only of entities with these names by type; None is the default of a type.
-            types: only of entities that have these types, with any name.
-            strict: leave out entities that have further types.
+            entity: only entities with these names by type; None is the default of a type.
+            types: only entities that have these types, with any name.
+            strict: leave out entities that have other types as well.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
         """
         component = messages.DescribeClientQuotasRequest.ComponentData
@@ -77,10 +77,10 @@ class QuotaOperations(Operations):
         """Set or remove quotas of clients (Kafka 2.6 and later).
 
         Args:
-            quotas: by entity the new values by name; None removes one. Names are ``producer_byte_rate``,
+            quotas: the new values by entity and name; None removes one. Names are ``producer_byte_rate``,
                 ``consumer_byte_rate``, ``request_percentage``, ``controller_mutation_rate`` and
                 ``connection_creation_rate``.
-            validate_only: check only whether it could be done.
+            validate_only: only check whether the change is possible.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:

@@ -33,12 +33,12 @@ __all__ = ["ElectionType", "LogDir", "Reassignment", "ReplicaOperations", "Repli
 ElectionType = Literal["preferred", "unclean"]
 
 _ELECTIONS: Final = ("preferred", "unclean")
-# The preferred replica, or each that may lead, is not alive.
+# The preferred replica, or every eligible one, is not alive.
 _NO_LEADER: Final = frozenset({PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE})
 
 
 class Reassignment(NamedTuple):
-    """Replicas of a partition that move now."""
+    """The replicas of a partition that is being moved."""
 
     replicas: list[int]
     adding_replicas: list[int]
@@ -57,9 +57,9 @@ class TopicPartitionReplica(NamedTuple):
 
 
 class ReplicaSize(NamedTuple):
-    """A replica in a log directory. `size` is in bytes; `offset_lag` is how far it is behind.
+    """A replica in a log directory. `size` is in bytes; `offset_lag` is the number of offsets it is behind.
 
-    `future` replicas will replace the one in another directory of the broker.
+    A `future` replica will replace the current one in another directory of the broker.
     """
 
     size: int
@@ -82,10 +82,10 @@ class ReplicaOperations(Operations):
     async def alter_partition_reassignments(
         self, replicas: Mapping[tuple[str, int], Sequence[int] | None], *, timeout_ms: int | None = None
     ) -> None:
-        """Move partitions to other brokers (Kafka 2.4 and later). Returns when the move has begun.
+        """Move partitions to other brokers (Kafka 2.4 and later). Returns once the moves have begun.
 
         Args:
-            replicas: the brokers of each partition, the preferred leader first; None cancels a move.
+            replicas: the brokers for each partition, the preferred leader first; None cancels a move.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -125,7 +125,7 @@ class ReplicaOperations(Operations):
     async def list_partition_reassignments(
         self, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """The partitions that move now, of all or of some (Kafka 2.4 and later)."""
+        """List the partitions that are being moved, among these or all (Kafka 2.4 and later)."""
         wanted = None if partitions is None else by_topic(pairs("partitions", partitions))
         wait = self._broker_timeout(timeout_ms)
 
@@ -155,16 +155,16 @@ class ReplicaOperations(Operations):
         election_type: ElectionType = "preferred",
         timeout_ms: int | None = None,
     ) -> list[TopicPartition]:
-        """Make the first replica of partitions the leader, or with ``"unclean"`` any that is alive.
+        """Make the first replica of partitions the leader, or with ``"unclean"`` any live replica.
 
         An unclean election (Kafka 2.4 and later) may lose records.
 
         Returns:
-            The partitions whose leader changed; the others had the right one.
+            The partitions whose leader changed; the others already had the right one.
 
         Raises:
             ItemErrors: by partition, such as PreferredLeaderNotAvailableError or EligibleLeadersNotAvailableError: no
-                replica that may lead is alive.
+                eligible replica is alive.
         """
         one_of("election_type", election_type, _ELECTIONS)
         wait = self._broker_timeout(timeout_ms)
@@ -192,10 +192,10 @@ class ReplicaOperations(Operations):
     async def describe_log_dirs(
         self, brokers: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> dict[int, dict[str, LogDir]]:
-        """The log directories of brokers by path, with the replicas in them (Kafka 1.0 and later).
+        """Describe the log directories of brokers by path, with their replicas (Kafka 1.0 and later).
 
         Args:
-            brokers: of these only. Default: of all.
+            brokers: only these. Default: all.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -218,8 +218,8 @@ class ReplicaOperations(Operations):
     ) -> None:
         """Move replicas to other log directories of their brokers (Kafka 1.0 and later).
 
-        Returns when the moves have begun. A broker without the replica notes the directory, and creates the replica
-        there if it gets it later; such an item has the error ReplicaNotAvailableError.
+        Returns once the moves have begun. A broker without the replica remembers the directory, and creates the replica
+        there if it is assigned later; such an item has the error ReplicaNotAvailableError.
 
         Args:
             paths: the new directory by topic, partition and broker.
@@ -259,7 +259,7 @@ class ReplicaOperations(Operations):
             request=request,
             read=read,
             place=lambda key: key.broker,
-            final=frozenset({REPLICA_NOT_AVAILABLE}),  # the broker has noted the directory: the request is done
+            final=frozenset({REPLICA_NOT_AVAILABLE}),  # the broker has remembered the directory: the request succeeded
         )
         await self._each(ask, wanted, timeout_ms, "replicas were not moved")
 

@@ -27,13 +27,13 @@ _SALT_BYTES = 16
 
 @dataclass(frozen=True)
 class ScramCredential:
-    """A password to set. Brokers get only a hash of it.
+    """A password to set. Brokers only get a hash of it.
 
     Args:
-        mechanism: for which it is; a user may have one of each.
-        password: the text.
-        iterations: of the hash; brokers take 4096 to 16384.
-        salt: default: random.
+        mechanism: the SCRAM mechanism; a user may have one credential for each.
+        password: the password.
+        iterations: the number of hash iterations; brokers accept 4096 to 16384.
+        salt: the salt. Default: random.
     """
 
     mechanism: ScramMechanism
@@ -43,7 +43,7 @@ class ScramCredential:
 
 
 class ScramCredentialInfo(NamedTuple):
-    """That a user has a credential; brokers tell no more of it."""
+    """A credential that a user has; brokers reveal nothing else about it."""
 
     mechanism: str
     iterations: int
@@ -65,7 +65,7 @@ class ScramOperations(Operations):
     async def describe_user_scram_credentials(
         self, users: str | Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> dict[str, list[ScramCredentialInfo]]:
-        """Which credentials users have, of all users or of some (Kafka 2.7 and later).
+        """Describe the credentials of some or all users (Kafka 2.7 and later).
 
         Raises:
             ItemErrors: by user, such as ResourceNotFoundError.
@@ -79,7 +79,7 @@ class ScramOperations(Operations):
 
         if names is not None:
             named = Ask(api_key=DESCRIBE_USER_SCRAM_CREDENTIALS, request=request, read=_credentials, place=anywhere)
-            return await self._each(named, names, timeout_ms, "users cannot be described")
+            return await self._each(named, names, timeout_ms, "users could not be described")
 
         def read(keys: list[None], answer: Answer) -> Iterable[tuple[None, dict[str, Any] | BrokerError]]:
             whole = refusal(answer.message.error_code, answer.message.error_message)
@@ -98,7 +98,7 @@ class ScramOperations(Operations):
         """Set and delete credentials of users (Kafka 2.7 and later).
 
         Args:
-            credentials: by user a `ScramCredential` to set, the name of a mechanism to delete, or several of both.
+            credentials: by user, a `ScramCredential` to set, a mechanism name to delete, or several of these.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -124,7 +124,7 @@ class ScramOperations(Operations):
             found = {entry.user: refusal(entry.error_code, entry.error_message) for entry in answer.message.results}
             return ((key, found[key.user]) for key in keys if key.user in found)
 
-        # Brokers refuse two credentials of a user in one request.
+        # Brokers refuse two credentials of one user in a request.
         ask = Ask(
             api_key=ALTER_USER_SCRAM_CREDENTIALS, request=request, read=read, one_by_one=len(wanted) > len(credentials)
         )

@@ -27,10 +27,10 @@ _NO_OFFSET = -1
 
 
 class ShareGroupOffset(NamedTuple):
-    """How far a share group is: records before `start_offset` are done, and some after it may be.
+    """The progress of a share group: records before `start_offset` are done, and later ones may be.
 
-    `leader_epoch` is that of the partition when it was read, `lag` the number of records that are not done; -1 where
-    the broker does not tell them (the lag before Kafka 4.2).
+    `leader_epoch` is the partition's when it was read, `lag` the number of records that are not done; both are -1 if
+    the broker does not report them (the lag before Kafka 4.2).
     """
 
     start_offset: int
@@ -48,11 +48,11 @@ class ShareOffsetOperations(Operations):
         *,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """The offsets where a share group starts (Kafka 4.1 and later). Partitions without one are left out.
+        """List the start offsets of a share group (Kafka 4.1 and later). Partitions without one are left out.
 
         Args:
             group: the group.
-            partitions: of these only. Default: of all.
+            partitions: only these. Default: all.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -76,11 +76,11 @@ class ShareOffsetOperations(Operations):
     async def alter_share_group_offsets(
         self, group: str, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int | None = None
     ) -> None:
-        """Set where a share group without members starts (Kafka 4.1 and later). What it acknowledged is forgotten.
+        """Set the start offsets of a share group without members (Kafka 4.1 and later). Its acknowledgements are lost.
 
         Args:
             group: the group.
-            offsets: by partition the offset of the first record to give out.
+            offsets: the offset of the first record to deliver, by partition.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -141,7 +141,7 @@ class ShareOffsetOperations(Operations):
         ask = Ask(
             api_key=DELETE_SHARE_GROUP_OFFSETS, request=request, read=read, place=lambda key: group_coordinator(group)
         )
-        await self._each(ask, several("topics", topics), timeout_ms, "topics keep their offsets")
+        await self._each(ask, several("topics", topics), timeout_ms, "topics kept their offsets")
 
 
 def _listed(

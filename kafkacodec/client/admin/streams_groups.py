@@ -31,7 +31,7 @@ class StreamsTask(NamedTuple):
 
 
 class StreamsTasks(NamedTuple):
-    """The tasks of a member: those it processes, those whose state it keeps as a copy, and those it makes ready."""
+    """The tasks of a member: active ones, standby copies of state, and warm-up tasks."""
 
     active: list[StreamsTask]
     standby: list[StreamsTask]
@@ -69,8 +69,8 @@ class Subtopology(NamedTuple):
 class StreamsGroupDescription(NamedTuple):
     """A streams group with its members.
 
-    `state` is Kafka's word, such as ``Stable``, ``NotReady`` (topics are missing) or ``Empty``. `topology_epoch` is -1
-    and `subtopologies` empty while the group has none. `authorized_operations` is None unless it was asked for.
+    `state` is Kafka's term, such as ``Stable``, ``NotReady`` (topics are missing) or ``Empty``. `topology_epoch` is -1
+    and `subtopologies` empty while the group has none. `authorized_operations` is None unless requested.
     """
 
     group_id: str
@@ -94,7 +94,7 @@ class StreamsGroupOperations(Operations):
         include_authorized_operations: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[str, StreamsGroupDescription]:
-        """The topology, members and tasks of streams groups (Kafka 4.1 and later).
+        """Describe the topology, members and tasks of streams groups (Kafka 4.1 and later).
 
         Raises:
             ItemErrors: by group, such as GroupIdNotFoundError, GroupAuthorizationFailedError.
@@ -106,7 +106,7 @@ class StreamsGroupOperations(Operations):
             )
 
         ask = Ask(api_key=STREAMS_GROUP_DESCRIBE, request=request, read=_described, place=group_coordinator)
-        return await self._each(ask, several("groups", groups), timeout_ms, "groups cannot be described")
+        return await self._each(ask, several("groups", groups), timeout_ms, "groups could not be described")
 
 
 def _described(keys: list[str], answer: Answer) -> Iterable[tuple[str, StreamsGroupDescription | BrokerError]]:

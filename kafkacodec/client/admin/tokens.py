@@ -27,16 +27,16 @@ _MOST_MS: Final = 2**63 - 1
 
 @dataclass(frozen=True)
 class DelegationToken:
-    """A token, with which a client logs in by SCRAM in the name of its owner.
+    """A token with which a client can log in by SCRAM in the name of its owner.
 
-    Principals are such as ``"User:alice"``, times ms since 1970.
+    Principals have a form like ``"User:alice"``; times are in ms since 1970.
 
     Attributes:
-        token_id: the user's name in SCRAM.
-        hmac: in base64, the password in SCRAM. It also names the token in calls. A representation leaves it out.
-        owner: who a client with the token is.
-        requester: who created it; None before Kafka 3.3.
-        renewers: who may renew it besides the owner.
+        token_id: the user name for SCRAM.
+        hmac: the password for SCRAM, in base64. It also identifies the token in calls. ``repr`` leaves it out.
+        owner: the principal that a client with the token has.
+        requester: the principal that created it; None before Kafka 3.3.
+        renewers: principals that may renew it besides the owner.
         issue_timestamp: when it was created.
         expiry_timestamp: when it expires unless it is renewed.
         max_timestamp: beyond this it cannot be renewed.
@@ -53,7 +53,7 @@ class DelegationToken:
 
 
 class TokenOperations(Operations):
-    """The calls on delegation tokens. Brokers refuse them without authentication, and from clients with a token."""
+    """The calls on delegation tokens. Brokers refuse them to clients without authentication or with a token."""
 
     async def create_delegation_token(
         self,
@@ -63,12 +63,12 @@ class TokenOperations(Operations):
         owner: str | None = None,
         timeout_ms: int | None = None,
     ) -> DelegationToken:
-        """Create a token (Kafka 1.1 and later). Brokers tell each other about it after they have answered.
+        """Create a token (Kafka 1.1 and later). Brokers learn about it from each other after the answer.
 
         Args:
-            renewers: principals that may renew it too, such as ``"User:bob"``.
+            renewers: other principals that may renew it, such as ``"User:bob"``.
             max_lifetime_ms: how long it can be renewed. Default: the broker's ``delegation.token.max.lifetime.ms``.
-            owner: in whose name. Default: this client's; another one needs Kafka 3.3 and the right to create tokens.
+            owner: the owner. Default: this client's principal; others need Kafka 3.3 and the right to create tokens.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -105,11 +105,11 @@ class TokenOperations(Operations):
     async def renew_delegation_token(
         self, hmac: bytes, *, period_ms: int | None = None, timeout_ms: int | None = None
     ) -> int:
-        """Let a token expire later; gives when, in ms since 1970 (Kafka 1.1 and later).
+        """Postpone a token's expiry; returns the new time in ms since 1970 (Kafka 1.1 and later).
 
         Args:
             hmac: that of the token.
-            period_ms: how long from now on. Default: the broker's ``delegation.token.expiry.time.ms``.
+            period_ms: the time from now on. Default: the broker's ``delegation.token.expiry.time.ms``.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -126,11 +126,11 @@ class TokenOperations(Operations):
     async def expire_delegation_token(
         self, hmac: bytes, *, period_ms: int | None = None, timeout_ms: int | None = None
     ) -> int:
-        """Delete a token, or let it expire at another time; gives when, in ms since 1970 (Kafka 1.1 and later).
+        """Delete a token or change its expiry; returns the new time in ms since 1970 (Kafka 1.1 and later).
 
         Args:
             hmac: that of the token.
-            period_ms: how long from now on it lasts. Default: it is deleted.
+            period_ms: the time from now on. Default: delete it at once.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -146,10 +146,10 @@ class TokenOperations(Operations):
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> list[DelegationToken]:
-        """The tokens that this client may describe (Kafka 1.1 and later).
+        """Describe the tokens that this client may see (Kafka 1.1 and later).
 
         Args:
-            owners: only those of these principals. Default: all.
+            owners: only tokens of these principals. Default: all.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -180,7 +180,7 @@ class TokenOperations(Operations):
 
 
 def _parts(name: str, principal: Any) -> tuple[str, str]:
-    """The type and the name of a principal. Raises ValueError if it has not both."""
+    """The type and name of a principal. Raises ValueError unless it has both."""
     kind, colon, who = principal.partition(":") if isinstance(principal, str) else ("", "", "")
     if not (kind and colon and who):
         raise ValueError(f"{name} must be principals such as 'User:alice', not {principal!r}")
@@ -188,7 +188,7 @@ def _parts(name: str, principal: Any) -> tuple[str, str]:
 
 
 def _duration(name: str, value: int | None) -> int:
-    """A time in ms for a request, in which -1 stands for the default."""
+    """A time in ms for a request; -1 means the default."""
     if value is None:
         return -1
     require_int(name, value, 0, _MOST_MS)

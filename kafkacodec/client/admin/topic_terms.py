@@ -1,4 +1,4 @@
-"""Topics as administrators see them: what is to be created, and what brokers tell of them."""
+"""Topics as administrators see them: to be created, listed and described."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class NewTopic:
         name: its name.
         num_partitions: -1 for the broker's default (Kafka 2.4 and later).
         replication_factor: -1 for the broker's default (Kafka 2.4 and later).
-        replica_assignments: the brokers of each partition, the preferred leader first; the two numbers stay -1 then.
-        configs: configurations that differ from the broker's.
+        replica_assignments: the brokers of each partition, the preferred leader first; the two numbers must then be -1.
+        configs: configurations that differ from the broker's defaults.
     """
 
     name: str
@@ -37,9 +37,9 @@ class NewTopic:
 
 
 class CreatedTopic(NamedTuple):
-    """A topic that was created. What older brokers do not tell is None, -1 or empty.
+    """A created topic. Values that older brokers do not report are None, -1 or empty.
 
-    ``configs`` has its whole configuration; a sensitive value is None.
+    ``configs`` is its whole configuration; sensitive values are None.
     """
 
     name: str
@@ -70,7 +70,7 @@ class PartitionDescription(NamedTuple):
 
 
 class TopicDescription(NamedTuple):
-    """A topic with its partitions. `authorized_operations` is None unless it was asked for."""
+    """A topic with its partitions. `authorized_operations` is None unless requested."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -81,11 +81,11 @@ class TopicDescription(NamedTuple):
 
 @dataclass(frozen=True)
 class NewPartitions:
-    """How many partitions a topic shall have in all, and where the new ones go.
+    """The new number of partitions of a topic, and the brokers for the new ones.
 
     Args:
-        total: the number of partitions, of which the present ones are a part.
-        assignments: the brokers of each new partition; None leaves it to the controller.
+        total: the total number of partitions, including the present ones.
+        assignments: the brokers for each new partition; None lets the controller choose.
     """
 
     total: int

@@ -1,4 +1,4 @@
-"""Topics: create, delete, list, describe; partitions; deletion of records."""
+"""Topics: create, delete, list, describe, add partitions, delete records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["TopicOperations"]
 _NO_ID: Final = uuid.UUID(int=0)
 _DEFAULTS_VERSION = 4  # of CreateTopics: brokers fill in partitions and replicas (KIP-464)
 _IDS_VERSION = 6  # of DeleteTopics
-_NO_CREATION_VERSION = 4  # of Metadata: asking for a topic does not create it
+_NO_CREATION_VERSION = 4  # of Metadata: can request a topic without creating it
 
 
 class TopicOperations(Operations):
@@ -45,8 +45,8 @@ class TopicOperations(Operations):
         """Create topics.
 
         Args:
-            topics: `NewTopic` or the name for one with the broker's defaults.
-            validate_only: check only whether they could be created (Kafka 0.10.2 and later).
+            topics: a `NewTopic`, or a name for a topic with the broker's defaults, or several of these.
+            validate_only: only check whether they could be created (Kafka 0.10.2 and later).
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -70,7 +70,7 @@ class TopicOperations(Operations):
         return await self._each(ask, new, timeout_ms, "topics were not created")
 
     async def delete_topics(self, topics: str | Iterable[str | uuid.UUID], *, timeout_ms: int | None = None) -> None:
-        """Delete topics, by name or by id (Kafka 2.8 and later). Brokers delete the files some time later.
+        """Delete topics by name or id (ids: Kafka 2.8 and later). Brokers delete the files some time later.
 
         Raises:
             ItemErrors: by name or id, such as UnknownTopicOrPartitionError, TopicDeletionDisabledError.
@@ -105,7 +105,7 @@ class TopicOperations(Operations):
     async def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicListing]:
-        """The topics of the cluster that this client may describe, by name; internal ones only when asked for."""
+        """List the topics that this client may describe, by name; internal ones only on request."""
 
         def request(keys: list[str], version: int) -> Any:
             return messages.MetadataRequest(topics=None if version else [], allow_auto_topic_creation=True)
@@ -127,7 +127,7 @@ class TopicOperations(Operations):
         include_authorized_operations: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[str, TopicDescription]:
-        """The partitions of topics, with leaders and replicas. Does not create a topic.
+        """Describe the partitions of topics, with leaders and replicas. Does not create topics.
 
         Raises:
             ItemErrors: by name, such as UnknownTopicOrPartitionError, TopicAuthorizationFailedError.
@@ -153,7 +153,7 @@ class TopicOperations(Operations):
             needs="include_authorized_operations" if operations else "",
             final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}),
         )
-        return await self._each(ask, several("topics", topics), timeout_ms, "topics cannot be described")
+        return await self._each(ask, several("topics", topics), timeout_ms, "topics could not be described")
 
     async def create_partitions(
         self,
@@ -162,11 +162,11 @@ class TopicOperations(Operations):
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> None:
-        """Give topics more partitions.
+        """Add partitions to topics.
 
         Args:
-            topics: by name the number of partitions that the topic has afterwards, or `NewPartitions`.
-            validate_only: check only whether it could be done.
+            topics: the new total number of partitions, or `NewPartitions`, by topic name.
+            validate_only: only check whether the change is possible.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
@@ -178,7 +178,7 @@ class TopicOperations(Operations):
         }
         for item in new.values():
             if not isinstance(item, NewPartitions):
-                raise TypeError(f"topics must have a number of partitions or NewPartitions each, not {item!r}")
+                raise TypeError(f"each topic needs a number of partitions or NewPartitions, not {item!r}")
         wait = self._broker_timeout(timeout_ms)
 
         def request(names: list[str], version: int) -> Any:
@@ -195,7 +195,7 @@ class TopicOperations(Operations):
             return ((entry.name, refusal(entry.error_code, entry.error_message)) for entry in answer.message.results)
 
         ask = Ask(api_key=CREATE_PARTITIONS, request=request, read=read, final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}))
-        await self._each(ask, new, timeout_ms, "topics did not get partitions")
+        await self._each(ask, new, timeout_ms, "topics got no partitions")
 
     async def delete_records(
         self, before: Mapping[tuple[str, int], int], *, timeout_ms: int | None = None
@@ -203,7 +203,7 @@ class TopicOperations(Operations):
         """Delete the records before an offset.
 
         Args:
-            before: the first offset to keep by partition; -1 deletes all that is replicated (the high watermark).
+            before: the first offset to keep, by partition; -1 deletes everything up to the high watermark.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Returns:
@@ -233,7 +233,7 @@ class TopicOperations(Operations):
                     yield key, refusal(entry.error_code) or entry.low_watermark
 
         ask = Ask(api_key=DELETE_RECORDS, request=request, read=read, place=lambda key: Leader(*key))
-        return await self._each(ask, offsets, timeout_ms, "partitions keep their records")
+        return await self._each(ask, offsets, timeout_ms, "partitions kept their records")
 
 
 def _creatable(new: NewTopic, version: int) -> Any:

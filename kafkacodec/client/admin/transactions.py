@@ -1,4 +1,4 @@
-"""Producers and transactions: describe, list, end, abort, fence."""
+"""Producers and transactions: describe, list, end, abort and fence."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 _LAST_OF_VERSION_1: Final = 4  # of EndTxn
-_FENCING_TIMEOUT_MS = 1  # of a transaction that is never begun
+_FENCING_TIMEOUT_MS = 1  # for a transaction that never begins
 
 
 class ProducerState(NamedTuple):
-    """An idempotent or transactional producer that a partition knows.
+    """An idempotent or transactional producer known to a partition.
 
-    Times are in ms since 1970. `transaction_start_offset` is -1 without an open transaction, `coordinator_epoch` -1
-    without any.
+    Times are in ms since 1970. `transaction_start_offset` is -1 without an open transaction, `coordinator_epoch` is -1
+    without any transaction so far.
     """
 
     producer_id: int
@@ -49,7 +49,7 @@ class ProducerState(NamedTuple):
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id. `state` is Kafka's word, such as ``Ongoing``; `coordinator` is the id of the broker."""
+    """A transactional id. `state` is Kafka's term, such as ``Ongoing``; `coordinator` is a broker id."""
 
     transactional_id: str
     producer_id: int
@@ -58,7 +58,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """The newest transaction of a transactional id. `start_time_ms` is since 1970, and -1 while none is open."""
+    """The latest transaction of a transactional id. `start_time_ms` is in ms since 1970, or -1 while none is open."""
 
     transactional_id: str
     state: str
@@ -71,7 +71,7 @@ class TransactionDescription(NamedTuple):
 
 
 class FencedProducer(NamedTuple):
-    """The producer id and epoch from which a transactional id goes on; older producers of it are refused."""
+    """The new producer id and epoch of a transactional id; its older producers are refused."""
 
     producer_id: int
     producer_epoch: int
@@ -83,7 +83,7 @@ class TransactionOperations(Operations):
     async def describe_producers(
         self, partitions: Iterable[tuple[str, int]], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, list[ProducerState]]:
-        """The idempotent and transactional producers of partitions, from their leaders (Kafka 2.8 and later).
+        """Describe the idempotent and transactional producers of partitions, from their leaders (Kafka 2.8 and later).
 
         Raises:
             ItemErrors: by partition, such as TopicAuthorizationFailedError.
@@ -103,7 +103,7 @@ class TransactionOperations(Operations):
                     yield key, refusal(entry.error_code, entry.error_message) or _producers(entry)
 
         ask = Ask(api_key=DESCRIBE_PRODUCERS, request=request, read=read, place=lambda key: Leader(*key))
-        return await self._each(ask, pairs("partitions", partitions), timeout_ms, "partitions cannot be described")
+        return await self._each(ask, pairs("partitions", partitions), timeout_ms, "partitions could not be described")
 
     async def list_transactions(
         self,
@@ -114,18 +114,18 @@ class TransactionOperations(Operations):
         pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> dict[str, TransactionListing]:
-        """The transactional ids of all brokers (Kafka 3.0 and later).
+        """List the transactional ids of all brokers (Kafka 3.0 and later).
 
         Args:
-            states: only these, such as ``["Ongoing"]``.
-            producer_ids: only of these producers.
-            duration_ms: only transactions open for longer (Kafka 3.8 and later).
-            pattern: only transactional ids that match this regular expression of RE2 (Kafka 4.1 and later).
+            states: only transactions in these states, such as ``["Ongoing"]``.
+            producer_ids: only transactions of these producers.
+            duration_ms: only transactions that have been open for longer (Kafka 3.8 and later).
+            pattern: only transactional ids that match this RE2 regular expression (Kafka 4.1 and later).
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
-            ItemErrors: by broker; ``results`` has the lists of the others.
-            ValueError: brokers do not know one of the states.
+            ItemErrors: by broker; ``results`` has the transactions of the other brokers.
+            ValueError: brokers do not know a state.
         """
         wanted, producers = several("states", states), list(producer_ids)
 
@@ -149,13 +149,13 @@ class TransactionOperations(Operations):
         lists = await self._each(ask, brokers, timeout_ms, "brokers did not list their transactions")
         unknown = {state for _, states in lists.values() for state in states if state in wanted}
         if unknown:
-            raise ValueError(f"brokers know no transactions in state {', '.join(map(repr, sorted(unknown)))}")
+            raise ValueError(f"brokers do not know the transaction state {', '.join(map(repr, sorted(unknown)))}")
         return {found.transactional_id: found for listed, _ in lists.values() for found in sorted(listed)}
 
     async def describe_transactions(
         self, transactional_ids: str | Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, TransactionDescription]:
-        """The newest transactions of transactional ids (Kafka 3.0 and later).
+        """Describe the latest transactions of transactional ids (Kafka 3.0 and later).
 
         Raises:
             ItemErrors: by id, such as TransactionalIdNotFoundError.
@@ -166,14 +166,14 @@ class TransactionOperations(Operations):
 
         ask = Ask(api_key=DESCRIBE_TRANSACTIONS, request=request, read=_described, place=_coordinator)
         ids = several("transactional_ids", transactional_ids)
-        return await self._each(ask, ids, timeout_ms, "transactions cannot be described")
+        return await self._each(ask, ids, timeout_ms, "transactions could not be described")
 
     async def end_transactions(
         self, prepared: Iterable[PreparedTransaction], *, commit: bool, timeout_ms: int | None = None
     ) -> None:
-        """Commit or abort transactions that `Producer.prepare_transaction` has left open.
+        """Commit or abort transactions left open by `Producer.prepare_transaction`.
 
-        Repeating the call with the same decision is no error.
+        Repeating the call with the same decision is not an error.
 
         Args:
             prepared: the transactions.
@@ -182,7 +182,7 @@ class TransactionOperations(Operations):
 
         Raises:
             ItemErrors: by transactional id, such as ProducerFencedError, InvalidProducerEpochError or
-                InvalidTxnStateError: a newer producer or a time-out has ended the transaction. The others are ended.
+                InvalidTxnStateError: a newer producer or a timeout has ended the transaction. The others were ended.
         """
         found = {one.transactional_id: one for one in prepared if not one.is_empty}
 
@@ -213,10 +213,10 @@ class TransactionOperations(Operations):
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """Abort a transaction that hangs in a partition: its coordinator has forgotten it (KIP-664).
+        """Abort a hanging transaction in a partition, which its coordinator has forgotten (KIP-664).
 
-        `describe_producers` tells the last three numbers; a `coordinator_epoch` of -1 there is 0 here. Do not use it
-        while the coordinator still has the transaction: the partition then differs from the others of it.
+        `describe_producers` returns the last three arguments; use 0 for a `coordinator_epoch` of -1. Do not use this
+        while the coordinator still has the transaction: this partition would then differ from its other partitions.
 
         Raises:
             BrokerError: such as InvalidProducerEpochError, TransactionCoordinatorFencedError.
@@ -246,7 +246,7 @@ class TransactionOperations(Operations):
     async def fence_producers(
         self, transactional_ids: str | Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, FencedProducer]:
-        """Refuse the present producers of transactional ids from now on, and abort their open transactions.
+        """Fence the present producers of transactional ids, and abort their open transactions.
 
         Raises:
             ItemErrors: by id, such as TransactionalIdAuthorizationFailedError.

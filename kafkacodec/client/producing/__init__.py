@@ -1,1 +1,1 @@
-"""What a producer decides: queues of batches, their order and sequences, transactions. No I/O."""
+"""The decisions of a producer: queues of batches, their order and sequences, transactions. No I/O."""

@@ -1,4 +1,4 @@
-# A batch that grows record by record, and the last changes of a finished one. No reference to a value is kept.
+# A batch that grows record by record, and the final changes to a finished one. Keeps no reference to a value.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -12,12 +12,12 @@ from kafkacodec._core._errors cimport exception_from
 from kafkacodec.errors import EncodeError
 
 cdef enum:
-    FEW_CELLS = 32      # of headers; more are not kept on the stack
+    FEW_CELLS = 32      # of headers on the stack
     HEADER_BYTES = 61   # of a batch of magic 2
 
 
 cdef bytes as_bytes(value, str what):
-    """A key or value that is not bytes as bytes; None stays."""
+    """Convert a key or value that is not bytes to bytes; None stays None."""
     if value is None or type(value) is bytes:
         return value
     try:
@@ -38,7 +38,7 @@ cdef inline void fill(k.kc_cell *cell, bytes value) noexcept:
 
 
 cdef list header_cells(headers):
-    """Names and values of headers by turns, as bytes."""
+    """Names and values of headers, alternating, as bytes."""
     found = []
     try:
         pairs = iter(headers.items() if isinstance(headers, dict) else headers)

@@ -1,8 +1,8 @@
-"""Which batches of a producer are sent next, and in what requests.
+"""The choice of the batches that a producer sends next, and of their requests.
 
-Order is kept per partition. With an idempotent producer several batches of a partition are in flight, and the broker
-refuses those that follow a lost one; what is sent again goes alone until nothing older is left. Without it, one batch
-of a partition is in flight at a time, if it may be sent again.
+Order is kept per partition. An idempotent producer has several batches of a partition in flight, and the broker refuses
+those that follow a lost one; retried batches are sent alone until nothing older is left. Other producers have one batch
+of a partition in flight at a time, if it may be retried.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from kafkacodec.client.producing.settings import ProducerSettings
 __all__ = ["SEQUENCES", "Choice"]
 
 SEQUENCES = 2**31
-"""How many sequence numbers there are; after the last comes 0."""
+"""The number of sequence numbers; they wrap around to 0."""
 
 
 class Choice:
-    """Takes batches from the queues; all calls are made under their lock.
+    """Takes batches from the queues. All methods are called under their lock.
 
     Args:
-        queues, cluster, settings, identity: of the same producer.
+        queues, cluster, settings, identity: the parts of the same producer.
 
     Attributes:
-        in_flight: how many requests each broker has not answered.
-        resends: whether batches are sent again after failures that may pass.
-        deadline: when a batch that was left may be sent or fails.
+        in_flight: the number of unanswered requests by broker.
+        resends: whether batches are retried after temporary failures.
+        deadline: when a batch that was left may be sent or will fail.
     """
 
     def __init__(self, queues: Queues, cluster: Cluster, settings: ProducerSettings, identity: Identity) -> None:
@@ -41,7 +41,7 @@ class Choice:
         self.deadline = math.inf
 
     def requests(self, now: float) -> list[tuple[int, Packing]]:
-        """The next requests, each with the broker that it is for."""
+        """The next requests, each with its broker."""
         made: dict[int, list[Packing]] = {}
         self.deadline = math.inf
         for queue in list(self.queues.active):
@@ -52,12 +52,12 @@ class Choice:
         return [(node, request) for node, requests in made.items() for request in requests if request.batches]
 
     def _take(self, queue: PartitionQueue, made: dict[int, list[Packing]], now: float) -> None:
-        """Take the batches of a partition that may be sent, each for a later request than the one before."""
+        """Take the batches of a partition that may be sent, each for a later request than the previous one."""
         at = 0
         while (batch := queue.first) is not None and self._is_ready(queue, batch, now):
             node = self._cluster.leader(queue.topic, queue.number)
             if node is None:
-                self._cluster.want([queue.topic])  # a topic that was deleted comes up again
+                self._cluster.want([queue.topic])  # creates a deleted topic again
                 self._cluster.refresh([queue.topic])
                 break
             requests = made.setdefault(node, [])
@@ -73,12 +73,12 @@ class Choice:
             at += 1
         if batch is not None:
             self.deadline = min(self.deadline, batch.deadline)
-        if at:  # others are served first the next time
+        if at:  # serve others first next time
             self.queues.active.pop(queue, None)
             self.queues.active[queue] = None
 
     def _is_ready(self, queue: PartitionQueue, batch: Batch, now: float) -> bool:
-        """Whether a partition's next batch may be sent now. If only time is missing, notes when."""
+        """Whether a partition's next batch may be sent now. If it only has to wait, notes until when."""
         if batch is queue.open and not self.queues.is_due(batch, now):
             self.deadline = min(self.deadline, batch.due_at)
             return False
@@ -96,9 +96,9 @@ class Choice:
         return self.identity.allows(queue.topic, queue.number)
 
     def _must_be_alone(self, queue: PartitionQueue, batch: Batch) -> bool:
-        """Whether nothing else of the partition may be in flight: to keep the order, or to prove the sequences.
+        """Whether the batch must be the only one of its partition in flight, for order or to establish sequences.
 
-        A broker takes any first sequence of a producer that it does not know, so the first batch goes ahead.
+        A broker accepts any first sequence of an unknown producer, so the first batch is sent alone.
         """
         if batch.attempts or queue.broken:
             return True
@@ -107,7 +107,7 @@ class Choice:
         return not queue.proven
 
     def _repair(self, queue: PartitionQueue) -> bool:
-        """Number the batches that have to be sent again from 0, under another epoch."""
+        """Renumber the batches to be retried from 0, under a new epoch."""
         assert queue.producer is not None
         if not self.identity.replace(queue.producer):
             return False

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TableBatch", "TablePlan"]
 
-_CHUNK_ROWS = 1 << 17  # are encoded at a time: enough to fill batches of many partitions
+_CHUNK_ROWS = 1 << 17  # encoded at a time: enough to fill batches of many partitions
 _COLUMNS = ("timestamp", "key", "value", "headers")
 
 
 class TableBatch(NamedTuple):
-    """An encoded batch of rows of a table, for a partition."""
+    """An encoded batch of table rows for one partition."""
 
     queue: PartitionQueue
     data: bytearray
@@ -45,14 +45,14 @@ class TableBatch(NamedTuple):
 
 
 class TablePlan:
-    """A table to be sent: record batch after record batch, each divided by topic and partition.
+    """A table to send: record batch by record batch, each divided by topic and partition.
 
     Args:
-        data: has the Arrow interface.
-        topic: of all rows; None if the table has a column of topics.
+        data: an object with the Arrow interface.
+        topic: the topic of all rows; None if the table has a topic column.
 
     Raises:
-        TypeError, ValueError: `data` is no table, or `topic` no topic.
+        TypeError, ValueError: `data` is not a table, or `topic` is not a valid topic.
         EncodeError: a column is missing or has the wrong type.
         ImportError: pyarrow is not installed.
     """
@@ -84,12 +84,12 @@ class TablePlan:
         return self._topics
 
     def missing(self, queues_of: Callable[[str], TopicQueues]) -> dict[str, int]:
-        """The topics that lack partitions which rows name: the highest of each."""
+        """The topics that lack partitions named by rows, with the highest such partition."""
         return {name: top for name, top in self._highest.items() if top not in queues_of(name).present}
 
     @cached_property
     def _highest(self) -> dict[str, int]:
-        """The highest partition that rows name, by topic."""
+        """The highest partition named by rows, by topic."""
         numbers, topics = self._partition_numbers, self._topic_numbers
         if numbers is None or not len(numbers):
             return {}
@@ -126,7 +126,7 @@ class TablePlan:
         return topics, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
     def batches(self, queues_of: Callable[[str], TopicQueues]) -> Iterator[TableBatch]:
-        """The batches of all rows. `queues_of` gives the queues of a topic; it is asked again for each record batch.
+        """The batches of all rows. `queues_of` returns the queues of a topic; it is called again for each record batch.
 
         Raises EncodeError for a row that cannot be sent, after the batches before it; `path` names the row.
         """
@@ -165,7 +165,7 @@ class TablePlan:
 
     @staticmethod
     def _check_readable(data: bytearray, at: int) -> None:
-        """Refuse a compressed row that consumers would refuse, however small it is."""
+        """Refuse a row that consumers would refuse to decompress, however small it is compressed."""
         try:
             decode(data, columns=["offset"], max_decompressed_bytes=READABLE_BYTES)
         except LimitExceeded:
@@ -181,7 +181,7 @@ class TablePlan:
         return self._plans[limit]
 
     def _partitions(self, batch: Any, queues: TopicQueues) -> npt.NDArray[np.int32] | None:
-        """The partition of each row; None if there is only the first."""
+        """The partition of each row; None if all go to the only one."""
         if self._settings.partitioner is not None:
             return self._chosen(batch, queues)
         if len(queues.numbers) == 1 and queues.numbers[0] == 0:
@@ -207,7 +207,7 @@ class TablePlan:
         return np.array(found, np.int32)
 
     def _with_timestamps(self, table: Any) -> Any:
-        """The table with the time of now where rows have none."""
+        """The table with the current time where rows have no timestamp."""
         pa = self._pa
         now = int(time.time() * 1000)
         if "timestamp" not in table.column_names:
@@ -232,6 +232,6 @@ def _divided(batch: Any, numbers: npt.NDArray[Any] | None) -> Iterator[Any]:
 
 
 def _path_in_table(path: str | None, rows: npt.NDArray[np.int64]) -> str | None:
-    """The path of an error about some rows, with the number of the row in the whole table."""
+    """The path of an error about some rows, with row numbers of the whole table."""
     found = re.match(r"records\[(\d+)\]", path or "")
     return f"records[{rows[int(found[1])]}]{(path or '')[found.end() :]}" if found else path

@@ -1,4 +1,4 @@
-"""What became of records that were given to a producer: one shared `Outcome` per batch, one `Delivery` per record."""
+"""The outcome of records given to a producer: one shared `Outcome` per batch, one `Delivery` per record."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 _log = logging.getLogger("kafkacodec.client.producer")
-# For waiting and callbacks; both are once per batch, or for few records. A signal handler may come back to it.
+# For waiting and callbacks; both happen once per batch, or for few records. Reentrant for signal handlers.
 _lock = threading.RLock()
 
 
 def _renew_lock() -> None:
-    """Another thread may have held it when this process was forked."""
+    """Replace the lock, which another thread may have held when this process was forked."""
     global _lock
     _lock = threading.RLock()
 
@@ -43,12 +43,12 @@ Result = TypeVar("Result")
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record is.
+    """The position of a delivered record.
 
     Attributes:
-        topic, partition: of the record.
-        offset: -1 where the broker does not tell it: with ``acks=0``, or for a batch that it had already.
-        timestamp: in ms since 1970: the record's, or the broker's for topics with log append time.
+        topic, partition: the record's topic and partition.
+        offset: -1 if the broker does not report it: with ``acks=0``, or for a batch that it already had.
+        timestamp: the record's, or the broker's for topics with log append time, in ms since 1970.
     """
 
     topic: str
@@ -58,17 +58,17 @@ class RecordMetadata(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """`rows` consecutive offsets from `first` on; `first` is -1 where the broker does not tell it."""
+    """`rows` consecutive offsets from `first` on; `first` is -1 if the broker does not report it."""
 
     first: int
     rows: int
 
 
 class TableMetadata(NamedTuple):
-    """Where the rows of a table are.
+    """The positions of the delivered rows of a table.
 
     Attributes:
-        rows: their number.
+        rows: the number of rows.
         offsets: the offsets of each topic and partition, in the order of the rows.
     """
 
@@ -77,7 +77,7 @@ class TableMetadata(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What became of records [first, end) of an outcome. `time` is the broker's in ms, -1 if it took the records'."""
+    """The outcome of records [first, end). `time` is the broker's timestamp in ms; -1 if the records kept theirs."""
 
     end: int
     first: int
@@ -89,11 +89,11 @@ class Part(NamedTuple):
 
 
 class Outcome:
-    """What became of a number of records: known part by part, as a batch may be sent in several.
+    """The outcome of several records, resolved part by part, since a batch may be split.
 
     Args:
-        loop: the event loop of the client, which must go on for the outcome to be known. Only the process that made
-            the outcome learns it, and not one that is forked from that.
+        loop: the client's event loop, which must keep running for the outcome to be resolved. Only the process that
+            created the outcome learns it, not one forked from it.
     """
 
     __slots__ = ("_callbacks", "_condition", "_process", "failure", "loop", "parts", "resolved")
@@ -108,13 +108,13 @@ class Outcome:
         self._callbacks: list[tuple[int, Callable[[], object]]] = []
 
     def find(self, index: int) -> Part | None:
-        """The part of a record, if it is known."""
+        """The part that has a record, if it is resolved."""
         at = bisect_right(self.parts, index, key=lambda part: part.end)
         found = self.parts[at] if at < len(self.parts) else None
         return found if found is not None and found.first <= index else None
 
     def resolve(self, part: Part) -> None:
-        """A part is known. Calls back, in the order of the records."""
+        """Resolve a part and call its callbacks in the order of the records."""
         with _lock:
             insort(self.parts, part)
             self.resolved += part.end - part.first
@@ -128,9 +128,9 @@ class Outcome:
             call()
 
     def when(self, index: int, call: Callable[[], object]) -> bool:
-        """Call as soon as a record is known; returns whether it is known already, and does not call then.
+        """Call `call` once a record is resolved; returns True without calling it if the record is resolved already.
 
-        What `call` raises would keep back the outcome of others.
+        `call` must not raise: that would hold up the outcome of others.
         """
         with _lock:
             if self._known(index):
@@ -140,7 +140,7 @@ class Outcome:
             return False
 
     def wait(self, index: int, timeout: float | None) -> bool:
-        """Wait until a record is known; returns whether it is."""
+        """Wait until a record is resolved; returns whether it is."""
         self._check_process()
         with _lock:
             if self._condition is None:
@@ -158,7 +158,7 @@ class Outcome:
 
 
 class TableOutcome(Outcome):
-    """The outcome of the rows of a table: record 0 stands for all of them."""
+    """The outcome of the rows of a table: record 0 stands for all rows."""
 
     __slots__ = ("queued", "whole")
 
@@ -168,7 +168,7 @@ class TableOutcome(Outcome):
         self.whole = False
 
     def finish(self) -> None:
-        """No more rows follow."""
+        """Mark that no more rows follow."""
         self.whole = True
         self.resolve(Part(0, 0, "", -1, -1, -1, None))
 
@@ -177,14 +177,14 @@ class TableOutcome(Outcome):
 
 
 class _Awaitable(Generic[Result]):
-    """What both kinds of deliveries have in common: waiting and callbacks."""
+    """Waiting and callbacks, for both kinds of deliveries."""
 
     __slots__ = ("_index", "_outcome")
     _outcome: Outcome
     _index: int
 
     def done(self) -> bool:
-        """Whether it is known what became of it."""
+        """Whether the outcome is known."""
         return self._outcome._known(self._index)
 
     def _result(self) -> Result:
@@ -194,13 +194,13 @@ class _Awaitable(Generic[Result]):
         """Wait for the broker's acknowledgement. In a coroutine, await the delivery instead.
 
         Args:
-            timeout: in seconds; None waits as long as ``delivery_timeout_ms`` allows.
+            timeout: the limit in seconds; None waits as long as ``delivery_timeout_ms`` allows.
 
         Raises:
-            TimeoutError: not known in time.
-            LocalProtocolError: called in the client's own event loop: in a coroutine or callback.
-            ClientClosed: not known, and this process was forked from the one that sent the record.
-            BrokerError, DeadlineExceeded, ConnectionFailed, ClientClosed, …: why it was not delivered.
+            TimeoutError: the outcome is not known in time.
+            LocalProtocolError: called in the client's own event loop, from a coroutine or callback.
+            ClientClosed: the outcome is unknown, and this process was forked from the one that sent the record.
+            BrokerError, DeadlineExceeded, ConnectionFailed, ClientClosed, …: the record was not delivered.
         """
         if not self.done():
             _refuse_in(self._outcome.loop)
@@ -209,14 +209,14 @@ class _Awaitable(Generic[Result]):
         return self._result()
 
     def add_done_callback(self, function: Callable[[Self], object]) -> None:
-        """Call ``function(delivery)`` when it is known; at once if it is.
+        """Call ``function(delivery)`` once the outcome is known, or at once if it already is.
 
-        Callbacks of a batch are called in the order of its records, in the thread of the client's event loop. What
-        they raise is logged. SystemExit and KeyboardInterrupt end the event loop of a client for asyncio, after others
-        have been called; a blocking client logs them. A callback that is called at once raises them.
+        Callbacks of a batch are called in the order of its records, in the thread of the client's event loop. Their
+        exceptions are logged. SystemExit and KeyboardInterrupt end the event loop of an asyncio client, after the other
+        callbacks; a blocking client logs them. A callback that is called at once raises them to the caller.
 
         Raises:
-            ClientClosed: not known, and this process was forked from the one that sent the record.
+            ClientClosed: the outcome is unknown, and this process was forked from the one that sent the record.
         """
         if self._outcome.when(self._index, lambda: self._call_in_loop(function)):
             self._call(function)
@@ -226,7 +226,7 @@ class _Awaitable(Generic[Result]):
             function(self)
         except (SystemExit, KeyboardInterrupt):
             raise
-        except BaseException:  # also CancelledError and the outcomes of test frameworks: they are for nobody here
+        except BaseException:  # also CancelledError and exceptions of test frameworks, which have no receiver here
             _log.exception("a callback of a delivery failed")
 
     def _call_in_loop(self, function: Callable[[Self], object]) -> None:
@@ -248,7 +248,7 @@ class _Awaitable(Generic[Result]):
 
 
 def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the result
         loop.call_soon_threadsafe(_set, future)
 
 
@@ -262,7 +262,7 @@ def _set(future: asyncio.Future[None]) -> None:
 
 
 def _refuse_in(loop: asyncio.AbstractEventLoop | None) -> None:
-    """Refuse to block the loop whose own client would have to answer. A blocking client has another one."""
+    """Refuse to block the event loop of the client that must deliver the record. A blocking client has its own loop."""
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:
@@ -272,9 +272,9 @@ def _refuse_in(loop: asyncio.AbstractEventLoop | None) -> None:
 
 
 class Delivery(_Awaitable[RecordMetadata]):
-    """A record that was given to a producer. Also awaitable.
+    """A record given to a producer. Also awaitable.
 
-    It shares the state of its batch, so keeping many costs little.
+    Deliveries share the state of their batch, so keeping many costs little.
     """
 
     __slots__ = ("_timestamp",)
@@ -288,7 +288,7 @@ class Delivery(_Awaitable[RecordMetadata]):
         part = self._outcome.find(self._index)
         assert part is not None
         if part.error is not None:
-            raise part.error.with_traceback(None)  # else it keeps the frames of every call
+            raise part.error.with_traceback(None)  # a traceback would keep the frames of every call
         return RecordMetadata(part.topic, part.partition, self._offset(part), self._time(part))
 
     def _offset(self, part: Part) -> int:
@@ -299,19 +299,19 @@ class Delivery(_Awaitable[RecordMetadata]):
 
     @property
     def error(self) -> Exception | None:
-        """Why the record was not delivered; None if it was, or while that is not known."""
+        """Why the record was not delivered; None if it was, or while the outcome is unknown."""
         part = self._outcome.find(self._index)
         return None if part is None else part.error
 
     @property
     def offset(self) -> int | None:
-        """The record's offset; None while it is not known, -1 where the broker does not tell it."""
+        """The record's offset; None while it is unknown, -1 if the broker does not report it."""
         part = self._outcome.find(self._index)
         return None if part is None or part.error is not None else self._offset(part)
 
     @property
     def timestamp(self) -> int:
-        """The record's timestamp in ms since 1970; the broker's once it is known to have set its own."""
+        """The record's timestamp in ms since 1970, or the broker's once the broker is known to have set it."""
         part = self._outcome.find(self._index)
         return self._timestamp if part is None else self._time(part)
 
@@ -325,7 +325,7 @@ class Delivery(_Awaitable[RecordMetadata]):
 
 
 class TableDelivery(_Awaitable[TableMetadata]):
-    """The rows of a table that was given to a producer; known when all of them are. Also awaitable."""
+    """The rows of a table given to a producer; done when all rows are. Also awaitable."""
 
     __slots__ = ()
 
@@ -345,7 +345,7 @@ class TableDelivery(_Awaitable[TableMetadata]):
 
     @property
     def error(self) -> Exception | None:
-        """Why some rows were not delivered: the first reason; None if all were, or while none has failed."""
+        """The first reason why rows were not delivered; None if all were, or while none has failed."""
         return self._outcome.failure
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Who a producer is to brokers: nobody, or an id and epoch under which they drop what they have already (KIP-98)."""
+"""The identity of a producer to brokers: none, or an id and epoch by which they drop duplicates (KIP-98)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _NEWEST_VERSION: Final = messages.APIS[0].valid_versions[-1]
 
 
 class Identity(Protocol):
-    """What the sender asks about ids and transactions.
+    """What the sender needs to know about ids and transactions.
 
     Attributes:
-        current: the id and epoch for partitions that have none; None while it is not known.
-        failure: why nothing can be sent any more; None if it can.
-        transactional_id: of a transactional producer.
+        current: the id and epoch for partitions that have none; None while unknown.
+        failure: why nothing can be sent any longer; None if sending is possible.
+        transactional_id: the id of a transactional producer.
         highest_version: the highest version of Produce that may be used.
-        renumbers: whether batches whose sequences a broker does not take any more may get others.
-        ended: whether batches that fail are not sent again, since their transaction will be aborted.
+        renumbers: whether batches whose sequences a broker no longer accepts may get new ones.
+        ended: whether failed batches are not retried, since their transaction will be aborted.
     """
 
     current: ProducerId | None
@@ -44,29 +44,29 @@ class Identity(Protocol):
 
     @property
     def ended(self) -> bool:
-        """See above."""
+        """See the class."""
 
     def allows(self, topic: str, partition: int) -> bool:
-        """Whether batches of a partition may be sent now; if not, what is needed for it is done."""
+        """Whether batches of a partition may be sent now; if not, starts what is needed."""
 
     def replace(self, old: ProducerId) -> bool:
-        """Make `current` another one than `old`, whose sequences cannot go on, if that keeps everything in order.
-        Returns whether it can."""
+        """Replace `old`, whose sequences cannot continue, as `current`, if that keeps everything in order.
+        Returns whether that is possible."""
 
     def given_up(self, reason: Exception, sent: bool) -> None:
-        """A batch failed for good; `sent` is whether a sequence was given to it."""
+        """Handle the final failure of a batch; `sent` is whether it was given a sequence."""
 
     def poll(self, now: float, needed: bool) -> list[Send]:
-        """The requests that are due; `needed` is whether batches wait."""
+        """The requests to send now; `needed` is whether batches are waiting."""
 
     def next_deadline(self) -> float | None:
-        """When `poll` is needed next."""
+        """The time of the next `poll`."""
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """The response to one of these requests."""
+        """Handle the response to one of these requests."""
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """No response."""
+        """Handle a request without a response."""
 
 
 class Idempotence:
@@ -85,7 +85,7 @@ class Idempotence:
         self._backoff = backoff
         self._asking: Send | None = None
         self._failures = 0
-        self._passes = False  # whether the failure is about what waits now, and not for good
+        self._passes = False  # whether the failure only concerns the waiting batches
         self._next_at = 0.0
 
     def allows(self, topic: str, partition: int) -> bool:
@@ -93,17 +93,17 @@ class Idempotence:
         return True
 
     def replace(self, old: ProducerId) -> bool:
-        """The next epoch, which brokers take from any producer without transactions (KIP-360); or another id."""
+        """Take the next epoch, which brokers accept from any non-transactional producer (KIP-360), or a new id."""
         if self.current == old:
             number, epoch = old
             self.current = (number, epoch + 1) if epoch < _MOST_EPOCH else None
         return True
 
     def given_up(self, reason: Exception, sent: bool) -> None:
-        """Nothing depends on it."""
+        """Do nothing: nothing depends on it."""
 
     def poll(self, now: float, needed: bool) -> list[Send]:
-        """Ask for an id."""
+        """Ask for an id if one is needed."""
         if self._passes:
             self.failure, self._passes = None, False
         if self.current is not None or self._asking is not None or now < self._next_at or not needed:
@@ -113,11 +113,11 @@ class Idempotence:
         return [self._asking]
 
     def next_deadline(self) -> float | None:
-        """After a failure, the next attempt."""
+        """The time of the next attempt after a failure."""
         return self._next_at if self.current is None and self._asking is None and self._failures else None
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take over the id."""
+        """Record the id."""
         self._asking = None
         response: Any = answer.message
         if not response.error_code:
@@ -131,7 +131,7 @@ class Idempotence:
             self.failure = kind(f"no producer id: {kind.name}")
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Ask again, or do without an id where brokers have none."""
+        """Ask again, or continue without an id if brokers do not support them."""
         self._asking = None
         if not isinstance(error, UnsupportedVersion):
             self._again(now)
@@ -140,8 +140,8 @@ class Idempotence:
         elif self._required:
             self.failure = UnsupportedVersion(f"enable_idempotence needs Kafka 0.11 or later: {error}")
         else:
-            _log.warning("the brokers have no idempotent producers, which came with Kafka 0.11: batches that are sent "
-                         "again may be there twice. enable_idempotence=False says that this is intended.")  # fmt: skip
+            _log.warning("the brokers do not support idempotence (Kafka 0.11 and later): retried batches may be "
+                         "written twice. Set enable_idempotence=False if that is intended.")  # fmt: skip
             self.current = NOBODY
 
     def _again(self, now: float) -> None:

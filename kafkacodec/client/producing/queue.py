@@ -1,6 +1,6 @@
-"""The queues of a producer: a batch that grows, and closed ones that wait, for each partition.
+"""The queues of a producer: for each partition, an open batch that grows, and closed batches that wait.
 
-The thread that sends and the thread of the loop both use them, under one lock.
+The sending threads and the thread of the loop share them, under one lock.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 
-BATCH_BYTES: Final = 61  # the header of a batch
+BATCH_BYTES: Final = 61  # the size of a batch header
 TABLE_BATCH_BYTES: Final = 960 << 10  # few requests; brokers before 2.4 take batches up to 1,000,012 bytes
 _COMPARED: Final = 8  # partitions
-READABLE_BYTES: Final = DEFAULT_MAX_DECOMPRESSED_BYTES  # of a compressed batch's records: consumers refuse more
+READABLE_BYTES: Final = DEFAULT_MAX_DECOMPRESSED_BYTES  # the records of a compressed batch: consumers refuse more
 READABLE_BY: Final = "the default of consumers' max_decompressed_bytes"
-REQUEST_BYTES: Final = 100  # of a request, in addition to its batches' header, the topic's name and the client's id
+REQUEST_BYTES: Final = 100  # of a request beyond its batches, topic names and client id
 
 
 class Batch:
     """Records of one partition that are sent together.
 
     Attributes:
-        queue: its partition's.
+        queue: the queue of its partition.
         builder: takes records while the batch is open; None afterwards.
         data: the finished batch; None before.
-        count, size: its records, and their bytes before compression with the header.
-        order: batches of a partition are sent in this order.
-        outcome, first: what its deliveries share, and the number of its first record there.
-        deadline, due_at: when it fails if it is not delivered, and when it is sent even if it is not full.
-        producer, sequence: under which it is sent, once that is decided: an id with an epoch, and a number.
-        attempts, retry_at, error: how often it was sent, when it may be sent again, and why.
+        count, size: the number of records, and the uncompressed size in bytes including the header.
+        order: its position in the sending order of the partition.
+        outcome, first: the shared outcome of its deliveries, and the index of its first record there.
+        deadline, due_at: when it fails if not delivered, and when it is sent even if not full.
+        producer, sequence: the producer id and epoch, and the sequence under which it is sent, once decided.
+        attempts, retry_at, error: how often it was sent, when it may be retried, and why.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Batch:
         self.error: Exception | None = None
 
     def finish(self, codec: int, compress: Callable[[Any], Any] | None) -> bytearray:
-        """The bytes of the closed batch, compressed the first time."""
+        """The bytes of the closed batch, compressed on the first call."""
         if self.data is None:
             assert self.builder is not None
             self.data = self.builder.close(codec, compress)
@@ -75,7 +75,7 @@ class Batch:
         return self.data
 
     def resolve(self, offset: int, time: int, error: Exception | None) -> None:
-        """Tell the deliveries what became of the records."""
+        """Resolve the deliveries of the records."""
         end = self.first + self.count
         self.outcome.resolve(Part(end, self.first, self.queue.topic, self.queue.number, offset, time, error))
 
@@ -84,12 +84,12 @@ class PartitionQueue:
     """The batches of a partition.
 
     Attributes:
-        open: takes records; it follows those in `waiting`.
-        waiting: closed batches, in their order; those that are sent again come first.
-        flying: batches that wait for an answer, in their order.
-        producer, next_sequence: of the next batch that is sent for the first time; None before the first.
+        open: the batch that takes records; it follows those in `waiting`.
+        waiting: closed batches in order; retried ones come first.
+        flying: batches that wait for an answer, in order.
+        producer, next_sequence: for the next new batch; None before the first.
         proven: whether the broker has accepted a batch of this producer, so that it checks sequences.
-        broken: whether sequences cannot go on: a batch before is missing, or the broker lost the producer's state.
+        broken: whether sequences cannot continue: an earlier batch is missing, or the broker lost the producer's state.
     """
 
     __slots__ = ("broken", "flying", "next_sequence", "number", "open", "producer", "proven", "topic", "waiting")
@@ -105,38 +105,39 @@ class PartitionQueue:
 
     @property
     def first(self) -> Batch | None:
-        """The batch that is sent next."""
+        """The next batch to send."""
         return self.waiting[0] if self.waiting else self.open
 
     @property
     def load(self) -> int:
-        """The number of batches that are not acknowledged."""
+        """The number of unacknowledged batches."""
         return len(self.waiting) + len(self.flying) + (self.open is not None)
 
     def put_back(self, batch: Batch) -> None:
-        """Queue a batch again, in its order."""
+        """Queue a batch again, in its original order."""
         at = 0
         while at < len(self.waiting) and self.waiting[at].order < batch.order:
             at += 1
         self.waiting.insert(at, batch)
 
     def is_next(self, batch: Batch) -> bool:
-        """Whether no earlier batch waits to be sent again or acknowledged."""
+        """Whether no earlier batch waits for a retry or an answer."""
         earlier = self.waiting and self.waiting[0].order < batch.order
         return not earlier and all(other.order >= batch.order for other in self.flying)
 
 
 class TopicQueues:
-    """The queues of a topic's partitions, by the cluster's metadata of one generation.
+    """The queues of a topic's partitions, according to one generation of the cluster's metadata.
 
     Attributes:
-        queues: also those of partitions that are gone: they go on if such a one comes back, with their sequences.
-        numbers, present: the partitions that there are.
-        available: those that have a leader.
-        topic_id: of the topic with these partitions; None if brokers do not tell it.
-        batch_limit: the most bytes of a batch of records that are sent one by one.
-        table_limit: the same of rows of a table, which do not come one after the other.
-        used_at: when a batch was begun last, or the topic was met.
+        queues: all queues, including those of partitions that no longer exist, which resume with their sequences if
+            the partition comes back.
+        numbers, present: the existing partitions.
+        available: the partitions that have a leader.
+        topic_id: the id of the topic with these partitions; None if brokers do not report it.
+        batch_limit: the maximum size in bytes of batches of single records.
+        table_limit: the maximum size in bytes of batches of table rows.
+        used_at: when the last batch was started, or the topic was first used.
     """
 
     __slots__ = (
@@ -158,12 +159,12 @@ class TopicQueues:
         self.batch_limit, self.table_limit = batch_limit, table_limit
 
     def limit_batches(self, size: int) -> None:
-        """The broker refuses batches of more bytes than this."""
+        """Limit batches to this size in bytes, since the broker refuses larger ones."""
         self.batch_limit = max(min(self.batch_limit, size), 1)
         self.table_limit = max(min(self.table_limit, size), 1)
 
     def update(self, topic: Topic, generation: int) -> None:
-        """Take over which partitions there are, and which have a leader, unless newer metadata are known.
+        """Record which partitions exist and which have a leader, unless newer metadata is known.
 
         Takes the lock itself. Others may read without it meanwhile: they find a queue for each number.
         """
@@ -174,7 +175,7 @@ class TopicQueues:
             for number in partitions:
                 if number not in self.queues:
                     self.queues[number] = PartitionQueue(self.name, number)
-            if topic.topic_id != self.topic_id:  # brokers have accepted nothing in a topic that was made again
+            if topic.topic_id != self.topic_id:  # brokers have accepted nothing in a topic that was recreated
                 self.topic_id = topic.topic_id
                 for queue in self.queues.values():
                     queue.proven = False
@@ -185,7 +186,7 @@ class TopicQueues:
             self.generation = generation
 
     def choose_sticky(self) -> PartitionQueue:
-        """The partition for records without a key, until its batch is full: of some, one with the fewest batches
+        """The partition for records without a key until its batch is full: of a few, the one with the fewest batches
         (KIP-480, KIP-794)."""
         numbers = self.available or self.numbers
         some = random.sample(numbers, min(len(numbers), _COMPARED))
@@ -194,28 +195,29 @@ class TopicQueues:
 
 
 class Queues:
-    """The queues of a producer. Methods that are not said to be otherwise need `lock`.
+    """The queues of a producer. Methods need `lock` unless they say otherwise.
 
     Args:
-        cluster: only read.
+        cluster: read only.
         settings: the producer's.
-        clock: the time in ms, as the driver has it; may be called from any thread.
+        clock: the driver's time in ms; may be called from any thread.
 
     Attributes:
-        lock: for everything here.
-        active: the partitions that have batches, those that were served longest ago first.
-        pending: all batches whose outcome is not known, in the order of their making.
-        bytes: of these batches, before compression.
-        full: whether `send` has to wait: from when `buffer_memory` is used up until half of it is free, since waiting
+        lock: protects everything here.
+        active: the partitions that have batches, least recently served first.
+        pending: all batches whose outcome is unknown, in order of creation.
+        bytes: the uncompressed size of these batches.
+        full: whether `send` must wait: from when `buffer_memory` is used up until half of it is free, since waiting
             costs more than sending. May be read without the lock.
-        drained: how often that became false. Who waits goes on after the next time, even if it is full again by then.
+        drained: how often `full` became false. Waiting threads resume the next time it does, even if it is true again
+            by then.
         asleep_until: when the driver polls without being woken.
         flush_to: batches with an order up to this are sent without waiting for more records.
-        loop: the event loop of the client, of which outcomes know.
+        loop: the client's event loop, for outcomes.
     """
 
     def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
-        self.lock = threading.RLock()  # so that a signal handler can be refused instead of waiting for itself
+        self.lock = threading.RLock()  # so that a signal handler is refused instead of deadlocking
         self.topics: dict[str, TopicQueues] = {}
         self.active: dict[PartitionQueue, None] = {}
         self.pending: dict[Batch, None] = {}
@@ -244,14 +246,14 @@ class Queues:
             self._table_limit = min(self._table_limit, READABLE_BYTES)
 
     def refuse_handler(self) -> None:
-        """Refuse what a signal handler wants: what its thread was about to queue when the signal came is half queued,
-        and the client waits for it. Needs no lock."""
+        """Refuse a call from a signal handler that interrupted `send`: its record is half queued, and the client waits
+        for it. Needs no lock."""
         if self.lock._is_owned():  # type: ignore[attr-defined]
             raise LocalProtocolError("a signal handler interrupted send(): set a flag in it, and go on after send()")
 
     def topic(self, name: str) -> TopicQueues | None:
-        """The queues of a topic by the newest metadata; None if it is not known, or cannot be used. Takes the lock
-        itself, and only for metadata that are new."""
+        """The queues of a topic by the newest metadata; None if it is unknown or unusable. Takes the lock itself, but
+        only for new metadata."""
         found = self.topics.get(name)
         if found is not None and found.generation == self._cluster.generation:
             return found
@@ -272,10 +274,10 @@ class Queues:
     def append(
         self, topic: TopicQueues, partition: int | None, key: Any, value: Any, headers: Any, timestamp: int
     ) -> tuple[Delivery, bool]:
-        """Queue a record; returns its delivery, and whether the driver has to be woken.
+        """Queue a record; returns its delivery, and whether the driver must be woken.
 
         Raises:
-            EncodeError: the record cannot be sent: a type, its size, or a partition that does not exist.
+            EncodeError: a type or the size is wrong, or the partition does not exist.
         """
         woken = False
         while True:
@@ -292,9 +294,9 @@ class Queues:
                 raise
             if added:
                 break
-            self.close(queue)  # it has no room
+            self.close(queue)  # it is full
             woken = True
-        # Not the last count: a call that Ctrl-C has interrupted may have left a record.
+        # Read the count again: a call interrupted by Ctrl-C may have left a record.
         batch.count = batch.builder.count  # type: ignore[union-attr]
         batch.size += added
         self._use(added)
@@ -307,7 +309,7 @@ class Queues:
         batch.queue.waiting.append(batch)
 
     def new_batch(self, queue: PartitionQueue, outcome: Outcome | None = None, first: int = 0) -> Batch:
-        """A batch without records, not yet queued."""
+        """Create an empty batch, not yet queued."""
         self._made += 1
         batch = Batch(queue, (self._made, 0), Outcome(self.loop) if outcome is None else outcome, first)
         now = self.topics[queue.topic].used_at = self._clock()
@@ -316,7 +318,7 @@ class Queues:
         return batch
 
     def close(self, queue: PartitionQueue) -> None:
-        """The open batch takes no more records."""
+        """Close the open batch to more records."""
         batch = queue.open
         if batch is not None:
             if batch.builder is not None:
@@ -328,16 +330,16 @@ class Queues:
                 topic.sticky = None
 
     def is_due(self, batch: Batch, now: float) -> bool:
-        """Whether an open batch is sent although it has room."""
+        """Whether an open batch is sent although it is not full."""
         return batch.due_at <= now or batch.order[0] <= self.flush_to or self.full
 
     def idle(self, before: float) -> list[str]:
-        """The topics that have no batches and got none since then."""
+        """The topics that have no batches and have got none since `before`."""
         topics = self.topics.values()
         return [t.name for t in topics if t.used_at < before and not any(queue.load for queue in t.queues.values())]
 
     def flush(self) -> int:
-        """Send all batches that there are soon; returns the order of the newest."""
+        """Have all present batches sent soon; returns the order of the newest."""
         self.flush_to = self._made
         return self._made
 
@@ -347,7 +349,7 @@ class Queues:
         return first is None or first.order[0] > order
 
     def resolved(self, batch: Batch) -> None:
-        """The outcome of a batch, which is in no queue, is known."""
+        """Record that the outcome of a batch, which is in no queue, is known."""
         self.pending.pop(batch, None)
         self.bytes -= batch.size
         if self.full and self.bytes <= self._memory // 2:
@@ -355,13 +357,13 @@ class Queues:
             self.drained += 1
 
     def replace(self, batch: Batch, parts: Iterable[Batch]) -> None:
-        """Queue the parts of a batch instead of it."""
+        """Queue the parts of a batch in its place."""
         parts = list(parts)
         self.resolved(batch)
         for part in parts:
             self._pend(part)
             batch.queue.put_back(part)
-        # Parts are as old as the batch, so the oldest stay first.
+        # Parts are as old as the batch, so the oldest batches stay first.
         self.pending = dict.fromkeys(sorted(self.pending, key=lambda b: b.order))
 
     def _use(self, size: int) -> None:
@@ -382,7 +384,7 @@ class Queues:
         return batch
 
     def _drop(self, batch: Batch) -> None:
-        """An open batch got no record."""
+        """Discard an open batch that got no record."""
         batch.queue.open = None
         self.resolved(batch)
 

@@ -1,4 +1,4 @@
-"""Produce requests from batches, for the versions of the broker that gets them, and their responses by batch."""
+"""Produce requests from batches, for the receiving broker's versions, and their responses by batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ANY_BYTES: Final = 2**31 - 1
 
 
 class Packing:
-    """Batches for a request that is being put together."""
+    """The batches of a request under construction."""
 
     __slots__ = ("batches", "size")
 
@@ -34,7 +34,7 @@ class Packing:
         self.size = REQUEST_BYTES
 
     def takes(self, batch: Batch, most: int) -> bool:
-        """Whether a batch fits a request of `most` bytes; the first one always does."""
+        """Whether a batch fits into a request of `most` bytes; the first one always does."""
         return not self.batches or self.size + _room(batch) <= most
 
     def add(self, batch: Batch) -> None:
@@ -52,8 +52,8 @@ class ProduceCall:
     """A Produce request: one batch per partition.
 
     Attributes:
-        batches: what it contains, unless `refused`.
-        refused: why the broker's version cannot represent a batch; known after `prepare`.
+        batches: the batches it contains, except those in `refused`.
+        refused: why the broker's version cannot represent a batch; set by `prepare`.
     """
 
     __slots__ = ("_acks", "_codec", "_highest", "_level", "_timeout_ms", "_topic_ids", "_transactional_id", "batches", "refused")  # fmt: skip  # noqa: E501
@@ -112,7 +112,7 @@ class ProduceCall:
         return make(topic_id=topic_id, partition_data=entries)
 
     def _records(self, batch: Batch, version: int) -> Any:
-        """The batch in the magic that goes with a version."""
+        """The batch in the magic that a version uses."""
         assert batch.data is not None
         if version >= _PRODUCER_VERSION:
             return batch.data
@@ -121,11 +121,11 @@ class ProduceCall:
         magic = max(version - 1, 0)
         columns = ("key", "value", "headers") if magic == 0 else ("timestamp", "key", "value", "headers")
         rows = decode(batch.data, columns=columns)
-        # One compressed message: 0.10 numbers only the first one of a request, and leaves others as they are.
+        # One compressed message: 0.10 assigns offsets to only the first one in a request and leaves others unchanged.
         return encode(rows, magic=magic, codec=CODECS[self._codec], level=self._level, batch_bytes=_ANY_BYTES)
 
     def answers(self, response: Any) -> dict[Batch, Any]:
-        """The partition's part of the response for each batch that has one."""
+        """The partition's entry in the response, for each batch that has one."""
         names = {topic_id: name for name, topic_id in self._topic_ids.items()}
         found = {}
         for topic in response.responses:
@@ -137,7 +137,7 @@ class ProduceCall:
 
 
 def split(batch: Batch, codec: int, level: int | None) -> list[tuple[bytearray, int]]:
-    """The records of a batch in smaller ones of half its size: their bytes and numbers of records."""
+    """Split a batch into smaller ones of half its size; returns their bytes and record counts."""
     assert batch.data is not None
     rows = decode(batch.data)
     parts = iter_encoded(rows, batch_bytes=max(batch.size // 2, 1), codec=CODECS[codec], level=level)

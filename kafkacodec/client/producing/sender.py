@@ -1,6 +1,6 @@
-"""The decisions of a producer: what is sent, and what answers and failures mean for its batches.
+"""The decisions of a producer: what to send, and what answers and failures mean for its batches.
 
-Source: KIP-98 and KIP-360 (idempotence), KIP-91 (delivery timeout), KIP-126 (too large batches), KIP-951 (new leaders).
+Source: KIP-98 and KIP-360 (idempotence), KIP-91 (delivery timeout), KIP-126 (oversized batches), KIP-951 (new leaders).
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from kafkacodec.records.compression import compress
 __all__ = ["Sender"]
 
 _SEQUENCES_LOST: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH)
-_LEAST_TIMEOUT_MS = 1000  # a connection is closed when an answer is late, so a batch near its end waits a bit longer
+_LEAST_TIMEOUT_MS = 1000  # a late answer closes the connection, so a batch near its deadline waits a little longer
 
 
 class Sender:
     """The machine of a producer.
 
     Args:
-        queues, cluster, settings, identity: of the same producer.
-        metrics: where it counts.
-        progress: called, without the lock, after the outcome of batches is known, or the cluster is known better.
+        queues, cluster, settings, identity: the parts of the same producer.
+        metrics: the metrics to update.
+        progress: called without the lock after the outcome of batches or new metadata is known.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Sender:
         self._choice = Choice(queues, cluster, settings, identity)
         self._calls: dict[Send, ProduceCall] = {}
         self._generation = -1
-        self._idle_at = math.inf  # when idle topics are looked for
+        self._idle_at = math.inf  # when to look for idle topics
         self._resolved: deque[tuple[Batch, int, int, Exception | None]] = deque()
         self._records, self._errors = metrics.counter("producer.records"), metrics.counter("producer.record_errors")
         self._batches, self._bytes = metrics.counter("producer.batches"), metrics.counter("producer.bytes")
@@ -78,10 +78,10 @@ class Sender:
 
     @property
     def brokers(self) -> list[int]:
-        """The brokers that batches were sent to."""
+        """The brokers to which batches were sent."""
         return list(self._choice.in_flight)
 
-    # A machine
+    # The interface of a machine
 
     def poll(self, now: float) -> list[Send]:
         """The requests that may be sent now."""
@@ -105,7 +105,7 @@ class Sender:
         return sends
 
     def _forget_idle(self, now: float) -> None:
-        """Keep no metadata of topics that are not used any more."""
+        """Drop the metadata of topics that are no longer used."""
         most = self._settings.metadata_max_idle_ms
         if now >= self._idle_at:
             with self.queues.lock:
@@ -115,7 +115,7 @@ class Sender:
             self._idle_at = now + most / 2
 
     def next_deadline(self) -> float | None:
-        """When a batch is due, may be sent again, or fails."""
+        """The time when a batch must be sent, may be retried, or fails."""
         return None if self.queues.asleep_until == math.inf else self.queues.asleep_until
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
@@ -141,7 +141,7 @@ class Sender:
         self._report()
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Send the batches again, unless the reason stays."""
+        """Retry the batches, unless the error is permanent."""
         call = self._landed(send)
         if call is None:
             self.identity.failed(send, error, now)
@@ -162,7 +162,7 @@ class Sender:
         self._report()
 
     def abandon(self, reason: Exception) -> None:
-        """Fail everything that is not known to be delivered."""
+        """Fail everything whose delivery is not confirmed."""
         with self.queues.lock:
             self._fail_all(reason)
             for call in self._calls.values():
@@ -201,7 +201,7 @@ class Sender:
         return send
 
     def _finish(self, batch: Batch) -> None:
-        """Compress a batch, and write who sends it."""
+        """Compress a batch, and write the producer into it."""
         settings = self._settings
         squeeze = self._compress if settings.codec else None
         data = batch.finish(settings.codec, squeeze)
@@ -226,7 +226,7 @@ class Sender:
         return call
 
     def _read(self, batch: Batch, part: Any, answer: Answer, now: float) -> None:
-        """What the broker says about a batch."""
+        """Handle the broker's answer for a batch."""
         code = part.error_code
         if code in (0, DUPLICATE_SEQUENCE_NUMBER):
             self._delivered(batch, part.base_offset, part.log_append_time_ms)
@@ -251,7 +251,7 @@ class Sender:
             self._give_up(batch, reason)
 
     def _moved(self, queue: PartitionQueue, part: Any, message: Any) -> None:
-        """A partition has another leader: take it over if the response names it (KIP-951)."""
+        """Handle a change of leader; the response may name the new one (KIP-951)."""
         named = part.current_leader
         known = self._cluster.leader_changed(
             queue.topic, queue.number, named.leader_id, named.leader_epoch, message.node_endpoints
@@ -260,7 +260,7 @@ class Sender:
             self._cluster.refresh()
 
     def _split(self, batch: Batch) -> None:
-        """Queue the records of a batch that is too large in two; sequences go on in the parts."""
+        """Queue the records of an oversized batch in smaller ones; sequences continue across the parts."""
         queue, count, parts = batch.queue, 0, []
         for data, records in split(batch, self._settings.codec, self._settings.compression_level):
             part = Batch(queue, (batch.order[0], batch.first + count), batch.outcome, batch.first + count)
@@ -293,7 +293,7 @@ class Sender:
             batch.queue.put_back(batch)
 
     def _expire(self, queue: PartitionQueue, now: float) -> None:
-        """Fail the batches whose time is over."""
+        """Fail the batches that have reached their deadline."""
         while (batch := queue.first) is not None and batch.deadline <= now:
             self._remove_first(queue)
             limit = self._settings.delivery_timeout_ms
@@ -310,7 +310,7 @@ class Sender:
         queue.waiting.popleft()
 
     def _fail_all(self, reason: Exception) -> None:
-        """Fail what waits."""
+        """Fail all waiting batches."""
         for queue in list(self.queues.active):
             while (batch := queue.first) is not None:
                 self._remove_first(queue)
@@ -327,7 +327,7 @@ class Sender:
         self._resolved.append((batch, offset, time, reason))
 
     def _report(self) -> None:
-        """Tell deliveries what became of them, without the lock: their callbacks may send."""
+        """Resolve deliveries, without the lock, as their callbacks may send."""
         while self._resolved:
             while self._resolved:
                 batch, offset, time, reason = self._resolved.popleft()  # an interrupt leaves the others for later

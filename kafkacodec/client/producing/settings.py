@@ -20,13 +20,13 @@ _MOST = 2**31 - 1
 _MOST_IN_FLIGHT: Final = 5  # a broker remembers the last five batches of a producer (KAFKA-5494)
 
 Partitioner = Callable[[Any, Sequence[int], Sequence[int]], int]
-"""Chooses a partition: gets the serialized key or None, all partitions, and those that have a leader."""
+"""Chooses a partition, given the serialized key or None, all partitions, and those that have a leader."""
 
 _ACKS: Final[dict[Any, int]] = {"all": -1, "-1": -1, -1: -1, "0": 0, 0: 0, "1": 1, 1: 1}
 
 
 class ProducerOptions(ClientOptions, total=False):
-    """Options of a producer; `ProducerSettings` says what they mean."""
+    """Options of a producer; `ProducerSettings` documents them."""
 
     acks: Literal["all", 0, 1, -1]
     compression_type: str | None
@@ -51,24 +51,26 @@ class ProducerSettings(ClientSettings):
     """The checked options of a producer, in addition to those of every client.
 
     Args:
-        acks: who has a batch before it counts as delivered: ``"all"`` (or -1) the in-sync replicas, 1 the leader, 0
-            nobody: then nothing tells whether it arrived.
+        acks: which replicas must have a batch before it counts as delivered: ``"all"`` (or -1): all in-sync replicas;
+            1: the leader; 0: none, so that nothing confirms its arrival.
         compression_type: "none", "gzip", "snappy", "lz4" or "zstd".
         compression_level: as in Kafka's ``compression.<codec>.level``.
         linger_ms: how long a batch waits for more records before it is sent.
-        batch_size: the most bytes of a batch before compression; a larger record has a batch to itself. Batches of
-            tables have up to 960 KiB. Compressed ones have at most 128 MiB, which consumers read by default.
-        buffer_memory: when so many bytes wait to be sent or acknowledged, `send` waits until half of them do.
-        max_block_ms: how long `send` waits for that, or for the metadata of a topic.
-        max_request_size: the most bytes of a request, and of a record. A compressed record has at most 128 MiB.
-        delivery_timeout_ms: when a record that is not acknowledged fails, counted from `send`.
-        retries: how often a batch is sent again. None, the default: as often as the time allows.
-        enable_idempotence: whether brokers drop what they have already, so that nothing is there twice and the order
-            stays (KIP-98). None, the default: yes, if the other options and the brokers (0.11 and later) allow it.
-        transactional_id: makes the producer transactional (KIP-98). One producer at a time has it; an older one with
-            the same id is fenced.
-        transaction_timeout_ms: when the broker aborts a transaction that is not ended.
-        key_serializer, value_serializer: make bytes of each key and value, also of None.
+        batch_size: the maximum size of a batch in bytes before compression; a larger record gets its own batch. Batches
+            of tables have up to 960 KiB. Compressed batches have at most 128 MiB of records, the default limit of
+            consumers.
+        buffer_memory: when this many bytes wait to be sent or acknowledged, `send` waits until half of it is free.
+        max_block_ms: how long `send` waits for free memory, or for the metadata of a topic.
+        max_request_size: the maximum size of a request, and of a record, in bytes. A compressed record has at most
+            128 MiB.
+        delivery_timeout_ms: how long after `send` an unacknowledged record fails.
+        retries: how often a batch is retried. None, the default: as often as time allows.
+        enable_idempotence: whether brokers drop duplicates, so that nothing is written twice and the order is kept
+            (KIP-98). None, the default: yes, if the other options and the brokers (0.11 and later) allow it.
+        transactional_id: makes the producer transactional (KIP-98). One producer at a time can use an id; older
+            ones are fenced.
+        transaction_timeout_ms: how long a transaction may stay open before the broker aborts it.
+        key_serializer, value_serializer: convert each key and value, including None, to bytes.
         partitioner: chooses partitions instead of the hash of the key.
     """
 
@@ -115,7 +117,7 @@ class ProducerSettings(ClientSettings):
             raise ValueError(f"{wanted} needs {reason}")
 
     def _not_idempotent(self) -> str | None:
-        """Which other option idempotence needs, as text."""
+        """What idempotence needs of another option, as text; None if all are right."""
         if self.required_acks != -1:
             return f"acks='all', not {self.acks!r}"
         if self.retries == 0:
@@ -129,15 +131,15 @@ class ProducerSettings(ClientSettings):
 
     @property
     def required_acks(self) -> int:
-        """The number in requests: -1, 0 or 1."""
+        """The value in requests: -1, 0 or 1."""
         return _ACKS[self.acks]
 
     @property
     def codec(self) -> int:
-        """The number of the codec in batches."""
+        """The codec's number in batches."""
         return CODECS.index(self.compression_type or "none")
 
     @property
     def idempotent(self) -> bool:
-        """Whether sequences are wanted: brokers may not have them."""
+        """Whether sequences are wanted; brokers may not support them."""
         return self.enable_idempotence is not False and self._not_idempotent() is None

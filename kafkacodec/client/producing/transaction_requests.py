@@ -24,7 +24,7 @@ __all__ = ["Offsets", "add_offsets", "add_partitions", "codes", "commit_offsets"
 
 Place = tuple[str, int]
 
-_RECOVERS_VERSION: Final = 3  # of InitProducerId: takes the id and epoch that a producer has (KIP-360)
+_RECOVERS_VERSION: Final = 3  # of InitProducerId: accepts a producer's current id and epoch (KIP-360)
 _MEMBER_VERSION: Final = 3  # of TxnOffsetCommit (KIP-447)
 
 
@@ -39,8 +39,8 @@ class Offsets:
     """Offsets of a group that a transaction commits.
 
     Args:
-        offsets: by topic and partition: a number, or an object with offset, leader_epoch and metadata.
-        group: its id, or an object with group_id, generation, member_id and group_instance_id.
+        offsets: a number, or an object with offset, leader_epoch and metadata, by topic and partition.
+        group: the group id, or an object with group_id, generation, member_id and group_instance_id.
 
     Raises:
         TypeError, ValueError: an offset or the group is wrong.
@@ -54,7 +54,7 @@ class Offsets:
 
     @classmethod
     def of(cls, offsets: Mapping[Place, Any], group: Any) -> Offsets:
-        """Checks what a user gives."""
+        """Check and convert the user's arguments."""
         positions = {}
         for (topic, number), value in by_partition("offsets", offsets).items():
             offset = getattr(value, "offset", value)
@@ -70,12 +70,12 @@ class Offsets:
 
 
 def init(transactional_id: str, timeout_ms: int, producer: tuple[int, int] | None) -> Prepare:
-    """InitProducerId: for a new producer, or for another epoch of the one that has this id and epoch."""
+    """InitProducerId: for a new producer, or for a new epoch of the producer with this id and epoch."""
 
     def prepare(versions: Versions) -> tuple[Any, int]:
         version = highest_common(INIT_PRODUCER_ID, versions)
         if producer is not None and version < _RECOVERS_VERSION:
-            raise UnsupportedVersion("a transactional producer that lost a batch goes on with Kafka 2.5 or later only")
+            raise UnsupportedVersion("a transactional producer that lost a batch needs Kafka 2.5 or later to continue")
         number, epoch = producer or (-1, -1)
         request = messages.InitProducerIdRequest(
             transactional_id=transactional_id,
@@ -112,7 +112,7 @@ def add_offsets(transactional_id: str, producer: tuple[int, int], group_id: str)
 
 
 def commit_offsets(transactional_id: str, producer: tuple[int, int], offsets: Offsets, highest: int) -> Prepare:
-    """TxnOffsetCommit up to a version."""
+    """TxnOffsetCommit, up to a version."""
     kind = messages.TxnOffsetCommitRequest
     by_topic: dict[str, list[Any]] = {}
     for (topic, number), position in offsets.positions.items():
@@ -143,7 +143,7 @@ def commit_offsets(transactional_id: str, producer: tuple[int, int], offsets: Of
 
 
 def end(transactional_id: str, producer: tuple[int, int], committed: bool, highest: int) -> Prepare:
-    """EndTxn up to a version."""
+    """EndTxn, up to a version."""
     request = messages.EndTxnRequest(
         transactional_id=transactional_id, producer_id=producer[0], producer_epoch=producer[1], committed=committed
     )
@@ -151,13 +151,13 @@ def end(transactional_id: str, producer: tuple[int, int], committed: bool, highe
 
 
 def has_version_2(response: Any) -> bool:
-    """Whether an ApiVersions response names transactions of version 2 (KIP-890), as all brokers have agreed."""
+    """Whether an ApiVersions response shows that the cluster uses transactions of version 2 (KIP-890)."""
     levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
     return bool(levels.get("transaction.version", 0) >= 2)
 
 
 def codes(response: Any) -> set[int]:
-    """The error codes of any of these responses."""
+    """The error codes in any of these responses."""
     if isinstance(response, messages.AddPartitionsToTxnResponse):
         topics = response.results_by_topic_v3_and_below
         return {p.partition_error_code for topic in topics for p in topic.results_by_partition} - {0}

@@ -1,7 +1,7 @@
-"""The transactions of a producer: its states, and the requests that lead from one to the next.
+"""The transactions of a producer: its states, and the requests between them.
 
 Source: KIP-98; KIP-360 (recovery after lost batches), KIP-447 (groups), KIP-588 (fencing), KIP-890 (version 2: each
-transaction has an epoch of its own, and brokers add partitions themselves).
+transaction has its own epoch, and brokers add partitions themselves).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from kafkacodec.errors import (
 __all__ = ["State", "Transaction", "Transactions"]
 
 _FENCED: Final = {INVALID_PRODUCER_EPOCH, PRODUCER_FENCED}
-# After these the transaction can only be aborted; after other errors that do not pass, nothing can be done.
+# After these the transaction can only be aborted; other permanent errors end the producer.
 _ABORTABLE: Final = {
     ILLEGAL_GENERATION,
     UNKNOWN_MEMBER_ID,
@@ -62,12 +62,12 @@ _ABORTABLE: Final = {
     TRANSACTION_ABORTABLE,
 }
 _MAPPING_LOST: Final = {INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID}
-_CONCURRENT_WAIT_MS = 20  # until the markers of the transaction before are written
+_CONCURRENT_WAIT_MS = 20  # until the markers of the previous transaction are written
 _V1_PRODUCE, _V1_END, _V1_COMMIT, _LAST_COMMIT = 11, 4, 4, 5
 
 
 class State(Enum):
-    """What a transactional producer does; the texts are for errors."""
+    """The state of a transactional producer, with its text for errors."""
 
     NEW = "not initialized"
     READY = "between transactions"
@@ -85,8 +85,8 @@ class Transaction:
     """One transaction.
 
     Attributes:
-        ended, committed: whether it has ended, and how.
-        told: whether the caller that wanted this end knows of it.
+        ended, committed: whether it has ended, and whether it was committed.
+        told: whether the caller that ended it has learned the result.
     """
 
     __slots__ = ("committed", "ended", "told")
@@ -99,17 +99,17 @@ class Transactions:
     """The identity of a transactional producer. One request is in flight at a time, so they keep their order.
 
     Args:
-        settings: with a ``transactional_id``.
-        coordinators: told when one has moved.
-        backoff: the wait before a request is repeated.
-        progress: called when something that a caller may wait for has changed.
+        settings: must have a ``transactional_id``.
+        coordinators: told when a coordinator has moved.
+        backoff: the waits between attempts of a request.
+        progress: called after each change that a caller may wait for.
 
     Attributes:
         state: see `State`.
-        transaction: the last one that was begun.
+        transaction: the last transaction begun.
         reason: why the transaction has failed.
-        passing: why the last request is repeated; None if it is not.
-        broken: the same, if brokers have answered nonsense several times in a row, for whoever waits.
+        passing: why the last request is being retried; None if it is not.
+        broken: the same, after several consecutive invalid answers of brokers, for waiting callers.
     """
 
     renumbers = False
@@ -138,30 +138,30 @@ class Transactions:
         self._version_2: bool | None = None
         self._added: set[tuple[str, int]] = set()
         self._new: set[tuple[str, int]] = set()
-        self._offsets: deque[tuple[requests.Offsets, bool]] = deque()  # with whether the group was added
-        self._started = False  # whether the coordinator knows of the transaction, or may
-        self._known = False  # whether it certainly does
-        self._recover = False  # whether sequences cannot go on in this epoch
-        self._ending = False  # whether the coordinator was asked, or may have been, to end the transaction
+        self._offsets: deque[tuple[requests.Offsets, bool]] = deque()  # each with whether the group was added
+        self._started = False  # whether the coordinator may know of the transaction
+        self._known = False  # whether it certainly knows of it
+        self._recover = False  # whether sequences cannot continue in this epoch
+        self._ending = False  # whether the coordinator may have been asked to end the transaction
         self._asking: tuple[Send, Callable[[Any], None]] | None = None
         self._failures = 0
         self._next_at = 0.0
 
-    # What users do
+    # Calls by users
 
     def initialize(self) -> None:
-        """Get an id, which fences older producers."""
+        """Start to get an id, which fences older producers."""
         self._wanted = True
 
     def begin(self) -> None:
-        """Start a transaction. Raises LocalProtocolError in another state, or why nothing can be done."""
+        """Begin a transaction. Raises LocalProtocolError in a wrong state, or the error that ended the producer."""
         self.require(State.READY)
         self.state, self.transaction = State.OPEN, Transaction()
 
     def require(self, *states: State) -> None:
-        """Raise what stands in the way, unless this is in one of the states."""
+        """Raise an error unless the producer is in one of these states."""
         if self.failure is not None:
-            raise self.failure.with_traceback(None)  # else it keeps the frames of every call
+            raise self.failure.with_traceback(None)  # a traceback would keep the frames of every call
         if self.state in states:
             return
         if self.state is State.FAILED and self.reason is not None:
@@ -171,12 +171,12 @@ class Transactions:
         )
 
     def take_broken(self) -> Exception | None:
-        """`broken`, which is None from then on."""
+        """Return `broken`, and reset it to None."""
         broken, self.broken = self.broken, None
         return broken
 
     def add_offsets(self, offsets: requests.Offsets) -> Callable[[], bool]:
-        """Commit offsets in the transaction; returns a function that tells whether that is done."""
+        """Commit offsets in the transaction; returns a function that tells whether this is done."""
         self.require(State.OPEN)
         entry = (offsets, False)
         self._offsets.append(entry)
@@ -184,12 +184,12 @@ class Transactions:
         return lambda: self.state is not State.OPEN or all(o is not pending for o, _ in self._offsets)
 
     def prepare(self) -> None:
-        """Take no more records: the transaction will be ended by somebody else."""
+        """Accept no more records: another client will end the transaction."""
         self.require(State.OPEN, State.PREPARED)
         self.state = State.PREPARED
 
     def prepared(self) -> PreparedTransaction:
-        """What ends the prepared transaction, of which everything was sent."""
+        """The identity of the prepared transaction, once everything in it was sent."""
         self.require(State.PREPARED)
         assert self.current is not None
         version = 2 if self._version_2 else 1
@@ -204,7 +204,7 @@ class Transactions:
     def end(self, commit: bool) -> Transaction:
         """End the transaction as soon as no batch is pending.
 
-        The same call again, until the caller was told how it ended, does not end the next one.
+        Repeating the call before its result has been reported does not end the next transaction.
         """
         last, wanted = self.transaction, State.COMMITTING if commit else State.ABORTING
         if last is not None and last.ended and last.committed is commit and not last.told:
@@ -218,15 +218,15 @@ class Transactions:
             self._new.clear()
         return last
 
-    # An identity
+    # The interface of an identity
 
     @property
     def ended(self) -> bool:
-        """Whether the transaction is or has to be aborted."""
+        """Whether the transaction is aborted or must be."""
         return self.state in (State.ABORTING, State.FAILED)
 
     def allows(self, topic: str, partition: int) -> bool:
-        """Whether the partition is in the transaction; if not, it is added."""
+        """Whether the partition is in the transaction; if not, starts to add it."""
         if self.state not in _ALIVE or self.current is None:
             return False
         if self._version_2:
@@ -238,11 +238,11 @@ class Transactions:
         return False
 
     def replace(self, old: ProducerId) -> bool:
-        """Not within a transaction."""
+        """Never within a transaction."""
         return False
 
     def given_up(self, reason: Exception, sent: bool) -> None:
-        """A batch failed, so the transaction has to be aborted; if it was sent, its sequence is missing from now on."""
+        """Require an abort after a batch failed; if it was sent, its sequence will be missing from now on."""
         self._recover = self._recover or sent
         if isinstance(reason, BrokerError) and reason.code == PRODUCER_FENCED:
             self._fail(reason)
@@ -262,11 +262,11 @@ class Transactions:
         return [send]
 
     def next_deadline(self) -> float | None:
-        """After a failure, the next attempt."""
+        """The time of the next attempt after a failure."""
         return self._next_at if self._asking is None and self._failures and self.failure is None else None
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Go on, wait, or fail."""
+        """Continue, wait, or fail."""
         assert self._asking is not None
         (_, done), self._asking = self._asking, None
         found = requests.codes(answer.message)
@@ -289,7 +289,7 @@ class Transactions:
         self._progress()
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Send the request again, if the reason passes: the coordinator knows what it has done."""
+        """Retry the request if the error is temporary: the coordinator recognizes repeated requests."""
         self._asking = None
         passing = (ConnectionFailed, DeadlineExceeded, RemoteProtocolError)
         if isinstance(error, passing) and not isinstance(error, AuthenticationFailed):
@@ -319,7 +319,7 @@ class Transactions:
             )
         if self.current is None:
             return own, requests.init(name, self._timeout_ms, None), self._initialized
-        if self.state is State.NEW:  # after an abort that left sequences behind
+        if self.state is State.NEW:  # after an abort that left a gap in the sequences
             return own, requests.init(name, self._timeout_ms, self.current), self._initialized
         if self._new:
             places = frozenset(self._new)
@@ -354,7 +354,7 @@ class Transactions:
         highest = messages.EndTxnRequest.valid_versions[-1] if self._version_2 else _V1_END
         return own, requests.end(self._name, self.current, commit, highest), self._ended
 
-    # What they lead to
+    # Their results
 
     def _versions(self, response: Any) -> None:
         self._version_2 = requests.has_version_2(response)
@@ -373,7 +373,7 @@ class Transactions:
 
     def _added_group(self, offsets: requests.Offsets) -> None:
         self._known = True
-        if self._offsets:  # an abort drops them
+        if self._offsets:  # unless an abort has dropped them
             self._offsets[0] = (offsets, True)
 
     def _committed_offsets(self, _: Any) -> None:
@@ -399,7 +399,7 @@ class Transactions:
     def _refused(self, kind: type[BrokerError]) -> None:
         reason = kind(f"{kind.name}: transactional id {self._name!r}")
         if kind.code == INVALID_TXN_STATE and self.state is State.ABORTING and not self._known:
-            self._ended(None)  # what would have told the coordinator of the transaction was not accepted before
+            self._ended(None)  # the coordinator never learned of the transaction
         elif kind.code in _FENCED:
             reason = kind(f"{kind.name}: another producer with the transactional id {self._name!r} is newer")
             self._fail(reason)
