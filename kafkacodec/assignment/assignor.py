@@ -1,7 +1,7 @@
-"""What an assignor is: how the leader of a classic group divides the partitions among the members.
+"""The interface of assignors, by which the leader of a classic group divides partitions among its members.
 
-All members of a group must offer the same assignor; a membership may offer several, to change from one to another. An
-own one is an object with the attributes and methods of `Assignor`.
+All members of a group must offer the same assignor; a member may offer several, to migrate from one to another. A
+custom assignor is an object with the attributes and methods of `Assignor`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kafkacodec.assignment.partitions import TopicPartition
 __all__ = ["Assignment", "Assignor", "MemberSubscription", "RebalanceProtocol", "in_member_order", "subscribers"]
 
 RebalanceProtocol = Literal["eager", "cooperative"]
-"""Whether members give up everything before a rebalance, or only what moves after it (KIP-429)."""
+"""Whether members give up all partitions before a rebalance, or only the moving ones after it (KIP-429)."""
 
 Assignment: TypeAlias = dict[str, list[TopicPartition]]
 """The partitions of each member, by member id."""
@@ -23,15 +23,15 @@ Assignment: TypeAlias = dict[str, list[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What a member sent when it joined.
+    """The subscription that a member sent when it joined.
 
     Attributes:
-        topics: what it subscribes to.
-        owned: what it has; empty in eager groups.
-        generation: of the rebalance in which it got that; -1 if unknown.
-        user_data: from its assignor; untrusted bytes.
-        group_instance_id: of a static member.
-        rack_id: where it runs.
+        topics: the subscribed topics.
+        owned: the partitions that it owns; empty in eager groups.
+        generation: the generation in which it was assigned those; -1 if unknown.
+        user_data: untrusted bytes from its assignor.
+        group_instance_id: the id of a static member.
+        rack_id: the rack where it runs.
     """
 
     topics: tuple[str, ...]
@@ -46,26 +46,26 @@ class Assignor(Protocol):
     """An assignor.
 
     Attributes:
-        name: under which members agree on it.
-        supported_protocols: the rebalance protocols with which it works.
+        name: the name by which members agree on it.
+        supported_protocols: the rebalance protocols that it works with.
     """
 
     name: str
     supported_protocols: frozenset[RebalanceProtocol]
 
     def user_data(self, topics: Iterable[str], owned: Iterable[TopicPartition], generation: int) -> bytes | None:
-        """Bytes for the leader's assignor: `owned` is the member's last assignment, of this generation."""
+        """Bytes for the leader's assignor; `owned` is the member's last assignment, made in `generation`."""
 
     def assign(self, partitions: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]) -> Assignment:
-        """Divide the partitions; called in the leader.
+        """Divide the partitions; called by the leader.
 
         Args:
             partitions: the number of partitions of each topic; topics that do not exist are missing.
-            subscriptions: by member id.
+            subscriptions: the subscriptions by member id.
 
         Returns:
             The partitions of each member. In a cooperative rebalance it may move partitions freely: those that
-            another member still has are withheld from the new owner until the next rebalance.
+            another member still owns are withheld from the new owner until the next rebalance.
         """
 
 
@@ -74,7 +74,7 @@ def in_member_order(subscriptions: Mapping[str, MemberSubscription]) -> list[str
 
     def key(member: str) -> tuple[bool, bytes]:
         instance = subscriptions[member].group_instance_id
-        # Java compares texts by UTF-16 code units.
+        # Java compares strings by UTF-16 code units.
         return instance is None, (member if instance is None else instance).encode("utf-16-be", "surrogatepass")
 
     return sorted(subscriptions, key=key)

@@ -1,4 +1,4 @@
-"""The assignors of Kafka's clients, by name; range and round-robin. Sources: RangeAssignor, RoundRobinAssignor."""
+"""The range and round-robin assignors, and all assignors by name. Sources: RangeAssignor, RoundRobinAssignor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ASSIGNORS", "RangeAssignor", "RoundRobinAssignor"]
 
 
 class _WithoutMemory:
-    """An assignor that needs to know nothing of former assignments."""
+    """An assignor that does not depend on earlier assignments."""
 
     supported_protocols: frozenset[RebalanceProtocol] = frozenset({"eager"})
 
@@ -31,9 +31,9 @@ class _WithoutMemory:
 
 
 class RangeAssignor(_WithoutMemory):
-    """Divides each topic into ranges, one per member; the first members get one more where it does not come out even.
+    """Divides each topic into ranges, one per member; the first members get one more if the numbers are uneven.
 
-    Members with the same subscription get the same numbers of every topic, which joins need. Racks are ignored.
+    Members with equal subscriptions get the same partition numbers of every topic, as joins need. Racks are ignored.
     """
 
     name = "range"

@@ -52,7 +52,7 @@ def deal(topics: Iterable[tuple[Sequence[P], Sequence[M]]], members: Sequence[M]
 
     Args:
         topics: the partitions of each topic, and the members that want it in the order of `members`.
-        members: all of them.
+        members: all members.
 
     >>> deal([("ab", ["x", "y"]), ("c", ["x", "z"]), ("d", ["x", "y"])], ["x", "y", "z"])
     {'x': ['a', 'd'], 'y': ['b'], 'z': ['c']}

@@ -1,4 +1,4 @@
-"""Assignment to members that want different topics: who has most gives to who has least, topic by topic."""
+"""Assignment to members with different topics: the member with most gives to the one with least, topic by topic."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _Heap: TypeAlias = list[tuple[int, int]]
 def level(
     partitions: Mapping[str, int], wanting: Mapping[str, list[str]], kept: Mapping[str, list[TopicPartition]]
 ) -> dict[str, list[TopicPartition]]:
-    """An assignment in which no single move makes two members more even.
+    """Compute an assignment that no single move can make more even.
 
     Args:
         partitions: the number of partitions of each topic.
         wanting: the members that want each topic.
-        kept: what each member had and may keep; the order of members decides between equals.
+        kept: the partitions that each member had and may keep; the order of members breaks ties.
     """
     levels = _Levels(kept)
-    # Topics that few want first: their partitions have the fewest places to go.
+    # Topics that few members want come first, as their partitions have the fewest possible owners.
     topics = sorted(wanting, key=lambda topic: (len(wanting[topic]), topic))
     for topic in topics:
         levels.fill(topic, partitions[topic], wanting[topic])
-    # A pass moves what it can within each topic; passes are needed where moves in one topic make room in another.
+    # A pass moves partitions within each topic; more passes are needed if moves in one topic make room in another.
     for _ in range(2 + len(kept)):
         if not sum(levels.move(topic, wanting[topic]) for topic in topics):
             break
@@ -36,7 +36,7 @@ def level(
 
 
 class _Levels:
-    """Who has how many, and which of each topic. Members are numbers."""
+    """The partitions of each member by topic, and their counts. Members are numbers."""
 
     def __init__(self, kept: Mapping[str, list[TopicPartition]]) -> None:
         self._members = list(kept)
@@ -48,7 +48,7 @@ class _Levels:
                 self._held.setdefault(topic, {}).setdefault(self._number[member], []).append(number)
 
     def fill(self, topic: str, count: int, wanting: Iterable[str]) -> None:
-        """Give the partitions that nobody has to who has least."""
+        """Give unassigned partitions to the members with the fewest."""
         held = self._held.setdefault(topic, {})
         taken = {number for numbers in held.values() for number in numbers}
         heap = self._heap(wanting, 1)
@@ -60,7 +60,7 @@ class _Levels:
                 heappush(heap, (load + 1, member))
 
     def move(self, topic: str, wanting: Iterable[str]) -> int:
-        """Move partitions of a topic from who has most to who has least; returns how many."""
+        """Move partitions of a topic from the members with most to those with fewest; returns how many."""
         held = self._held[topic]
         takers = self._heap(wanting, 1)
         givers = self._heap((self._members[n] for n, numbers in held.items() if numbers), -1)
@@ -69,7 +69,7 @@ class _Levels:
             giver, taker = self._top(givers, -1, held), self._top(takers, 1)
             if giver is None or taker is None or self._load[giver] - self._load[taker] < 2:
                 return moved
-            # What came last goes first: it is the least likely to be where it was before.
+            # The last one given moves first: it is the least likely to be with its previous owner.
             held.setdefault(taker, []).append(held[giver].pop())
             moved += 1
             for member, change in ((giver, -1), (taker, 1)):
@@ -91,7 +91,7 @@ class _Levels:
         return heap
 
     def _top(self, heap: _Heap, sign: int, held: Mapping[int, list[int]] | None = None) -> int | None:
-        """The first member of a heap whose entry is still true, and that has something to give."""
+        """The first member of a heap whose entry is up to date, and that has something to give."""
         while heap:
             load, member = heap[0]
             if load == sign * self._load[member] and (held is None or held.get(member)):

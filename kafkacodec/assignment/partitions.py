@@ -1,4 +1,4 @@
-"""Partitions of topics, as groups and clients name them."""
+"""Partitions of topics."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class TopicPartition(NamedTuple):
 
 
 def in_order(partitions: Iterable[Any]) -> tuple[TopicPartition, ...]:
-    """Partitions by topic and number."""
+    """Sort partitions by topic and number."""
     return tuple(sorted(TopicPartition(*partition) for partition in partitions))

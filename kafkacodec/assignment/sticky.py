@@ -1,4 +1,4 @@
-"""The sticky assignors: balanced, and each member keeps what it has as far as balance allows (KIP-54, KIP-429)."""
+"""The sticky assignors: balanced, and members keep their partitions as far as balance allows (KIP-54, KIP-429)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafkacodec.messages.consumer_protocol import StickyUserData, decode_sticky_
 
 __all__ = ["CooperativeStickyAssignor", "StickyAssignor", "withhold_moving"]
 
-_Claim: TypeAlias = tuple[int, list[TopicPartition]]  # the generation, and what the member had in it
+_Claim: TypeAlias = tuple[int, list[TopicPartition]]  # the generation, and the member's partitions in it
 
 
 class _Sticky:
@@ -60,7 +60,7 @@ class StickyAssignor(_Sticky):
 
 
 class CooperativeStickyAssignor(_Sticky):
-    """Balanced and sticky, for rebalances in which members go on with what they keep."""
+    """Balanced and sticky, for rebalances in which members keep reading the partitions that they keep."""
 
     name = "cooperative-sticky"
     supported_protocols: frozenset[RebalanceProtocol] = frozenset({"cooperative", "eager"})
@@ -77,7 +77,7 @@ class CooperativeStickyAssignor(_Sticky):
 
 
 def _remembered(subscription: MemberSubscription, *, cooperative: bool) -> StickyUserData:
-    """What the member's assignor sent; nothing if it is something else, as in Kafka."""
+    """The data sent by the member's assignor; empty if it cannot be decoded, as in Kafka."""
     try:
         return decode_sticky_user_data(subscription.user_data or b"", cooperative=cooperative)
     except DecodeError:
@@ -87,7 +87,7 @@ def _remembered(subscription: MemberSubscription, *, cooperative: bool) -> Stick
 def _kept(
     partitions: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription], claims: Mapping[str, _Claim]
 ) -> Assignment:
-    """What members had and may have again. The latest generation wins; of two claims in one, neither does."""
+    """The partitions that members had and may keep. The latest generation wins; equal claims cancel each other."""
     owner: dict[TopicPartition, tuple[int, str | None]] = {}
     for member, (generation, claimed) in claims.items():
         topics = set(subscriptions[member].topics)
@@ -107,7 +107,7 @@ def _kept(
 
 
 def _fill_equally(partitions: Mapping[str, int], kept: Assignment) -> Assignment:
-    """Members that all want the same: each keeps up to its share, and the rest is dealt in turn."""
+    """Assign to members with equal subscriptions: each keeps up to its share, and the rest is dealt in turn."""
     everything = [TopicPartition(topic, number) for topic, count in partitions.items() for number in range(count)]
     share, larger = divmod(len(everything), len(kept))
     assigned: Assignment = {}
@@ -134,9 +134,9 @@ def _fill_equally(partitions: Mapping[str, int], kept: Assignment) -> Assignment
 
 
 def withhold_moving(assigned: Assignment, subscriptions: Mapping[str, MemberSubscription]) -> Assignment:
-    """An assignment without the partitions that another member still has (KIP-429).
+    """An assignment without the partitions that another member still owns (KIP-429).
 
-    Their owners see that they are missing, give them up and join again; then they are assigned.
+    The present owners see that they are missing, give them up and rejoin; then they are assigned.
     """
     owner: dict[TopicPartition, tuple[int, str]] = {}
     for member, subscription in subscriptions.items():

@@ -1,4 +1,4 @@
-"""Clients of Kafka brokers: blocking ones here, the same for asyncio in `aio`.
+"""Clients of Kafka brokers: blocking clients here, asyncio clients in `aio`.
 
 Names load on first use.
 """

@@ -1,4 +1,4 @@
-"""Checks of the arguments that several clients have."""
+"""Checks of arguments that several clients share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_PARTITIONS = 2**31 - 1
 
 
 def check_topic(topic: Any) -> str:
-    """A name that a topic can have (`org.apache.kafka.common.internals.Topic`). Raises TypeError, ValueError."""
+    """A valid topic name (`org.apache.kafka.common.internals.Topic`). Raises TypeError, ValueError."""
     if not isinstance(topic, str):
         raise TypeError(f"a topic must be text, not {type(topic).__name__}")
     if _TOPIC.fullmatch(topic) is None or topic in (".", ".."):
@@ -88,7 +88,7 @@ def offset_number(value: Any, name: str = "offset") -> int:
 
 
 def row_limit(name: str, value: Any) -> int | None:
-    """The most rows of a table or records of a list, at least 1; None for the default. Raises TypeError, ValueError."""
+    """The maximum number of rows or records, at least 1; None for the default. Raises TypeError, ValueError."""
     if value is None:
         return None
     require_int(name, value, 1, 2**31 - 3)

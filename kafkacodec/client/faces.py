@@ -1,4 +1,4 @@
-"""What the clients that users see have in common, above all that they end where they are dropped without `close`."""
+"""The base classes of the public clients: above all, closing clients that are dropped without `close`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ R = TypeVar("R")
 
 
 class Hold:
-    """What a network knows of its client: weakly, so that one that is dropped ends; except where somebody waits in it.
+    """A network's weak reference to its client, so that a dropped client ends, unless a call waits in it.
 
-    A context manager around such waits: nothing else may refer to the task that waits.
+    Also a context manager around such waits, since nothing else may refer to the waiting task.
     """
 
     def __init__(self, client: object) -> None:
@@ -41,7 +41,7 @@ class Hold:
         self._waiting: list[object] = []
 
     def calling(self, method: Callable[Concatenate[Any, P], R]) -> Callable[P, R | None]:
-        """A function that calls a method of the client; it does nothing when that is gone."""
+        """A function that calls a method of the client, or does nothing once the client is gone."""
 
         @wraps(method)
         def call(*arguments: P.args, **options: P.kwargs) -> R | None:
@@ -51,7 +51,7 @@ class Hold:
         return call
 
     def keep(self, client: object) -> None:
-        """Keep the client until this is collected together with it."""
+        """Keep the client alive until both are collected together."""
         self._waiting.append(client)
 
     def __enter__(self) -> None:
@@ -62,21 +62,21 @@ class Hold:
 
 
 class _Uncopied:
-    """A client has a thread or an event loop, and sockets: a copy that is dropped would close them for the other."""
+    """Refuses copies: a client has a thread or event loop and sockets, which a dropped copy would close."""
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make another one")
 
 
 class AsyncFace(_Uncopied):
-    """A client for asyncio. One that is dropped without `close` warns, and closes while its event loop runs.
+    """The base class of asyncio clients. One dropped without `close` warns, and closes while its event loop runs.
 
-    A subclass sets `_network`, and has `close`.
+    A subclass sets `_network` and defines `close`.
     """
 
     _network: Network | None
-    _made: tuple[str, int] | None = None  # where; None if a blocking client has it
-    _made_in: tuple[str, int] | None = None  # where that was
+    _made: tuple[str, int] | None = None  # file and line; None inside a blocking client
+    _made_in: tuple[str, int] | None = None  # the place where that was
 
     def _begin(self) -> None:
         self._network = None
@@ -90,26 +90,26 @@ class AsyncFace(_Uncopied):
         try:
             self._lose(network)
         finally:
-            # From now on something refers to this object again, until it is closed.
+            # From now on the object is referenced again, until it is closed.
             if self._made is not None and not sys.is_finalizing():
                 with contextlib.suppress(RuntimeError):  # the loop is closed
                     network.loop.call_soon_threadsafe(_close_dropped, self)
 
     def _lose(self, network: Network) -> None:
-        """Say what the drop means."""
+        """Warn about the consequences of dropping the client."""
         if self._made is not None:
             warn_of(self, self._made)
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the client."""
         raise NotImplementedError
 
     def _abort(self, network: Network) -> None:
-        """Close it at once: the event loop ends."""
+        """Close the client at once, as the event loop ends."""
         network.abort()
 
     async def _close_dropped(self) -> None:
-        """Close it although the application is not there any more."""
+        """Close the client although the application has dropped it."""
         self._hold.keep(self)
         await self.close()
 
@@ -118,7 +118,7 @@ _closing: set[asyncio.Task[None]] = set()
 
 
 def _close_dropped(face: AsyncFace) -> None:
-    face._hold.keep(face)  # weak references to it may be gone
+    face._hold.keep(face)  # weak references to it may be cleared already
     task = asyncio.get_running_loop().create_task(face._close_dropped())
     _closing.add(task)
     task.add_done_callback(lambda task: _closed(face, task))
@@ -127,17 +127,17 @@ def _close_dropped(face: AsyncFace) -> None:
 def _closed(face: AsyncFace, task: asyncio.Task[None]) -> None:
     _closing.discard(task)
     network = face._network
-    if network is not None and not network.closed:  # the task was cancelled before it began
+    if network is not None and not network.closed:  # the task was cancelled before it started
         face._abort(network)
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("a client that was dropped could not be closed in good order", exc_info=error)
+        _log.error("a client that was dropped could not be closed properly", exc_info=error)
 
 
 class BlockingFace(_Uncopied):
-    """A client that runs one for asyncio in a private loop thread.
+    """The base class of blocking clients, which run an asyncio client in a private loop thread.
 
-    A subclass sets both attributes. Methods made by `blocking` may be called by any thread, and from several at once.
-    One that is dropped without `close` warns, and closes in its thread.
+    A subclass sets both attributes. Methods made by `blocking` may be called from any thread, and from several at
+    once. A client dropped without `close` warns, and closes in its thread.
     """
 
     _thread: LoopThread
@@ -158,9 +158,9 @@ class BlockingFace(_Uncopied):
                     thread.soon(thread.end, self._face._close_dropped)
 
     def close(self) -> None:
-        """Close all connections and end the client's thread. Does nothing the second time.
+        """Close all connections and end the client's thread. Closing twice does nothing.
 
-        In a callback in the client's own thread it returns at once, and the client closes then.
+        In a callback in the client's own thread, it returns at once and the client closes afterwards.
         """
         self._thread.end(self._face.close)
 
@@ -169,13 +169,13 @@ F = TypeVar("F", bound=AsyncFace)
 
 
 def owned(face: F) -> F:
-    """A client for asyncio that a blocking one runs, and closes."""
+    """Mark an asyncio client as run and closed by a blocking one."""
     face._made_in, face._made = face._made, None
     return face
 
 
 def made_at() -> tuple[str, int]:
-    """The file and line of the application that calls this package now."""
+    """The file and line of the application's current call of this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("kafkacodec."):
         frame = frame.f_back
@@ -183,21 +183,21 @@ def made_at() -> tuple[str, int]:
 
 
 def warn_of(client: object, made: tuple[str, int] | None) -> None:
-    """Warn of a client that is dropped, at the place where it was made."""
+    """Warn about a dropped client, naming the line that created it."""
     file, line = made or ("<unknown>", 0)
-    text = f"{client!r} was not closed: it was made at {file}:{line}"
+    text = f"{client!r} was not closed; it was created at {file}:{line}"
     warnings.warn_explicit(text, ResourceWarning, file, line, source=client)
 
 
 def shown(client: object, settings: ClientSettings, *, closed: bool) -> str:
-    """What `repr` shows of a client for asyncio: no secrets."""
+    """The `repr` of an asyncio client, without secrets."""
     group = getattr(settings, "group_id", None)
     of = f"{', '.join(settings.bootstrap_servers)}{'' if group is None else f', group {group!r}'}"
     return f"<kafkacodec.client.aio.{type(client).__name__} of {of}, {'closed' if closed else 'open'}>"
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
-    """The method of a blocking face that runs this coroutine method of the client for asyncio, and waits for it."""
+    """The blocking version of a coroutine method: runs it in the client's loop and waits for it."""
 
     @wraps(method)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""The options that all clients share: names, defaults, checks, and the dotted names of Java and librdkafka."""
+"""The options of all clients: names, defaults, checks, and the dotted names of Java and librdkafka."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class ClientOptions(TypedDict, total=False):
-    """Options of every client; `ClientSettings` says what they mean."""
+    """Options of every client; `ClientSettings` documents them."""
 
     client_id: str
     client_rack: str | None
@@ -75,35 +75,35 @@ class ClientSettings:
     """The checked options of a client. Times are in ms.
 
     Args:
-        bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list; the port is 9092 where
-            it is missing. IPv6 addresses are in brackets.
+        bootstrap_servers: ``host:port`` of some brokers, separated by commas or as a list; the default port is 9092.
+            IPv6 addresses are in brackets.
         client_id: the name by which brokers log this client and apply quotas.
         client_rack: where the client runs, to fetch from followers that are near (KIP-392).
-        request_timeout_ms: how long one answer may take.
-        default_api_timeout_ms: how long a call with its retries may take.
-        metadata_max_age_ms: metadata older than this is asked for again.
-        metadata_max_idle_ms: topics that were not sent to, or asked about, for so long are forgotten. Those of a
-            subscription or assignment are kept.
+        request_timeout_ms: the time limit for the answer to one request.
+        default_api_timeout_ms: the time limit for a call including its retries.
+        metadata_max_age_ms: metadata older than this is refreshed.
+        metadata_max_idle_ms: topics that have not been used for this long are forgotten, except those of a
+            subscription or assignment.
         connections_max_idle_ms: connections unused for longer are closed.
-        socket_connection_setup_timeout_ms: how long connecting, TLS and SASL may take. The addresses of a host are
-            tried in their order; the next one also while those before it have not answered for 250 ms.
+        socket_connection_setup_timeout_ms: the time limit for connecting, TLS and SASL. The addresses of a host are
+            tried in order, starting the next attempt when one has failed or has not answered for 250 ms.
         reconnect_backoff_ms, reconnect_backoff_max_ms: the first and the longest wait before a broker is tried again.
         retry_backoff_ms, retry_backoff_max_ms: the first and the longest wait before a request is tried again.
-        receive_message_max_bytes: the largest response that is accepted, in bytes. No more is allocated for one.
-        max_in_flight_requests_per_connection: requests that wait for their answers on a connection.
-        broker_version_fallback: the version of brokers that have no ApiVersions (before 0.10), such as ``"0.9.0"``.
-            Default: found out by trying.
-        allow_auto_create_topics: whether brokers may create topics that this client sends to, subscribes to or is
-            assigned, when it meets them. A topic that is deleted later comes up again only if something is sent to it.
+        receive_message_max_bytes: the largest accepted response in bytes. No more is allocated for one.
+        max_in_flight_requests_per_connection: the maximum number of unanswered requests on a connection.
+        broker_version_fallback: the version of brokers without ApiVersions (before 0.10), such as ``"0.9.0"``.
+            Default: detected.
+        allow_auto_create_topics: whether brokers may create topics when this client first sends to them, subscribes to
+            them or is assigned them. A topic deleted later is created again only if something is sent to it.
         security_protocol: ``"PLAINTEXT"``, ``"SSL"``, ``"SASL_PLAINTEXT"`` or ``"SASL_SSL"``.
-        ssl_context: replaces the other options of TLS.
-        ssl_cafile, ssl_certfile, ssl_keyfile, ssl_password: PEM files: authorities, own certificate and key, and the
-            password of the key.
+        ssl_context: replaces the other TLS options.
+        ssl_cafile, ssl_certfile, ssl_keyfile, ssl_password: PEM files of authorities, the client's certificate and its
+            key, and the password of the key.
         ssl_check_hostname: whether the broker's certificate must have its host name.
         sasl_mechanism: ``"PLAIN"``, ``"SCRAM-SHA-256"``, ``"SCRAM-SHA-512"``, ``"OAUTHBEARER"`` or ``"GSSAPI"``.
-        sasl_plain_username, sasl_plain_password: for PLAIN and SCRAM.
-        sasl_scram_tokenauth: whether these are the id and the HMAC, in base64, of a delegation token (KIP-48); for
-            SCRAM.
+        sasl_plain_username, sasl_plain_password: the user name and password for PLAIN and SCRAM.
+        sasl_scram_tokenauth: whether user name and password are the id and the HMAC, in base64, of a delegation token
+            (KIP-48); for SCRAM.
         sasl_oauth_token_provider: called without arguments for each token: returns the token, or a pair of the token
             and a dict of extensions; may be a coroutine function.
         sasl_kerberos_service_name, sasl_kerberos_domain_name: the broker's principal for GSSAPI; the domain name
@@ -162,7 +162,7 @@ class ClientSettings:
             baseline_of(self.broker_version_fallback)
 
     def _check_tls(self) -> None:
-        """Refuse files of TLS without it: who gives them takes the connection for encrypted; and a key for nothing."""
+        """Refuse TLS files without TLS, as their user expects encryption, and a key without a certificate."""
         given = [name for name in _TLS_OPTIONS if getattr(self, name) is not None]
         if given and not self.security_protocol.endswith("SSL"):
             raise ValueError(
@@ -178,7 +178,7 @@ class ClientSettings:
         for name in ("sasl_plain_username", "sasl_plain_password", "ssl_password"):
             value = getattr(self, name)
             if value is not None and any("\ud800" <= c <= "\udfff" for c in value):
-                raise ValueError(f"{name} has a lone surrogate, which no UTF-8 text has")
+                raise ValueError(f"{name} has a lone surrogate, which is not valid UTF-8")
         missing = [name for name in _CREDENTIALS.get(self.sasl_mechanism or "", ()) if getattr(self, name) is None]
         if missing:
             raise ValueError(f"sasl_mechanism {self.sasl_mechanism!r} needs {' and '.join(missing)}")
@@ -193,9 +193,9 @@ class ClientSettings:
 
 
 def _check_type(name: str, kind: str, value: Any) -> None:
-    """Check a value by the type of its option, as text; classes check others themselves. Raises TypeError, ValueError.
+    """Check a value against its option's type, given as text; classes check the rest. Raises TypeError, ValueError.
 
-    Text is not taken for a bool: "false" would be true.
+    Text is not accepted as a bool: "false" would be true.
     """
     if value is None and kind.endswith(" | None"):
         return
@@ -220,7 +220,7 @@ def _servers(given: Any) -> tuple[str, ...]:
     return tuple(map(address_text, addresses(given)))
 
 
-# Names of Java and librdkafka that are not the option's name with dots.
+# Names of Java and librdkafka that differ from the option's name with dots.
 _ALIASES: Final[Mapping[str, str]] = {
     "metadata.broker.list": "bootstrap_servers",
     "sasl.mechanisms": "sasl_mechanism",
@@ -243,7 +243,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     "fetch.message.max.bytes": "max_partition_fetch_bytes",
 }
 
-# Values of Java and librdkafka, in lower case, that are others here.
+# Values of Java and librdkafka, in lower case, that are called differently here.
 _VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
     "group_protocol": {"classic": "classic", "consumer": "consumer"},
     "auto_offset_reset": {
@@ -254,9 +254,9 @@ _VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
     "partitioner": {"murmur2_random": None},
 }
 
-# Options of other clients, and what there is instead of them here.
+# Options of other clients, and what replaces them here.
 _INSTEAD: Final[Mapping[str, str]] = {
-    "api_version": "versions are found out, and broker_version_fallback is for brokers before 0.10",
+    "api_version": "versions are detected, and broker_version_fallback is for brokers before 0.10",
     "consumer_timeout_ms": "give a timeout to columns() or getmany()",
     "loop": "a client belongs to the event loop that it is first used in",
     "rebalance_timeout_ms": "max_poll_interval_ms is the time for rebalances too",
@@ -272,7 +272,7 @@ def instead_of(wrong: str, known: Collection[str]) -> str:
 
 
 def option_defaults(settings: type[ClientSettings]) -> dict[str, Any]:
-    """The default of each option of a settings class, for `options_from_config`; None where one must be given."""
+    """The default of each option of a settings class, for `options_from_config`; None if the option is required."""
     return {option.name: None if option.default is MISSING else option.default for option in fields(settings)}
 
 
@@ -280,12 +280,12 @@ def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -
     """The options of a configuration with dotted names, for ``from_config``.
 
     Args:
-        config: values by name, such as ``{"bootstrap.servers": "localhost:9092"}``. Text is read as the type of the
-            option: numbers, ``true`` and ``false``. Names of options are accepted too.
-        options: the default of each option by name, which has its type.
+        config: values by name, such as ``{"bootstrap.servers": "localhost:9092"}``. Text is converted to the type of
+            the option: numbers, ``true`` and ``false``. Option names without dots are accepted too.
+        options: the default of each option by name, which determines its type.
 
     Raises:
-        TypeError: a name is unknown; the error has the nearest known one.
+        TypeError: a name is unknown; the error suggests the nearest known one.
         ValueError: a text is not of the option's type.
     """
     dotted = {name.replace("_", "."): name for name in options}
@@ -300,12 +300,12 @@ def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -
 
 
 def _here(name: str, value: Any) -> Any:
-    """A value of another client as it is called here."""
+    """The name used here for a value of another client."""
     return _VALUES[name].get(value.lower(), value) if name in _VALUES and isinstance(value, str) else value
 
 
 def _typed(key: str, value: Any, default: Any) -> Any:
-    """A text as the type that the default has."""
+    """Convert a text to the type of the default."""
     if not isinstance(value, str):
         return value
     if isinstance(default, bool):

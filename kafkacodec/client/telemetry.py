@@ -31,11 +31,11 @@ def export_metrics(
     A metric of `METRICS` is the instrument ``kafkacodec.client.<name>``, with its label as an attribute, as in
     ``kafkacodec.client.requests`` with ``api="Fetch"``. A histogram is two counters, ``<name>.count`` and
     ``<name>.sum``, and the gauge ``<name>.quantile`` with ``quantile`` 0.5, 0.95, 0.99 and 1. The instruments keep the
-    client; a closed one goes on telling its last numbers.
+    client alive; a closed one keeps reporting its last numbers.
 
     Args:
         client: a producer, a consumer, an admin client or a connection, blocking or for asyncio.
-        meter_provider: where the instruments are made. Default: the global one.
+        meter_provider: creates the instruments. Default: the global one.
         attributes: added to every observation, such as ``{"client.id": "billing"}``, to tell clients apart.
 
     Raises:
@@ -74,7 +74,7 @@ def export_metrics(
 def _observed(
     snapshot: Mapping[str, float], name: str, parts: Mapping[str, Mapping[str, Any]]
 ) -> Iterable[tuple[float, dict[str, Any]]]:
-    """The numbers of a metric with their attributes; of a histogram, these parts of it."""
+    """The numbers of a metric with their attributes; for a histogram, only these parts."""
     metric: Metric = METRICS[name]
     for key, value in snapshot.items():
         if key != name and not key.startswith(f"{name}."):

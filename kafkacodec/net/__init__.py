@@ -1,1 +1,1 @@
-"""What both sides of a socket share: frames received in place, a loop on a thread, timers, TLS, SASL, addresses."""
+"""Networking that clients and servers share: zero-copy frames, a loop on a thread, timers, TLS, SASL, addresses."""

@@ -11,9 +11,9 @@ DEFAULT_PORT: Final = 9092
 
 
 def addresses(servers: Any, name: str = "bootstrap_servers") -> list[tuple[str, int]]:
-    """Host and port of each server of a text with commas, or of a list; the port is 9092 where it is missing.
+    """Host and port of each server, from a text with commas or a list; the default port is 9092.
 
-    Raises TypeError, ValueError; `name` is the argument.
+    Raises TypeError, ValueError; `name` is the argument's name.
     """
     if isinstance(servers, bytes) or not isinstance(servers, Iterable):
         raise TypeError(f"{name} must be text or a list, not {type(servers).__name__}")

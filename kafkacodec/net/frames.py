@@ -1,6 +1,6 @@
-"""Receiving frames without copies: small ones through one buffer, large ones straight into memory of their own.
+"""Receiving frames without copies: small ones through one buffer, large ones straight into their own memory.
 
-Memory of large frames is used again after `Frame.release`, which saves the page faults of fresh memory.
+The memory of large frames is reused after `Frame.release`, which saves the page faults of fresh memory.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Frame:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that the frame keeps."""
+        """The size in bytes of the memory that the frame keeps."""
         return len(self.view) if self._memory is None else len(self._memory)
 
     def release(self) -> None:
-        """Give the memory back for later frames. What was decoded as views of it must not be used any more."""
+        """Return the memory for later frames. Views decoded from it must no longer be used."""
         memory, buffers, self._memory, self._buffers = self._memory, self._buffers, None, None
         if memory is not None and buffers is not None:
             self.view = memoryview(b"")
@@ -41,14 +41,14 @@ class Frame:
 
 
 class FrameBuffers:
-    """Memory for large frames: what was released is used again if it fits, up to `kept_bytes`."""
+    """Memory for large frames: released memory, up to `kept_bytes`, is reused if it fits."""
 
     def __init__(self, kept_bytes: int = 64 << 20) -> None:
         self._kept_bytes = kept_bytes
         self._free: list[memoryview] = []
 
     def take(self, size: int) -> memoryview:
-        """Memory of at least `size` bytes, no more than twice as large."""
+        """Return memory of at least `size` bytes, and at most twice that."""
         fitting = [m for m in self._free if size <= len(m) <= 2 * size + _ROUND_BYTES]
         if fitting:
             best = min(fitting, key=len)
@@ -58,7 +58,7 @@ class FrameBuffers:
         return np.empty(rounded, np.uint8).data
 
     def give(self, memory: memoryview) -> None:
-        """Keep memory for later, in place of the oldest that is kept."""
+        """Keep memory for reuse, instead of the oldest that is kept."""
         if len(memory) > self._kept_bytes:
             return
         self._free.append(memory)
@@ -86,7 +86,7 @@ class FrameReader:
         self._size = self._have = 0  # of the large frame
 
     def buffer(self) -> memoryview:
-        """Where to receive the next bytes."""
+        """The memory for the next received bytes."""
         if self._large is not None:
             return self._large[self._have : self._size]
         return self._scratch[self._kept :]
@@ -106,7 +106,7 @@ class FrameReader:
         return [Frame(memory[: self._size], memory, self._buffers)]
 
     def drop(self) -> None:
-        """Free the memory of an incomplete frame, of which no more comes."""
+        """Free the memory of an incomplete frame that will not be completed."""
         self._large = None
         self._kept = 0
 

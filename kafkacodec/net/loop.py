@@ -1,4 +1,4 @@
-"""A private event loop on a thread of its own, for clients that block."""
+"""A private event loop on its own thread, for blocking clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("kafkacodec.client")
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop: uvloop's where that is installed."""
+    """Create an event loop, uvloop's if it is installed."""
     try:
         import uvloop  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -31,7 +31,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 class _Call(Generic[T]):
-    """A coroutine that is made and run in a loop's thread, for another one that waits for `future`."""
+    """A coroutine created and run in a loop's thread, for another thread that waits for `future`."""
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
         self.future: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -40,7 +40,7 @@ class _Call(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     def begin(self) -> None:
-        """In the loop's thread: make it and run it, unless it was given up."""
+        """Create and start the coroutine, unless it was given up. Runs in the loop's thread."""
         if self.future.cancelled():
             return
         try:
@@ -51,7 +51,7 @@ class _Call(Generic[T]):
             self._task.add_done_callback(self._end)
 
     def give_up(self) -> None:
-        """In any thread: nobody waits any more."""
+        """Cancel the coroutine, as nothing waits for it any longer. Runs in any thread."""
         self.future.cancel()
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._cancel)
@@ -75,11 +75,11 @@ class _Call(Generic[T]):
 class LoopThread:
     """Runs coroutines for threads that wait for them.
 
-    The thread is a daemon and ends with `close`, or with the interpreter. A process forked from this one has no such
-    thread: there every call raises ClientClosed.
+    The thread is a daemon and ends with `close` or with the interpreter. A process forked from this one does not have
+    the thread: every call raises ClientClosed there.
 
     Attributes:
-        before_waiting: called by `run` in the thread that is to wait; raises if it must not.
+        before_waiting: called by `run` in the thread that will wait; raises if it must not wait.
     """
 
     def __init__(self, name: str) -> None:
@@ -88,7 +88,7 @@ class LoopThread:
         self._process = os.getpid()
         self._closed = False
         self.before_waiting: Callable[[], None] = lambda: None
-        self._lock = threading.RLock()  # what is scheduled under it, and not closed yet, is run or cancelled
+        self._lock = threading.RLock()  # what is scheduled under it before the close is run or cancelled
         self._ending: concurrent.futures.Future[None] | None = None
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
@@ -97,9 +97,9 @@ class LoopThread:
         """Run a coroutine in the loop and wait for its result.
 
         Args:
-            make: makes the coroutine, in the loop's thread: wherever the caller is interrupted, none is left that
-                nobody runs. It is cancelled if the wait ends by `timeout` or by an exception such as KeyboardInterrupt.
-            timeout: in seconds; None waits for as long as it takes.
+            make: creates the coroutine in the loop's thread, so that an interrupt of the caller never leaves one that
+                nothing runs. It is cancelled if the wait ends by `timeout` or an exception such as KeyboardInterrupt.
+            timeout: the limit in seconds; None waits for as long as it takes.
 
         Raises:
             TimeoutError: no result in time.
@@ -108,7 +108,7 @@ class LoopThread:
         """
         call = _Call(make, self.loop)
         try:
-            self.check()  # in a forked process nobody may be there to release the lock
+            self.check()  # in a forked process the lock's owner may be gone
             with self._lock:
                 self.check()
                 self.before_waiting()
@@ -123,7 +123,7 @@ class LoopThread:
             raise
 
     def soon(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call a function in the loop's thread, from any thread, and do not wait. Raises ClientClosed as `run`."""
+        """Call a function in the loop's thread, from any thread, without waiting. Raises ClientClosed like `run`."""
         self.check()
         try:
             self.loop.call_soon_threadsafe(function, *arguments)
@@ -143,13 +143,13 @@ class LoopThread:
         return self._closed or self._ending is not None or os.getpid() != self._process
 
     def end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a last coroutine, then end the loop and its thread. Where others end it already, wait for that.
+        """Run a last coroutine, then end the loop and its thread. If it is ending already, wait for that.
 
-        A callback in the loop's own thread cannot wait: for it this returns at once, and what the coroutine raises is
-        logged. In a process that was forked from this one it does nothing.
+        In a callback in the loop's own thread, which cannot wait, this returns at once, and errors of the coroutine are
+        logged. In a process forked from this one it does nothing.
 
         Args:
-            last: makes the coroutine; it is cancelled if the wait ends by an exception such as KeyboardInterrupt.
+            last: creates the coroutine, which is cancelled if the wait ends by an exception such as KeyboardInterrupt.
 
         Raises:
             What the coroutine raises.
@@ -175,7 +175,7 @@ class LoopThread:
             raise ClientClosed(f"{self._name} was closed meanwhile") from None
         except BaseException:
             call.give_up()
-            if first:  # it may not have begun, and so not end the loop
+            if first:  # the coroutine may not have started, and so not end the loop
                 self.close()
             raise
         finally:
@@ -183,7 +183,7 @@ class LoopThread:
                 self._thread.join()
 
     def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
-        """Wait for what runs in the loop."""
+        """Wait for the result of a coroutine in the loop."""
         return future.result(timeout)
 
     async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -194,10 +194,10 @@ class LoopThread:
 
     def _log_failure(self, ended: concurrent.futures.Future[None]) -> None:
         if not ended.cancelled() and ended.exception() is not None:
-            _log.error("%s was not closed in good order", self._name, exc_info=ended.exception())
+            _log.error("%s was not closed properly", self._name, exc_info=ended.exception())
 
     def close(self) -> None:
-        """End the loop and its thread; what still runs in it is cancelled. Does nothing the second time."""
+        """End the loop and its thread, and cancel what still runs in it. Closing twice does nothing."""
         if os.getpid() != self._process:
             self._closed = True
             return
@@ -214,7 +214,7 @@ class LoopThread:
             while True:
                 try:
                     self.loop.run_forever()
-                except (SystemExit, KeyboardInterrupt) as error:  # of a function of the application: others wait here
+                except (SystemExit, KeyboardInterrupt) as error:  # of the application: others still wait here
                     _log.exception("a callback of %s raised %s", self._name, type(error).__name__)
                 if self._closed:
                     break

@@ -1,4 +1,4 @@
-"""What TLS and SASL need of a client's settings, whatever else these have."""
+"""The settings that TLS and SASL need, as protocols."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 
 
 class TlsSettings(Protocol):
-    """Of TLS; files are PEM."""
+    """Settings of TLS. Files are PEM."""
 
     @property
     def security_protocol(self) -> SecurityProtocol:
-        """Whether there is TLS."""
+        """The security protocol, which determines whether TLS is used."""
 
     @property
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Replaces the other settings."""
+        """A context that replaces the other settings."""
 
     @property
     def ssl_cafile(self) -> str | os.PathLike[str] | None:
-        """Authorities; None: those of the system."""
+        """The certificate authorities; None: the system's."""
 
     @property
     def ssl_certfile(self) -> str | os.PathLike[str] | None:
-        """The own certificate."""
+        """The client's certificate."""
 
     @property
     def ssl_keyfile(self) -> str | os.PathLike[str] | None:
-        """Its key; None: in the file of the certificate."""
+        """The key of the certificate; None: in the certificate's file."""
 
     @property
     def ssl_password(self) -> str | None:
-        """Of the key."""
+        """The password of the key."""
 
     @property
     def ssl_check_hostname(self) -> bool:
@@ -48,11 +48,11 @@ class TlsSettings(Protocol):
 
 
 class SaslSettings(Protocol):
-    """Of SASL."""
+    """Settings of SASL."""
 
     @property
     def sasl_mechanism(self) -> SaslMechanism | None:
-        """Its name."""
+        """The name of the mechanism."""
 
     @property
     def sasl_plain_username(self) -> str | None:
@@ -64,16 +64,16 @@ class SaslSettings(Protocol):
 
     @property
     def sasl_scram_tokenauth(self) -> bool:
-        """Whether they are the id and the HMAC of a delegation token."""
+        """Whether user name and password are the id and the HMAC of a delegation token."""
 
     @property
     def sasl_oauth_token_provider(self) -> Callable[[], Any] | None:
-        """For OAUTHBEARER."""
+        """The source of tokens for OAUTHBEARER."""
 
     @property
     def sasl_kerberos_service_name(self) -> str:
-        """For GSSAPI, the first part of the broker's principal."""
+        """The first part of the broker's principal, for GSSAPI."""
 
     @property
     def sasl_kerberos_domain_name(self) -> str | None:
-        """For GSSAPI, its second part; None: the broker's host."""
+        """The second part of the broker's principal, for GSSAPI; None: the broker's host."""

@@ -1,4 +1,4 @@
-"""One timer of an event loop for all deadlines of what runs in it."""
+"""One timer of an event loop for many deadlines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["DeadlineTimer"]
 
 
 class DeadlineTimer:
-    """Calls a function at the earliest deadline, or before it: who is called looks at what is due, and sets it again.
+    """Calls a function at or before the earliest deadline; the function checks deadlines and sets the timer again.
 
     Args:
-        loop: whose timers it uses.
-        due: what it calls.
+        loop: the event loop.
+        due: the function to call.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, due: Callable[[], None]) -> None:
@@ -23,20 +23,20 @@ class DeadlineTimer:
         self._at = 0.0
 
     def set(self, at: float) -> None:
-        """The earliest deadline is now this, in ms of the loop's clock.
+        """Set the earliest deadline, in ms of the loop's clock.
 
-        A timer that is too early costs one call; making a new one for each change costs more.
+        A timer that is too early costs one call; a new timer for each change would cost more.
         """
         if self._handle is not None:
             if self._at <= at:
                 return
             self._handle.cancel()
         self._at = at
-        # uvloop rounds to whole ms: a timer that is too early would be set again, for at once, until its time has come.
+        # uvloop rounds to whole ms: a timer that fires early would be set again without delay until its time comes.
         self._handle = self._loop.call_at((at + 0.5) / 1000, self._called)
 
     def cancel(self) -> None:
-        """Call nothing any more."""
+        """Stop the timer."""
         if self._handle is not None:
             self._handle.cancel()
 

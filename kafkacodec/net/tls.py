@@ -1,4 +1,4 @@
-"""TLS contexts from options, and what went wrong in a handshake, in one sentence."""
+"""TLS contexts from options, and errors of handshakes in one sentence."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["client_context", "handshake_error", "tls_error"]
 
 _UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
-_WRONG_NAME = "the broker's certificate is for another host name than the one it is reached by"
+_WRONG_NAME = "the broker's certificate is not valid for the host name that was connected to"
 _NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
 _CERTIFICATE_NEEDED = "the broker requires a client certificate: set ssl_certfile and ssl_keyfile"
 _CERTIFICATE_REFUSED = "the broker refused the client's certificate"
-_NOTHING_IN_COMMON = "the broker and this client have no version or cipher of TLS in common, or it wants a certificate"
+_NOTHING_IN_COMMON = "the broker and this client have no TLS version or cipher in common, or it wants a certificate"
 
 # X.509 verification results of OpenSSL.
 _VERIFICATION: Final = {
@@ -32,7 +32,7 @@ _VERIFICATION: Final = {
     64: _WRONG_NAME,
 }
 
-# Reasons of OpenSSL's errors; ALERT in a name means that the broker sent it.
+# Reasons of OpenSSL errors; those with ALERT were sent by the broker.
 _REASONS: Final = {
     "WRONG_VERSION_NUMBER": _NO_TLS,
     "RECORD_LAYER_FAILURE": _NO_TLS,
@@ -52,7 +52,7 @@ _REASONS: Final = {
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext | None:
-    """The context of a client's connections; None without TLS.
+    """The TLS context for a client's connections; None without TLS.
 
     Raises ValueError: a file cannot be read, is not PEM, or its password is wrong.
     """
@@ -67,7 +67,7 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext | None:
     context.check_hostname = settings.ssl_check_hostname
     if settings.ssl_certfile is not None:
         try:
-            # Without a password OpenSSL would ask for it on the terminal.
+            # Without a password callback OpenSSL would ask on the terminal.
             context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_password or "")
         except OSError as error:
             names = f"ssl_certfile {settings.ssl_certfile!r}, ssl_keyfile {settings.ssl_keyfile!r}"
@@ -76,7 +76,7 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext | None:
 
 
 def tls_error(error: BaseException | None) -> AuthenticationFailed | None:
-    """The error of a connection that TLS refused; None if it ended for another reason."""
+    """The error of a connection that failed in TLS; None if it ended for another reason."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = _VERIFICATION.get(error.verify_code)
         return AuthenticationFailed(reason or f"the broker's certificate is invalid: {error.verify_message}")
@@ -87,7 +87,7 @@ def tls_error(error: BaseException | None) -> AuthenticationFailed | None:
 
 
 def handshake_error(error: OSError) -> ConnectionFailed | None:
-    """The error of a handshake that failed, or that the broker broke off; None if `error` came before it."""
+    """The error of a handshake that failed or was cut off by the broker; None if `error` occurred before it."""
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, BrokenPipeError)):
         return ConnectionFailed(
             "the broker closed the connection during the TLS handshake: its listener may not use TLS "
@@ -103,4 +103,4 @@ def _file_fault(error: OSError) -> str:
         return "the key does not belong to the certificate"
     if error.reason in ("BAD_DECRYPT", "BAD_PASSWORD_READ", "PKCS12_CIPHERFINAL_ERROR", "EMPTY_PASSWORD"):
         return "ssl_password is wrong or missing"
-    return "not the PEM text that it should be"
+    return "not valid PEM text"

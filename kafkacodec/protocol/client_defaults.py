@@ -1,4 +1,4 @@
-"""Requests with the values that clients send where the default of Kafka's schemas is another.
+"""Requests with the defaults of clients, where these differ from Kafka's schemas.
 
 A message class has the defaults of Kafka's schemas, so that bytes and JSON mean the same as in Kafka. Some of them suit
 no client: Produce has acks 0 (no response), ListOffsets replica id 0 (the follower on broker 0), OffsetForLeaderEpoch

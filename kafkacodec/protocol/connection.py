@@ -10,8 +10,8 @@ tests alike::
     for event in connection.receive(received):
         ...                                 # VersionsAgreed, then ResponseReceived for each request sent
 
-Responses arrive in the order of the requests. A Produce request with acks=0 has none. A fault of the peer raises
-RemoteProtocolError, after which the connection must be closed. A fault of the caller raises LocalProtocolError and
+Responses arrive in the order of the requests. A Produce request with acks=0 has none. An error of the peer raises
+RemoteProtocolError, after which the connection must be closed. An error of the caller raises LocalProtocolError and
 changes nothing. A broker with `max_pending` requests to answer is paused: `Connection.paused`.
 """
 
@@ -102,7 +102,7 @@ class RequestReceived:
 
 @dataclass(slots=True)
 class _Pending:
-    """A request that waits: on a client for its response, on a broker for its turn."""
+    """A pending request: on a client it waits for its response, on a broker for its turn."""
 
     correlation_id: int
     api_key: int
@@ -120,7 +120,7 @@ class Connection(FramedConnection[_Pending, Any]):
         client_id: the client id of requests.
         versions: the versions to use by API key. Default: all that the library supports.
         max_frame_size: the largest frame accepted, in bytes. No more than this and one read is kept.
-        max_pending: the most requests that may wait for their responses. A client sends no more, a broker pauses.
+        max_pending: the maximum number of unanswered requests. At the limit a client refuses to send, a broker pauses.
         allow_trailing_bytes: accept bytes after a message, as Kafka's brokers and clients do: some clients and
             stand-ins for brokers send them. They are in `trailing` of the event. A client then also takes an
             ApiVersions response with error 35 by its code alone. Default: such a message raises RemoteProtocolError.
@@ -143,14 +143,14 @@ class Connection(FramedConnection[_Pending, Any]):
         self.versions: Mapping[int, range] = versions if versions is not None else supported_ranges()
         self.peer_versions: Mapping[int, range] | None = None
         self._next_correlation_id = 0
-        # On a broker: the requests without an answer by correlation id, oldest first; a client may use one twice.
+        # On a broker: the unanswered requests by correlation id, oldest first; a client may reuse an id.
         self._unanswered: dict[int, deque[_Pending]] = {}
 
     def _state(self) -> str:
         agreed = self.role == "client" and f", versions {'unknown' if self.peer_versions is None else 'agreed'}"
         return (agreed or "") + super()._state()
 
-    # A client's side
+    # The client side
 
     def version_of(self, api_key: int) -> int:
         """The version in which requests of an API are sent, after negotiation.
@@ -206,10 +206,10 @@ class Connection(FramedConnection[_Pending, Any]):
         client_id: str | EllipsisType | None = ...,
         header_tags: dict[int, bytes] | None = None,
     ) -> tuple[int, list[bytes | memoryview]]:
-        """As `send_request`, with the bytes in pieces, to be written one after the other, such as with ``writelines``.
+        """Like `send_request`, with the bytes in pieces to be written one after another, for example by ``writelines``.
 
-        Records of 16 KiB and more are not copied: they are views of the message's, which must stay as they are until
-        they are written.
+        Records of 16 KiB and more are not copied: the pieces are views of the message's records, which must not change
+        until they are written.
         """
         return self._sent(request_pieces, message, version, client_id, header_tags)
 
@@ -238,10 +238,10 @@ class Connection(FramedConnection[_Pending, Any]):
         return correlation_id, data
 
     def expects(self, correlation_id: int) -> bool:
-        """Whether the request that was sent last has a response to come: one with acks=0 has none."""
+        """Whether the last request sent will get a response: one with acks=0 will not."""
         return bool(self._pending) and self._pending[-1].correlation_id == correlation_id
 
-    # A broker's side
+    # The broker side
 
     def send_response(self, correlation_id: int, message: Message) -> bytes:
         """Answers a request; returns the bytes that may be sent now.
@@ -256,17 +256,17 @@ class Connection(FramedConnection[_Pending, Any]):
         return b"".join(self._answered(_whole_response, correlation_id, message))
 
     def send_response_pieces(self, correlation_id: int, message: Message) -> list[bytes | memoryview]:
-        """As `send_response`, in pieces, to be written one after the other, such as with ``writelines``.
+        """Like `send_response`, in pieces to be written one after another, for example by ``writelines``.
 
-        Records of 16 KiB and more are not copied: they are views of the message's, which must stay as they are until
-        they are written, also those of a response that is kept for its turn.
+        Records of 16 KiB and more are not copied: the pieces are views of the message's records, which must not change
+        until they are written, even while a response is kept for its turn.
         """
         return self._answered(response_pieces, correlation_id, message)
 
     def _answered(
         self, encode: Callable[..., list[bytes | memoryview]], correlation_id: int, message: Message
     ) -> list[bytes | memoryview]:
-        """The pieces that may be sent now that a request has its answer."""
+        """The pieces that may be sent once a request is answered."""
         self._require("broker")
         same_id = self._unanswered.get(correlation_id)
         if same_id is None:
@@ -307,7 +307,7 @@ class Connection(FramedConnection[_Pending, Any]):
         return [ResponseReceived(*answered, trailing), *events]
 
     def _response_in(self, frame: Frame, waiting: _Pending) -> tuple[ResponseHeader, Message, int]:
-        """The header and the message of a response, and where it ends."""
+        """The header and the message of a response, and the position after it."""
         if self.allow_trailing_bytes:
             return decode_response_prefix(frame, waiting.api_key, waiting.version)
         return *decode_response(frame, waiting.api_key, waiting.version), len(frame)
@@ -341,7 +341,7 @@ class Connection(FramedConnection[_Pending, Any]):
         return [RequestReceived(header.correlation_id, api.key, version, header, message, wants_response, trailing)]
 
     def _request_at(self, frame: Frame, at: int, request: type[Message], version: int) -> tuple[Message, int]:
-        """The request at `at` and where it ends."""
+        """The request at `at` and the position after it."""
         if self.allow_trailing_bytes:
             return request.decode_prefix(frame, version, at)
         return request.decode(frame, version, at), len(frame)

@@ -34,11 +34,11 @@ MAX_TOPIC_BYTES = 249
 
 
 _BATCH_OVERHEAD = 12
-"""Bytes of a batch or message before the part whose size its header has: offset and size."""
+"""The bytes of a batch or message before the part counted by its size field: offset and size."""
 
 
 class FetchedPartition(NamedTuple):
-    """What a fetch response has of a partition, by its batches: also those without rows in the table.
+    """A partition in a fetch response, described by all its batches, including those without rows in the table.
 
     Attributes:
         topic (str): its name, or its id as text.
@@ -50,7 +50,7 @@ class FetchedPartition(NamedTuple):
             read, whether it holds records, control records or those of aborted transactions; None without one. With
             ``on_error="stop"`` it is before the damage.
         limit_too_small (bool): the records are one partial batch, larger than the limits of the fetch: the same request
-            never gets further. Brokers do that in versions 0 to 2.
+            can never make progress. Brokers do this in versions 0 to 2.
         needed_bytes (int | None): with `limit_too_small` the size of that batch as its header has it, unverified; None
             if the data ends before it.
     """
@@ -71,32 +71,32 @@ class FetchedColumns(RecordColumns):
 
     @property
     def partitions(self) -> list[FetchedPartition]:
-        """The partitions in the order of the response, also those without rows.
+        """The partitions in the order of the response, including those without rows.
 
         They are read from the response's bytes on first access; until then the table keeps these.
         """
         return self._read_parts.described
 
     def take(self, rows: npt.ArrayLike) -> Self:
-        """As `RecordColumns.take`; `partitions` are this table's."""
+        """Like `RecordColumns.take`; `partitions` stays that of this table."""
         made = super().take(rows)
         made._read_parts = self._read_parts
         return made
 
 
 class _ReadParts:
-    """The records of each partition of a response, up to where they were read, and their descriptions."""
+    """The records of each partition of a response, as far as they were read, and their descriptions."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[str, Any, memoryview, int, list[Problem]]] = []
 
     def add(self, topic: str, partition: Any, records: memoryview, end: int, problems: list[Problem]) -> None:
-        """A partition whose records were read up to `end`, without the ranges of `problems`."""
+        """Add a partition whose records were read up to `end`, except the ranges of `problems`."""
         self._parts.append((topic, partition, records, end, problems))
 
     @cached_property
     def described(self) -> list[FetchedPartition]:
-        """What the response has of each partition."""
+        """The description of each partition."""
         found = [_described(*part) for part in self._parts]
         self._parts.clear()
         return found
@@ -191,7 +191,7 @@ def _read(
 
 
 def _described(topic: str, partition: Any, records: memoryview, end: int, problems: list[Problem]) -> FetchedPartition:
-    """The description of a partition whose records were read up to `end`, without the ranges of `problems`."""
+    """Describe a partition whose records were read up to `end`, except the ranges of `problems`."""
     first = last = None
     position = 0
     for gap_start, gap_size in [*((p.position, p.size_in_bytes) for p in problems), (end, 0)]:
@@ -218,7 +218,7 @@ def _described(topic: str, partition: Any, records: memoryview, end: int, proble
 
 
 def _first_offset(records: memoryview, headers: BatchHeaders) -> int | None:
-    """The offset at which the first batch starts. That of a compressed message is inside it."""
+    """The offset at which the first batch starts, which for a compressed message is inside it."""
     valid = headers.buffers("base_offset")["validity"]
     if valid is None or valid[0] & 1:
         return int(headers.view("base_offset")[0])
@@ -229,7 +229,7 @@ def _first_offset(records: memoryview, headers: BatchHeaders) -> int | None:
 
 
 def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple[str, Any, memoryview]]:
-    """Topic, partition and its records."""
+    """Each topic, partition and its records."""
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id) or str(topic.topic_id)
         if len(name.encode()) > MAX_TOPIC_BYTES:

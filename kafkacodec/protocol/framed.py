@@ -1,4 +1,4 @@
-"""The state that all sans-I/O connections share: the incomplete frame, the pending requests, the failure."""
+"""The common state of sans-I/O connections: the incomplete frame, the pending requests, the failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
     Args:
         role: ``"client"`` or ``"broker"``.
         max_frame_size: the largest frame accepted, in bytes. No more than this and one read is kept.
-        max_pending: the most requests that may wait for their responses. A client sends no more, a broker pauses.
+        max_pending: the maximum number of unanswered requests. At the limit a client refuses to send, a broker pauses.
     """
 
     def __init__(
@@ -49,41 +49,41 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         return f"<{type(self).__name__}: {self.role}, {waiting}{self._state()}>"
 
     def _state(self) -> str:
-        """More of the state for `repr`: whether it is paused, what failed."""
+        """More state for `repr`: whether it is paused, and the failure."""
         paused = ", paused" if self.paused else ""
         return paused if self._failure is None else f"{paused}, failed: {self._failure}"
 
     @property
     def pending(self) -> int:
-        """The number of requests that wait for their responses."""
+        """The number of unanswered requests."""
         return len(self._pending)
 
     @property
     def paused(self) -> bool:
-        """Whether this is a broker whose pending requests are `max_pending`: later ones are kept as bytes.
+        """Whether this is a broker with `max_pending` pending requests, which keeps later ones as bytes.
 
-        Stop reading from the socket. After responses, ``receive(b"")`` returns the requests that were kept.
+        Stop reading from the socket. After sending responses, call ``receive(b"")`` for the requests that were kept.
         """
         return self.role == "broker" and self._failure is None and len(self._pending) >= self.max_pending
 
     @property
     def room(self) -> int:
-        """The most bytes that `receive` takes while paused: what is left of `max_frame_size` and a size field.
+        """The number of bytes that `receive` accepts while paused: the rest of `max_frame_size` and a size field.
 
-        A connection that is not paused takes a read of any size, since it keeps only what is not a complete frame or
-        comes after the request that pauses it.
+        A connection that is not paused accepts a read of any size, since it only keeps incomplete frames and what
+        follows the request that pauses it.
         """
         return max(0, self.max_frame_size + SIZE_BYTES - len(self._received))
 
     def receive(self, data: Buffer) -> list[Event]:
         """Takes received bytes (any buffer) and returns the events that they complete, in order.
 
-        A paused broker returns no events. With fewer pending requests it goes on where it paused, also for ``b""``.
+        A paused broker returns no events. With fewer pending requests it continues where it paused, also for ``b""``.
 
         Raises:
-            LocalProtocolError: more than `room` bytes while paused; none of them is taken.
-            RemoteProtocolError: the bytes break the protocol. Every later call raises it again. Its cause is the
-                DecodeError, if there is one; its `events` are those of the complete frames before the fault.
+            LocalProtocolError: more than `room` bytes while paused; none of them are taken.
+            RemoteProtocolError: the bytes violate the protocol. Every later call raises it again. Its cause is the
+                DecodeError, if there is one; its `events` are those of the complete frames before the error.
         """
         if self._failure is not None:
             raise RemoteProtocolError(self._failure)
@@ -97,9 +97,9 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         return self._events_of(self._kept_frames())
 
     def receive_frame(self, frame: Buffer) -> list[Event]:
-        """Takes one complete frame with its size, which the caller received into memory of its own.
+        """Takes one complete frame with its size field, which the caller received into its own memory.
 
-        Records in the messages are views of `frame`. Nothing is copied or kept. Raises RemoteProtocolError as
+        Records in the messages are views of `frame`. Nothing is copied or kept. Raises RemoteProtocolError like
         `receive`, and LocalProtocolError on a broker, or if bytes of an incomplete frame are kept.
         """
         self._require("client")
@@ -108,7 +108,7 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         return self._events_of([memoryview(frame).cast("B")])
 
     def _events_of(self, frames: Iterable[Frame]) -> list[Event]:
-        """The events of complete frames, one after the other."""
+        """The events of complete frames, in order."""
         if self._failure is not None:
             raise RemoteProtocolError(self._failure)
         events: list[Event] = []

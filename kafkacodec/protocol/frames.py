@@ -31,7 +31,7 @@ __all__ = [
     "split_frames",
 ]
 
-# What a broker accepts by default (socket.request.max.bytes).
+# The default limit of brokers (socket.request.max.bytes).
 MAX_FRAME_SIZE = 100 << 20
 
 SIZE_BYTES = 4
@@ -60,8 +60,8 @@ def frame_size(data: Any, start: int = 0, *, max_size: int = MAX_FRAME_SIZE) -> 
 def split_frames(buffer: Any, *, max_size: int = MAX_FRAME_SIZE) -> tuple[list[memoryview], memoryview]:
     """Splits a stream into its complete frames and the remaining bytes.
 
-    Frames (including their size fields) and remaining bytes are memoryviews of `buffer`. Raises as `frame_size`, and
-    ValueError or TypeError for a `max_size` that is negative or no integer.
+    Frames (including their size fields) and remaining bytes are memoryviews of `buffer`. Raises like `frame_size`, and
+    ValueError or TypeError for a `max_size` that is negative or not an integer.
     """
     max_size = limit("max_size", max_size)
     view = memoryview(buffer).cast("B")
@@ -86,7 +86,7 @@ def encode_request(
 ) -> bytes:
     """A request as a frame, including its size.
 
-    `header_tags` are tagged fields of the header. Raises EncodeError and UnsupportedVersion as `Message.encode`.
+    `header_tags` are tagged fields of the header. Raises EncodeError and UnsupportedVersion like `Message.encode`.
     """
     header = _request_header(message, version, correlation_id, client_id, header_tags)
     return message.encode_frame(version, header)
@@ -100,7 +100,7 @@ def request_pieces(
     *,
     header_tags: dict[int, bytes] | None = None,
 ) -> list[bytes | memoryview]:
-    """A request as `encode_request` returns it, in the pieces of `Message.encode_frame_pieces`."""
+    """Like `encode_request`, but returns pieces as `Message.encode_frame_pieces` does."""
     header = _request_header(message, version, correlation_id, client_id, header_tags)
     return message.encode_frame_pieces(version, header)
 
@@ -116,7 +116,7 @@ def encode_response(
 def response_pieces(
     message: Message, version: int, correlation_id: int, *, header_tags: dict[int, bytes] | None = None
 ) -> list[bytes | memoryview]:
-    """A response as `encode_response` returns it, in the pieces of `Message.encode_frame_pieces`."""
+    """Like `encode_response`, but returns pieces as `Message.encode_frame_pieces` does."""
     header = _response_header(message, version, correlation_id, header_tags)
     return message.encode_frame_pieces(version, header)
 
@@ -157,9 +157,9 @@ def decode_response(frame: Any, api_key: int, version: int) -> tuple[ResponseHea
 
 
 def decode_response_prefix(frame: Any, api_key: int, version: int) -> tuple[ResponseHeader, Message, int]:
-    """As `decode_response`, but bytes may follow the message: also returns where it ends.
+    """Like `decode_response`, but bytes may follow the message, whose end is returned too.
 
-    Of an ApiVersions response with error 35 the code is enough, whatever the layout of the rest.
+    For an ApiVersions response with error 35 the code is enough, whatever the layout of the rest.
     """
     header, response, version, at = _response_begun(frame, api_key, version)
     try:

@@ -30,7 +30,7 @@ __all__ = [
 def request_header_version(api_key: int, version: int) -> int:
     """The header version of a request. Raises KeyError for an unknown API.
 
-    A version newer than the known ones is taken as flexible if the newest known version is.
+    A version newer than the known ones counts as flexible if the newest known version is.
     """
     if api_key == keys.CONTROLLED_SHUTDOWN and version == 0:
         return 0
@@ -38,7 +38,7 @@ def request_header_version(api_key: int, version: int) -> int:
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """The header version of a response; as `request_header_version`."""
+    """The header version of a response; like `request_header_version`."""
     if api_key == keys.API_VERSIONS:
         return 0
     return 1 if _is_flexible(by_key(api_key)[1], version) else 0

@@ -17,7 +17,7 @@ __all__ = ["PartitionRows", "RowGroup", "column_without_nulls", "groups_of_batch
 
 
 class PartitionRows(NamedTuple):
-    """The rows of a partition: their numbers in the table, and Arrow batches with them."""
+    """The rows of a partition: their numbers in the table, and Arrow batches of them."""
 
     topic: str
     partition: int
@@ -26,7 +26,7 @@ class PartitionRows(NamedTuple):
 
 
 class RowGroup(NamedTuple):
-    """Rows of a record batch that belong together: the number of the group, their numbers, and a batch with them."""
+    """A group of rows of a record batch: the number of the group, the row numbers, and a batch of the rows."""
 
     number: int
     rows: npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ class RowGroup(NamedTuple):
 
 
 def rows_by_partition(records: Any, names: Sequence[str]) -> list[PartitionRows]:
-    """The rows of each partition, with those of the columns `names` that are there, one of key and value at least.
+    """The rows of each partition, with the columns of `names` that exist; the table needs key or value, or both.
 
     Topics are in the order of their first rows, partitions by number.
 
@@ -106,7 +106,7 @@ def _chunks_of_groups(table: Any, numbers: npt.NDArray[np.int64], count: int) ->
 
 
 def groups_of_batch(batch: Any, numbers: npt.NDArray[Any]) -> Iterator[RowGroup]:
-    """The rows of a record batch by the number of their group, in their order; the batch is copied if they are mixed.
+    """The rows of a record batch by group number, in their order; the batch is copied if groups are mixed.
 
     Needs pyarrow.
     """

@@ -33,7 +33,7 @@ _MAX_TOPIC_BYTES = 249
 _RECORD_COLUMNS = ("timestamp", "key", "value", "headers")
 _ZSTD_VERSION, _TOPIC_ID_VERSION, _TRANSACTION_VERSION = 7, 13, 3
 
-# At most, in any version: acks, timeout, the number of topics, tags and the length of the transactional id; index,
+# The maximum in any version: acks, timeout, the number of topics, tags and the length of the transactional id; index,
 # length of the records and tags of a partition; length of the name or id, number of partitions and tags of a topic.
 _REQUEST_BYTES, _PARTITION_BYTES, _TOPIC_BYTES = 15, 10, 24
 
@@ -42,7 +42,7 @@ class PackedRequest(NamedTuple):
     """A Produce request, and which rows of the table it holds.
 
     Attributes:
-        request (ProduceRequest): to be encoded in the version that was given to `produce_requests`.
+        request (ProduceRequest): the request, to be encoded in the version given to `produce_requests`.
         rows (dict[tuple[str, int], numpy.ndarray]): for each topic and partition of the request, in its order, the
             numbers of the rows in the batch (int64). The offset of the first is the ``base_offset`` of that partition
             in the response, which lists topics and partitions in any order: find it by name (or topic id) and index.
@@ -72,27 +72,27 @@ def produce_requests(
 ) -> Iterator[PackedRequest]:
     """Encode a table of records as Produce requests. Needs pyarrow.
 
-    A request has at most one batch per partition: a broker refuses more with error 87 (INVALID_RECORD). What does not
-    fit is in the requests that follow, which must be sent in their order. The rows of a partition keep their order, and
+    A request has at most one batch per partition: a broker refuses more with error 87 (INVALID_RECORD). The rest
+    follows in later requests, which must be sent in order. The rows of a partition keep their order, and
     the same table always gives the same requests: topics in the order of their first rows, partitions by number;
     where a request is full, the next one starts with the partition that did not fit.
 
     Args:
         records: a table with the Arrow interface, such as a ``pyarrow.Table`` or the result of `fetch_to_columns`, with
             the columns ``topic`` (text), ``partition`` (integer) and ``key``, ``value``, ``timestamp``, ``headers`` as
-            in `kafkacodec.encode`. Other columns are ignored, also ``offset``: the broker assigns offsets.
+            in `kafkacodec.encode`. Other columns are ignored, even ``offset``: the broker assigns offsets.
         version: of the requests. 0 and 1 have messages of magic 0, 2 of magic 1, later ones batches of magic 2.
         acks: 0 no response, 1 the leader, -1 all in-sync replicas.
         timeout_ms: how long the broker waits for the replicas, in milliseconds.
         topic_ids: ids by topic name, for versions 13 and later, which have no names.
         codec, level: as in `kafkacodec.encode`; "zstd" needs version 7. A batch that compression makes larger than
             the limit is written without it.
-        max_request_bytes: the most bytes of a request, without the request header.
-        max_batch_bytes: the most bytes of a batch with its header, before and after compression; a record that is
-            larger before compression has a batch to itself. It should be at most ``max.message.bytes`` of the topics.
-        transactional_id: of a transactional producer, from version 3; the partitions must have been added to the
-            transaction.
-        producer_id, producer_epoch: of an idempotent or transactional producer, from version 3; -1 for none.
+        max_request_bytes: the maximum size of a request, without the request header.
+        max_batch_bytes: the maximum size of a batch with its header, before and after compression; a record that is
+            larger before compression gets its own batch. It should be at most ``max.message.bytes`` of the topics.
+        transactional_id: the id of a transactional producer, from version 3; the partitions must have been added to
+            the transaction.
+        producer_id, producer_epoch: those of an idempotent or transactional producer, from version 3; -1 for none.
         sequences: the sequence number of the next record by topic and partition; 0 for those not in it. Afterwards,
             each has grown by the number of its rows.
         drop_unsupported: drop headers in versions 0 to 2 and timestamps in versions 0 and 1, instead of raising.
@@ -161,12 +161,12 @@ class _Packer:
         self.fixed_bytes = _REQUEST_BYTES + len((empty.transactional_id or "").encode())
 
     def batch_limit(self, topic: str) -> tuple[int, str]:
-        """The most bytes of a batch, and the option that says so."""
+        """The maximum size of a batch, and the option that sets it."""
         room = self.max_request - self.fixed_bytes - self.topic_bytes(topic) - _PARTITION_BYTES
         return (self.max_batch, "max_batch_bytes") if self.max_batch <= room else (max(room, 1), "max_request_bytes")
 
     def topic_bytes(self, topic: str) -> int:
-        """The most bytes that a topic adds to a request."""
+        """The maximum number of bytes that a topic adds to a request."""
         return _TOPIC_BYTES + len(topic.encode())
 
     def requests(self, waiting: deque[_Group]) -> Iterator[PackedRequest]:
@@ -175,7 +175,7 @@ class _Packer:
                 yield self.made(chosen)
 
     def next_of(self, waiting: deque[_Group]) -> list[tuple[_Group, _Batch]]:
-        """The batches of the next request. Their groups go to the end of the queue, those without rows leave it."""
+        """The batches of the next request. Their groups move to the end of the queue, or leave it without rows."""
         chosen: list[tuple[_Group, _Batch]] = []
         topics: set[str] = set()
         size = self.fixed_bytes
@@ -226,7 +226,7 @@ class _Batch(NamedTuple):
 
 
 class _Group:
-    """The rows of a partition, and their batches one after the other."""
+    """The rows of a partition, and its batches one by one."""
 
     def __init__(self, number: int, own: PartitionRows, options: dict[str, Any], limited_by: str) -> None:
         self.number, self.topic, self.partition, self.rows = number, own.topic, own.partition, own.rows
@@ -236,7 +236,7 @@ class _Group:
         self.reached = (0, 0)
 
     def next_batch(self) -> _Batch | None:
-        """The next batch, the same again until `pending` is reset; None after the last."""
+        """The next batch, the same until `pending` is reset; None after the last."""
         if self.batches is None:
             self.batches = self.each_batch()
         if self.pending is None:
@@ -250,7 +250,7 @@ class _Group:
                 data, rows = batch.data, self.rows[first : first + batch.num_records]
                 if len(data) > self.options["batch_bytes"]:
                     data = self.without_codec(first, len(rows), data)
-                if self.options["magic"] == 2:  # as Kafka's producers number them: else a broker compresses anew
+                if self.options["magic"] == 2:  # as from Kafka's producers: else a broker compresses anew
                     data = b"".join((bytes(8), memoryview(data)[8:]))
                 yield _Batch(data, rows)
                 first += len(rows)
@@ -273,7 +273,7 @@ class _Group:
         return data
 
     def chunks_of(self, first: int, count: int) -> list[Any]:
-        """The rows of a batch. It must be after those asked for before."""
+        """The rows of a batch, which must come after those requested before."""
         number, start = self.reached
         found = []
         while count:
@@ -286,7 +286,7 @@ class _Group:
         return found
 
     def path_in_table(self, path: str | None) -> str | None:
-        """The path of an error about the group's rows, with the number of the row in the whole table."""
+        """The path of an error about the group's rows, with row numbers of the whole table."""
         found = re.match(r"records\[(\d+)\]", path or "")
         return f"records[{self.rows[int(found[1])]}]{(path or '')[found.end() :]}" if found else path
 

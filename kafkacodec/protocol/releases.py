@@ -51,7 +51,7 @@ _HIGHEST: Final[Mapping[str, Mapping[int, int]]] = {
 BASELINES: Final[Mapping[str, Mapping[int, range]]] = {
     release: {key: range(highest + 1) for key, highest in apis.items()} for release, apis in _HIGHEST.items()
 }
-"""The versions of each API by release and API key, without those between brokers, of brokers before ApiVersions."""
+"""The API versions of brokers before ApiVersions, by release and API key, without APIs between brokers."""
 
 # The release that brought an API, and later versions of it that calls need.
 _RELEASES: Final[Mapping[int, Mapping[int, str]]] = {
@@ -116,13 +116,13 @@ def usable_version(
 
     Args:
         api_key: the API.
-        versions: what the broker has in common with this library.
-        least: the lowest version that will do.
-        most: the highest version to use; None if any will do.
+        versions: the versions that the broker shares with this library.
+        least: the lowest usable version.
+        most: the highest usable version; None for any.
         needs: what makes `least` necessary, such as "a filter by state", for the error.
 
     Raises:
-        UnsupportedVersion: the broker has none of them. It names the API and the release of Kafka that has it.
+        UnsupportedVersion: the broker has none of them. The error names the API and the Kafka release that has it.
     """
     name = APIS[api_key].name
     release = _RELEASES.get(api_key, {}).get(least)

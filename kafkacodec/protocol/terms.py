@@ -1,4 +1,4 @@
-"""Kafka's words for the numbers in administrative messages."""
+"""Kafka's names for the numbers in administrative messages."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ _NONE_GIVEN: Final = -(2**31)
 
 
 def code_of(name: str, table: dict[str, int], value: str) -> int:
-    """The number of a word. Raises ValueError that lists the known ones; `name` is the argument."""
+    """The number for a name. Raises ValueError, which lists the known ones; `name` is the argument's name."""
     one_of(name, value, tuple(table))
     return table[value]
 
 
 def word(table: dict[str, int], code: int) -> str:
-    """The word of a number; ``"unknown_<number>"`` for one that this version does not have."""
+    """The name for a number; ``"unknown_<number>"`` if it is unknown."""
     return next((name for name, number in table.items() if number == code), f"unknown_{code}")
 
 
 def authorized_operations(bits: int) -> frozenset[str] | None:
-    """The operations of a response that the client may do; None if it was not asked for them."""
+    """The operations that the client may perform, from a response; None if they were not requested."""
     if bits == _NONE_GIVEN:
         return None
     return frozenset(word(OPERATIONS, bit) for bit in range(32) if bits >> bit & 1)

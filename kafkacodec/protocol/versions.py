@@ -17,7 +17,7 @@ __all__ = ["api_versions_response", "highest_common", "ranges_in", "supported_ra
 
 
 def supported_ranges(api_keys: Iterable[int] | None = None) -> dict[int, range]:
-    """The versions that this library supports, by API key, of all APIs or of those given."""
+    """The versions that this library supports, by API key, for the given APIs or all."""
     return {key: APIS[key].valid_versions for key in (APIS if api_keys is None else api_keys)}
 
 
@@ -28,7 +28,7 @@ def ranges_in(response: Any) -> dict[int, range]:
 
 
 def highest_common(api_key: int, theirs: Mapping[int, range], ours: range | None = None) -> int:
-    """The highest version of an API that both sides support. The default of `ours` is what this library supports.
+    """The highest version of an API that both sides support. `ours` defaults to what this library supports.
 
     Raises UnsupportedVersion if there is none.
     """

@@ -177,7 +177,7 @@ async def test_a_client_with_a_certificate_of_another_authority_is_refused(broke
     ("listener", "options", "reason"),
     [
         ("EXPIRED", {}, "the broker's certificate has expired"),
-        ("ELSEWHERE", {}, "the broker's certificate is for another host name"),
+        ("ELSEWHERE", {}, "the broker's certificate is not valid for the host name"),
         ("TLS", {"ssl_cafile": None}, "signed by an unknown authority: name its certificate in ssl_cafile"),
     ],
 )

@@ -192,7 +192,7 @@ def test_a_last_coroutine_runs_once_and_all_wait_for_it(caplog):
     for other in others:
         other.join(20)
     assert ran == [1]
-    assert "test loop was not closed in good order" in caplog.text
+    assert "test loop was not closed properly" in caplog.text
     assert "test loop" not in {t.name for t in threading.enumerate()}
     waited = LoopThread("test loop")
     with pytest.raises(LookupError):

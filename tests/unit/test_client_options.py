@@ -88,7 +88,7 @@ def test_a_wrong_assignor_is_refused_without_a_group_too():
     ("option", "hint"),
     [
         ("consumer_timeout_ms", r"give a timeout to columns\(\) or getmany\(\)"),
-        ("api_version", "versions are found out"),
+        ("api_version", "versions are detected"),
         ("topics", "topics are given without a name"),
         ("group_idd", "did you mean 'group_id'"),
     ],

@@ -158,7 +158,7 @@ def test_pem_files(tmp_path):
         "ssl_password": "hidden",
         "ssl_check_hostname": False,
     }
-    with pytest.raises(OptionError, match=r"^kafka.ssl.keystore.location .*not the PEM text"):
+    with pytest.raises(OptionError, match=r"^kafka.ssl.keystore.location .*not valid PEM text"):
         client_options({**files, "kafka.ssl.key.password": "other"}, ConsumerSettings)
     with pytest.raises(OptionError, match=r"^kafka.ssl.keystore.password: PEM files have none"):
         client_options({**files, "kafka.ssl.keystore.password": "x"}, ConsumerSettings)

@@ -1,6 +1,6 @@
 """SASL mechanisms of clients, without I/O: tokens in, tokens out.
 
-Each mechanism has a file and a library of its own, loaded when it is used.
+Each mechanism has its own file and library, loaded when it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SaslExchange", "provided"]
 
-# By name: the module here and its class, which is called with the settings and the broker's host.
+# By name: the module and class, which is constructed with the settings and the broker's host.
 _MECHANISMS: Final = {
     "PLAIN": ("plain", "Plain"),
     "SCRAM-SHA-256": ("scram", "Scram"),
@@ -26,16 +26,16 @@ _MECHANISMS: Final = {
 
 
 class SaslExchange:
-    """One authentication by the mechanism of the settings; make a new one for each. It is an `Exchange`.
+    """One authentication by the configured mechanism; create a new one each time. An `Exchange`.
 
-    Where `needs_token` is true, give it the value of the settings' ``sasl_oauth_token_provider`` first::
+    If `needs_token` is true, first pass it the value of the settings' ``sasl_oauth_token_provider``::
 
         if exchange.needs_token:
             exchange.token(await provided(settings.sasl_oauth_token_provider))
 
     Args:
-        settings: of the client.
-        host: the host name of the broker, as it is connected to.
+        settings: the client's settings.
+        host: the host name used to connect to the broker.
 
     Raises:
         ModuleNotFoundError: GSSAPI without the package ``gssapi``.
@@ -52,12 +52,12 @@ class SaslExchange:
 
     @property
     def needs_token(self) -> bool:
-        """Whether `token` is to be called before `first`."""
+        """Whether `token` must be called before `first`."""
         return bool(getattr(self._client, "needs_token", False))
 
     @property
     def complete(self) -> bool:
-        """Whether the token that was given last is the end: the broker has nothing to answer to it."""
+        """Whether the last token returned ends the exchange, so that the broker has nothing to reply."""
         return bool(getattr(self._client, "complete", False))
 
     def token(self, value: Any) -> None:
@@ -70,6 +70,6 @@ class SaslExchange:
         return token
 
     def step(self, challenge: bytes) -> bytes | None:
-        """The answer to the broker's token; None when there is nothing more to send. Raises AuthenticationFailed."""
+        """The reply to the broker's token; None if there is nothing left to send. Raises AuthenticationFailed."""
         token: bytes | None = self._client.step(challenge)
         return token

@@ -1,4 +1,4 @@
-"""GSSAPI: Kerberos, through the package ``gssapi`` (RFC 4752). Credentials are those of the process's environment."""
+"""GSSAPI: Kerberos, through the package ``gssapi`` (RFC 4752). Credentials come from the process's environment."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NO_LAYER: Final = 1
 
 
 class Kerberos:
-    """The client's side. It uses no security layer, as Kafka's brokers do not: TLS encrypts.
+    """The client side. Like Kafka's brokers it uses no security layer: TLS encrypts.
 
     Attributes:
-        complete: whether the last token was the choice of the layer, to which old brokers answer nothing.
+        complete: whether the last token chose the layer, which old brokers do not answer.
     """
 
     def __init__(self, settings: SaslSettings, host: str) -> None:
@@ -35,11 +35,11 @@ class Kerberos:
         self._context: Any = gssapi.SecurityContext(name=target, usage="initiate")
 
     def first(self) -> bytes:
-        """The ticket for the broker."""
+        """The first token, with the ticket for the broker."""
         return self._advance(None)
 
     def step(self, challenge: bytes) -> bytes | None:
-        """The next token of the context; then the choice of the layer; then None."""
+        """The next token of the context, then the choice of the layer, then None."""
         if self.complete:
             return None
         if not self._context.complete:

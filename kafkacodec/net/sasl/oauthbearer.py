@@ -1,4 +1,4 @@
-"""OAUTHBEARER: a token that the application gets elsewhere (RFC 7628, KIP-255; extensions: KIP-342)."""
+"""OAUTHBEARER: a token that the application obtains elsewhere (RFC 7628, KIP-255; extensions: KIP-342)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
 
 
 async def provided(provider: Callable[[], Any]) -> Any:
-    """The value of a token provider, a function or coroutine function without arguments.
+    """Call a token provider, a function or coroutine function without arguments.
 
     Raises ConnectionFailed, with the cause, if it raises: the next attempt may succeed.
     """
@@ -33,7 +33,7 @@ async def provided(provider: Callable[[], Any]) -> Any:
 
 
 class OAuthBearer:
-    """The client's side."""
+    """The client side."""
 
     needs_token = True
 
@@ -58,14 +58,14 @@ class OAuthBearer:
         self._token, self._extensions = token, {str(name): str(text) for name, text in extensions.items()}
 
     def first(self) -> bytes:
-        """The token with its extensions."""
+        """The token and its extensions."""
         if self._token is None:
             raise AuthenticationFailed("OAUTHBEARER needs a token: sasl_oauth_token_provider returned none")
         pairs = [f"auth=Bearer {self._token}", *(f"{name}={text}" for name, text in self._extensions.items())]
         return f"n,,{_SEPARATOR}{_SEPARATOR.join(pairs)}{_SEPARATOR}{_SEPARATOR}".encode()
 
     def step(self, challenge: bytes) -> bytes | None:
-        """None if the broker accepted; else an empty answer to its reason, after which it refuses."""
+        """None if the broker accepted; otherwise an empty reply to its reason, after which it sends the refusal."""
         if self._refusal is not None:
             raise AuthenticationFailed(f"the broker refused the authentication by OAUTHBEARER: {self._refusal}")
         if not challenge:

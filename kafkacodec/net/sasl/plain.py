@@ -13,7 +13,7 @@ __all__ = ["Plain"]
 
 
 class Plain:
-    """The client's side."""
+    """The client side."""
 
     def __init__(self, settings: SaslSettings, host: str) -> None:
         self._user = settings.sasl_plain_username or ""
@@ -26,6 +26,6 @@ class Plain:
         return f"\0{self._user}\0{self._password}".encode()
 
     def step(self, challenge: bytes) -> None:
-        """The broker accepted."""
+        """Take the broker's acceptance."""
         if challenge:
             raise AuthenticationFailed(f"PLAIN: the broker sent a token of {len(challenge)} bytes, expected none")

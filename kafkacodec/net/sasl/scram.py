@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: the password is proved, not sent, and the broker proves that it knows it (RFC 5802).
 
-User name and password are taken as UTF-8 without SASLprep, since Kafka's brokers prepare neither. Hashes are hashlib's.
-An extension of Kafka's own says that they are the id and the HMAC of a delegation token (KIP-48).
+User name and password are encoded as UTF-8 without SASLprep, like in Kafka's brokers. Hashes come from hashlib. An
+extension of Kafka marks them as the id and the HMAC of a delegation token (KIP-48).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["Scram"]
 
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NO_CHANNEL_BINDING: Final = "n,,"
-# RFC 7677 wants 4096 at least, as Kafka does. The upper bound is about a second of computing.
+# RFC 7677 requires at least 4096, as does Kafka. The upper bound takes about a second to compute.
 _ITERATIONS: Final = range(4096, 1_000_001)
 
 
 class Scram:
-    """The client's side."""
+    """The client side."""
 
     def __init__(self, settings: SaslSettings, host: str, nonce: str | None = None) -> None:
         assert settings.sasl_mechanism is not None
@@ -41,11 +41,11 @@ class Scram:
         self._server_signature: bytes | None = None
 
     def first(self) -> bytes:
-        """The user's name and a nonce."""
+        """The user name and a nonce."""
         return (_NO_CHANNEL_BINDING + self._first).encode()
 
     def step(self, challenge: bytes) -> bytes | None:
-        """The proof for the broker's salt; then None, if the broker's signature is right."""
+        """The proof for the broker's salt, then None if the broker's signature is right."""
         if self._server_signature is None:
             return self._final(challenge)
         found = self._fields(challenge)
@@ -72,7 +72,7 @@ class Scram:
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
     def _fields(self, message: bytes) -> dict[str, str]:
-        """The attributes of a broker's message by their letter; mandatory extensions are not known."""
+        """The attributes of a broker's message by letter; mandatory extensions are refused."""
         try:
             parts = message.decode().split(",")
         except UnicodeDecodeError:
