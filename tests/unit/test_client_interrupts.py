@@ -13,14 +13,14 @@ from itertools import count
 
 import pytest
 
-from kafkacodec.client import faces
+from kafkacodec.client import lifecycle
 from kafkacodec.client.blocking import callbacks
 from kafkacodec.client.blocking.callbacks import CallbackThread
-from kafkacodec.client.faces import BlockingFace, blocking
+from kafkacodec.client.lifecycle import BlockingFace, blocking
 from kafkacodec.net import loop as thread_module
 from kafkacodec.net.loop import LoopThread
 
-FILES = {thread_module.__file__, faces.__file__, callbacks.__file__}
+FILES = {thread_module.__file__, lifecycle.__file__, callbacks.__file__}
 
 
 class Interrupts:

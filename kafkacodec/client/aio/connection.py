@@ -11,7 +11,7 @@ from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import AsyncFace, shown
+from kafkacodec.client.lifecycle import AsyncFace, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed

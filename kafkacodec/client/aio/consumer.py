@@ -13,7 +13,7 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
-from kafkacodec.client.faces import shown
+from kafkacodec.client.lifecycle import shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError

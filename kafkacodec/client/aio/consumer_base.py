@@ -13,8 +13,8 @@ from kafkacodec.client.checks import by_partition, offset_number, partition_keys
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.subscription import AllPartitions, name_test
-from kafkacodec.client.faces import AsyncFace
 from kafkacodec.client.groups.membership import Subscription
+from kafkacodec.client.lifecycle import AsyncFace
 from kafkacodec.errors import ClientClosed, LocalProtocolError
 
 __all__ = ["ConsumerBase"]

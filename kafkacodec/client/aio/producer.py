@@ -15,7 +15,7 @@ from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, offset_number, seconds
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import AsyncFace, shown
+from kafkacodec.client.lifecycle import AsyncFace, shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity

@@ -11,7 +11,6 @@ from typing import Any, Final, Self, Unpack
 from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.faces import AsyncFace, shown
 from kafkacodec.client.groups.membership import (
     Assigned,
     Broken,
@@ -26,6 +25,7 @@ from kafkacodec.client.groups.share import NOT_OFFERED, ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import ShareLimits
+from kafkacodec.client.lifecycle import AsyncFace, shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import admin as aio
-from kafkacodec.client.faces import BlockingFace, blocking, owned
+from kafkacodec.client.lifecycle import BlockingFace, blocking, owned
 from kafkacodec.client.options import ClientOptions, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.net.loop import LoopThread

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.aio.inside import ProducerInside
 from kafkacodec.client.checks import offset_number, seconds
-from kafkacodec.client.faces import BlockingFace, blocking, owned
+from kafkacodec.client.lifecycle import BlockingFace, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
