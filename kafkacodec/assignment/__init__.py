@@ -1,1 +1,1 @@
-"""Who reads which partition: the assignors of groups, for clients, servers and other protocols."""
+"""Assignment of partitions to the members of groups, for clients, servers and other protocols."""

@@ -122,7 +122,7 @@ def _fill_equally(partitions: Mapping[str, int], kept: Assignment) -> Assignment
         if place in taken:
             continue
         if not below:
-            below.extend(even)  # each of them gets one at most: no more than `larger` are left
+            below.extend(even)  # each gets at most one: at most `larger` are left
             even = []
         member = below.popleft()
         assigned[member].append(place)

@@ -166,7 +166,7 @@ class OffsetCall:
 
     def _too_late(self) -> DeadlineExceeded:
         reason = f": {self._last}" if self._last is not None else ""
-        fault = DeadlineExceeded(f"{type(self).__name__} did not succeed in time{reason}", sent=self._sent)
+        fault = DeadlineExceeded(f"{type(self).__name__} timed out{reason}", sent=self._sent)
         fault.__cause__ = self._last
         return fault
 
