@@ -55,7 +55,7 @@ def test_what_cannot_be_read_is_released_and_reported():
     assert found.ready
     with pytest.raises(kc.CrcMismatch, match="t-0") as caught:
         found.raise_error()
-    assert caught.value.__notes__ == ["the acquired records from offset 2 on that cannot be read were released"]
+    assert caught.value.__notes__ == ["the acquired records from offset 2 that cannot be read were released"]
     assert not found.ready
 
 
@@ -93,7 +93,7 @@ def test_what_a_member_has_lost_is_not_given_and_needs_no_acknowledgement():
 
 def test_what_is_no_record_is_refused():
     found, _ = deliveries(b"".join(batches()), (0, 3, 1))
-    with pytest.raises(TypeError, match="a record of a share consumer is acknowledged, not str"):
+    with pytest.raises(TypeError, match="record must be a record of a share consumer, not str"):
         found.acknowledge("j0", "accept")
     with pytest.raises(ValueError, match="accept, release, reject or renew, not 'ok'"):
         found.acknowledge(found.next(1)[0], "ok")

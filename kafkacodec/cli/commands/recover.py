@@ -56,6 +56,6 @@ def _losses(report: Report) -> str:
     parts = [
         f"at most {counted(report.missing_offsets, 'record')} missing" if report.missing_offsets else "",
         f"{size(report.damaged_bytes)} damaged" if report.damaged_bytes else "",
-        f"{counted(left_out, 'part')} not copied" if (left_out := report.counts["error", "left-out"]) else "",
+        f"{counted(left_out, 'part')} of the log left out" if (left_out := report.counts["error", "left-out"]) else "",
     ]
     return ", ".join(filter(None, parts)) or ("no loss found" if report.ok else "damaged")

@@ -128,7 +128,7 @@ _OPTIONS = (
     click.option("--keys", type=_FORMATS, help="Decode keys to typed columns."),
     click.option(
         "--schemas",
-        metavar="PLACE",
+        metavar="DIR|URL|FILE",
         help="A directory of schemas, a URL, a log directory with _schemas, or a file with the schema of all.",
     ),
     click.option("--framing", type=_FRAMINGS, help="Where records have the number of their schema."),

@@ -1,4 +1,4 @@
-"""How long a read of the user may wait for records."""
+"""The time that a read may wait for records."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["Deadline"]
 
 
 class Deadline:
-    """So many seconds from now, or from the last `restart`; None or more than a thread can wait: no end.
+    """A number of seconds from now, or from the last `restart`; None, or more than a thread can wait, is no limit.
 
     Attributes:
-        waits: whether there is any time to wait.
+        waits: whether the time to wait is more than 0.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -21,7 +21,7 @@ class Deadline:
         self.restart()
 
     def restart(self) -> None:
-        """The time begins again."""
+        """Start the time again."""
         self._end = None if self._seconds is None else time.monotonic() + self._seconds
 
     @property

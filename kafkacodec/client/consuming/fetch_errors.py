@@ -1,4 +1,4 @@
-"""What the errors of a fetched partition mean for it."""
+"""The errors of fetched partitions: which are retried, which reset the position, which the user sees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("kafkacodec.client")
 
 
 class FetchErrors:
-    """Acts on the error of a partition: tries again, starts by the policy, or tells the user."""
+    """Handles the error of a partition: retries, resets the position, or reports to the user."""
 
     def __init__(self, cluster: Cluster, positions: Positions, backoff: Backoff, settings: ConsumerSettings) -> None:
         self._cluster = cluster
@@ -28,7 +28,7 @@ class FetchErrors:
         self._settings = settings
 
     def act(self, state: PartitionState, entry: Any, endpoints: Iterable[Any], source: int, now: float) -> None:
-        """Act on the error of a partition that `source` answered with."""
+        """Handle the error that `source` returned for a partition."""
         refusal = error(entry.error_code)
         from_follower = source != self._cluster.leader(*state.key)
         state.preferred = None
@@ -47,14 +47,14 @@ class FetchErrors:
             self._again(state, now)
 
     def for_user(self, state: PartitionState, problem: Exception) -> None:
-        """Report an error, after what is kept of the partition."""
+        """Report an error once the records already fetched are read."""
         if state.kept:
             state.draining = True
         elif not state.failing:
             self._positions.fail(state, problem)
 
     def no_leader(self, state: PartitionState) -> None:
-        """Metadata has no leader of a partition: ask again, or report why it cannot be read."""
+        """Refresh metadata that names no leader, or report why the partition cannot be read."""
         topic = self._cluster.topics.get(state.topic)
         if topic is not None:
             self._cluster.refresh()
@@ -62,7 +62,7 @@ class FetchErrors:
                 self.for_user(state, topic.refusal(f"topic {state.topic!r}: {topic.refusal.name}"))
 
     def created_again(self, state: PartitionState) -> None:
-        """The topic was deleted, and another one has its name: the position means nothing in that."""
+        """Reset the position: the topic was deleted and created again, and the position belongs to the old one."""
         assert state.fetching is not None
         place, offset = f"{state.topic}-{state.number}", state.fetching.offset
         self._start_by_policy(
@@ -80,12 +80,12 @@ class FetchErrors:
         self._start_by_policy(state, text)
 
     def _start_by_policy(self, state: PartitionState, text: str) -> None:
-        """Start by the policy after what is kept is read; `text` says why."""
+        """Reset the position once the records already fetched are read; `text` says why."""
         if state.kept:
             state.draining = True
             return
         if not self._positions.policy.refuses:
-            _log.warning("%s; going on as auto_offset_reset says", text)
+            _log.warning("%s; continuing as auto_offset_reset says", text)
         self._positions.reset(state, error(OFFSET_OUT_OF_RANGE)(text))
 
     def _moved(self, state: PartitionState, leader: Any, endpoints: Iterable[Any], stale: bool) -> None:

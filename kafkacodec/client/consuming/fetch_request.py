@@ -1,4 +1,4 @@
-"""The request for what a fetch session is to change and to bring."""
+"""Fetch requests, made from the plan of a session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_ID: Final = uuid.UUID(int=0)
 
 
 def fetch_request(plan: FetchPlan, settings: ConsumerSettings, max_bytes: int, wait_ms: float) -> Any:
-    """The request by the plan of a session; its answer has `max_bytes` at most, and comes after `wait_ms` at most."""
+    """A Fetch request for a plan; the answer has at most `max_bytes` and takes at most `wait_ms`."""
     kind = messages.FetchRequest
     request = kind(
         max_wait_ms=int(wait_ms),

@@ -1,4 +1,4 @@
-"""Fetching records ahead of the user: which partitions from which broker, and what their answers mean."""
+"""Fetching ahead of the user: choosing partitions and brokers, and handling the answers."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Fetcher:
     Each broker has an equal share of `prefetch_bytes`, and all of them together have no more, also while shares change.
 
     A fetch that waits at the ends of partitions is sent only when nothing is left to read and the user asks for more,
-    or has not come back for a moment: who seeks after each record does not have to wait for it.
+    or has not come back for a moment. So a user that seeks after each record does not wait for it.
 
     Attributes:
-        ready: fetched parts in order, which the reader takes from the left and gives back by `done`.
-        hungry: tells whether the user's last read found nothing.
-        held_back: there are partitions to fetch as soon as the user is hungry.
+        ready: fetched parts in order; the reader takes them from the left and returns them with `done`.
+        hungry: returns whether the user's last read found nothing.
+        held_back: whether partitions are to be fetched as soon as the user is hungry.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Fetcher:
 
     @property
     def kept_bytes(self) -> int:
-        """The memory of the frames that have parts in `ready` or with the reader."""
+        """The memory of frames with parts in `ready` or in use by the reader."""
         return sum(node.kept_bytes for node in self._nodes.values())
 
     # The reader's side, in the driver's thread
 
     def done(self, parts: list[Part]) -> None:
-        """The reader has read or dropped these parts, and uses their memory no more."""
+        """Take back parts that the reader has read or dropped."""
         self._read = True
         for part in parts:
             if part.given_back:
@@ -111,7 +111,7 @@ class Fetcher:
                 part.frame.release()
 
     def asks(self, state: PartitionState) -> bool:
-        """Whether a fetch is under way that tells the partition's end soon."""
+        """Whether a fetch under way will soon report the partition's end."""
         return any(
             one is not None and one.has(state) for node in self._nodes.values() for one in (node.asking, node.beside)
         )
@@ -143,7 +143,7 @@ class Fetcher:
         return [asked.send for asked in begun if asked.send is not None]
 
     def next_deadline(self) -> float | None:
-        """When a partition or a broker may be asked again after an error, or what is held back."""
+        """When to retry a partition or broker after an error, or to send what is held back."""
         states = () if self._look_holds else self._positions.partitions.values()
         times = [s.next_at for s in states if s.failures]
         times += [node.next_at for node in self._nodes.values() if node.failures and node.asking is None]
@@ -151,7 +151,7 @@ class Fetcher:
         return min((at for at in times if at > self._now), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Keep the records of an answer, and act on its errors."""
+        """Keep the records of an answer, and handle its errors."""
         asked: Round = send.context
         node = self._nodes[asked.node]
         response = answer.message
@@ -215,7 +215,7 @@ class Fetcher:
         return 0
 
     def _next_round(self, number: int, node: FetchNode, states: list[PartitionState], wait_ms: float) -> Round | None:
-        """The next request to a broker, if there is use for one."""
+        """The next request to a broker, if one is useful."""
         if node.asking is None:
             wanted = node.not_beside(states, self._now)
             asked = Round(number, self._most(), wait_ms)
@@ -226,7 +226,7 @@ class Fetcher:
             wanted = node.missed(states)
             wait_ms = min(wait_ms, left_ms, node.patience_ms)
             asked = Round(number, max(self._most() // 4, 1), wait_ms, aside=True)
-        # What has no records waits for the user to read, or for the other fetch, which comes at once.
+        # Partitions without records wait until the user reads, or for the other fetch, which is answered at once.
         useful = wanted if asked.wait_ms else any(not self._at_end(state) for state in wanted)
         return asked if useful else None
 
@@ -241,7 +241,7 @@ class Fetcher:
             node.asking = asked
 
     def _states(self, asked: Round, look: Look) -> list[PartitionState]:
-        """What a request asks for."""
+        """The partitions of a request."""
         node, states = self._nodes[asked.node], look.sources.get(asked.node, [])
         return node.not_asking(states) if asked.aside else node.not_beside(states, self._now)
 
@@ -254,7 +254,7 @@ class Fetcher:
         return 0 <= end <= state.fetching.offset
 
     def _taken(self) -> int:
-        """The memory of what is kept and of the answers that are to come."""
+        """The memory of kept records and of the answers under way."""
         asking = [one for node in self._nodes.values() for one in (node.asking, node.beside) if one is not None]
         return self.kept_bytes + sum(one.max_bytes for one in asking)
 
@@ -264,21 +264,21 @@ class Fetcher:
         return not taken or (fits and taken + most <= self._settings.prefetch_bytes)
 
     def _most(self) -> int:
-        """The most bytes in a response: two of them fit into a broker's share."""
+        """The size limit of a response: two fit into a broker's share."""
         return max(min(self._settings.fetch_max_bytes, self._share // 2), 1)
 
     @property
     def _at(self) -> tuple[int, int]:
-        """The changes of positions and cluster so far."""
+        """The versions of the positions and of the cluster."""
         return self._positions.changes.count, self._cluster.generation
 
     @property
     def _look_holds(self) -> bool:
-        """Whether nothing has changed since the last look at all partitions that might change what it has found."""
+        """Whether the last look at all partitions is still valid."""
         return self._look is not None and self._look.at == self._at
 
     def _looked(self, now: float) -> Look:
-        """What there is to fetch."""
+        """The partitions to fetch, by broker."""
         if self._look is not None and self._look_holds:
             return self._look
         at = self._at
@@ -320,7 +320,7 @@ class Fetcher:
         return leader
 
     def _request(self, asked: Round, versions: Versions) -> tuple[Any, int]:
-        """The request for what is to be fetched when it is sent."""
+        """The request, made when it is sent."""
         version = highest_common(FETCH, versions)
         contents = self._contents(asked, version)
         wanted = contents.wanted
@@ -331,7 +331,7 @@ class Fetcher:
         return fetch_request(plan, self._settings, asked.max_bytes, asked.wait_ms), min(version, contents.most)
 
     def _contents(self, asked: Round, version: int) -> Contents:
-        """What a request asks for: the same object as the last one, if it is the same."""
+        """The contents of a request; the last object again if nothing changed."""
         look, node = self._looked(self._now), self._nodes[asked.node]
         alone = not asked.aside and node.beside is None
         key = (asked.node, version)
@@ -371,7 +371,7 @@ class Fetcher:
     # Answers
 
     def _refused(self, asked: Round, node: FetchNode, code: int, now: float) -> None:
-        """The whole request was refused: ask again, unless that cannot help."""
+        """Retry a request that was refused as a whole, unless that cannot help."""
         node.session.lost(known=code not in _SESSION_GONE)
         if code not in _SESSION_ENDED:
             self._cluster.refresh()
@@ -380,11 +380,11 @@ class Fetcher:
                     if state.version == version:
                         self._errors.for_user(state, error(code)(f"{state.topic}-{state.number}: {error(code).name}"))
         node.failures += 1
-        # A session that ended is made again at once, but not in a circle.
+        # A session that ended is made again at once, but not in an endless loop.
         node.next_at = now + self._backoff.after(node.failures - (code in _SESSION_ENDED))
 
     def _take_all(self, asked: Round, response: Any, frame: Frame, now: float) -> None:
-        """Take over what the broker says of each partition. What it says nothing of has no records."""
+        """Process each partition of an answer. Partitions that are not in it have no records."""
         silent = dict(asked.asked)
         for topic in response.responses:
             name = topic.topic or asked.names.get(topic.topic_id)
@@ -426,7 +426,7 @@ class Fetcher:
             self._keep(state, entry, memoryview(entry.records), asked_for, frame)
 
     def _prefer(self, state: PartitionState, replica: int, now: float) -> None:
-        """The leader names a follower that is nearer; it sends no records itself (KIP-392)."""
+        """Read from the nearer follower that the leader names instead of sending records (KIP-392)."""
         node = self._nodes.get(replica)
         if self._cluster.address(replica) is None or (node is not None and now < node.next_at):
             # Asking the leader at once would bring the same answer.
@@ -470,7 +470,7 @@ class Fetcher:
             state.fetching = end
 
     def _enlarge(self, state: PartitionState, extent: Extent, start: Position) -> None:
-        """A batch is larger than the limit: fetch it again with more, up to what a response may have."""
+        """Fetch a batch that exceeds the limit again with a larger one, up to the largest response."""
         before = state.partition_bytes or self._usual_bytes(state)
         most = self._settings.receive_message_max_bytes - 4096
         needed = max(2 * before, extent.needed_bytes)

@@ -1,4 +1,4 @@
-"""What was given to the user: how far an iteration is, which rows stay, and how to go on after an error."""
+"""Records that were given to the user: the progress of an iteration, and hints for errors."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Given:
     """Records of a part that the user iterates over.
 
     Attributes:
-        part: what they are from. It is given back no earlier than when all of them are taken.
-        records, left: all of them, and an iterator over those that are not taken.
+        part: the part they come from. It is returned once all of them are taken.
+        records, left: all records, and an iterator over those not yet taken.
         end: the position after them.
         settled: another one has to be given before the user has processed more.
-        over: the positions do not depend on it any more.
+        over: the positions no longer depend on it.
     """
 
     part: Part
@@ -39,16 +39,16 @@ class Given:
 
     @property
     def taken(self) -> int:
-        """How many records the user has taken."""
+        """The number of records that the user has taken."""
         return len(self.records) - length_hint(self.left)
 
     @property
     def has_more(self) -> bool:
-        """Whether there are records that the user has not taken."""
+        """Whether records are left for the user."""
         return length_hint(self.left) > 0
 
     def take(self, most: int) -> list[ConsumerRecord]:
-        """The next ones as a list. None of them is processed before more is asked for."""
+        """The next records as a list. They count as processed when more are asked for."""
         self.settled = len(self.records)  # a look from another thread counts none of them
         found = list(islice(self.left, most))
         self.settled = self.taken
@@ -56,7 +56,7 @@ class Given:
         return found
 
     def update_position(self) -> None:
-        """Set the positions to how far the user is. In any thread."""
+        """Move the positions to where the user is. Safe in any thread."""
         count, state = self.taken, self.part.state
         try:
             last = self.records[count - 1]
@@ -70,20 +70,20 @@ class Given:
                 state.processed = Position(last.offset, epoch)
 
     def asked_for_more(self) -> None:
-        """All that was given is processed."""
+        """Count everything given so far as processed."""
         self.update_position()
         self.settled = self.taken
         if self.settled and self.part.current and not self.over:
             self.part.state.processed = self.part.state.position
 
     def finish(self) -> None:
-        """Give no more of it."""
+        """Stop giving records."""
         self.over = True
         self.records.clear()
 
 
 def explain(fault: DecodeError, state: PartitionState, rest: memoryview, offset: int) -> None:
-    """Add to an error at the start of `rest` where reading stopped, and the seek that leaves the batch out."""
+    """Add to an error at the start of `rest` where reading stopped, and the seek that skips the batch."""
     headers = scan(rest, columns=["last_offset"], verify_crc=False, on_error="stop", max_batches=1)
     hint = f"; reading stopped at offset {offset}"
     if len(headers) and int(headers.view("last_offset")[0]) >= offset:
@@ -94,13 +94,13 @@ def explain(fault: DecodeError, state: PartitionState, rest: memoryview, offset:
 
 
 def option_of(fault: DecodeError) -> str:
-    """The option that would let a batch be read which exceeds a limit, for its error; empty for other errors."""
+    """A hint at the option that allows larger batches, if the error is about that limit; else empty."""
     exceeds = isinstance(fault, LimitExceeded) and fault.reason.startswith("decompressed")
     return ": raise max_decompressed_bytes (max.decompressed.bytes) to read it" if exceeds else ""
 
 
 def first_rows(table: ConsumedColumns, rows: int) -> ConsumedColumns:
-    """The first rows of a table; the partition of the others was taken away meanwhile."""
+    """The first rows of a table, whose other rows belong to a partition that was taken away."""
     made = table.take(np.arange(rows))
     made.next_offsets = table.next_offsets
     return made

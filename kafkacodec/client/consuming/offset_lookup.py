@@ -1,4 +1,4 @@
-"""Looking up offsets by time, at the start and at the end: ListOffsets, to the leader of each partition."""
+"""Looking up offsets by time, or at the start or end of a partition: ListOffsets, sent to its leader."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FoundOffset(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Query:
-    """Offsets that a user asks for: `found` has them all once `done`. None where no record is as late as that."""
+    """Offsets that a user asks for. Once `done`, `found` has them; None where no record is that late."""
 
     left: set[Key]
     found: dict[Key, FoundOffset | None] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Query:
 
     @property
     def done(self) -> bool:
-        """Whether all is found, or there is an error."""
+        """Whether all offsets are found, or the query has failed."""
         return self.error is not None or not self.left
 
 
@@ -70,7 +70,7 @@ class _Want:
 
     @property
     def needed(self) -> bool:
-        """Whether the answer is still of use."""
+        """Whether the answer is still useful."""
         if self.query is not None:
             return not self.query.done
         assert self.state is not None
@@ -78,7 +78,7 @@ class _Want:
 
 
 class OffsetLookup:
-    """A machine that finds the positions of partitions that have none, and offsets for users."""
+    """A machine that finds offsets: for partitions without a position, and for users."""
 
     def __init__(self, cluster: Cluster, positions: Positions, *, committed: bool, backoff: Backoff) -> None:
         self._cluster = cluster
@@ -99,17 +99,17 @@ class OffsetLookup:
 
     @property
     def topics(self) -> set[str]:
-        """The topics of offsets that are still to be found."""
+        """The topics whose offsets are not found yet."""
         return {want.key[0] for want in self._wants if want.needed}
 
     def cancel(self, query: Query) -> None:
-        """The user does not wait for it any more."""
+        """Stop a query that the user no longer waits for."""
         query.left.clear()
 
     # A machine
 
     def poll(self, now: float) -> list[Send]:
-        """Requests for what is wanted, one for each leader."""
+        """The requests that are due, one per leader."""
         self._now = now
         self._collect()
         rounds: dict[tuple[int, bool], list[dict[Key, _Want]]] = {}
@@ -128,7 +128,7 @@ class OffsetLookup:
         return [self._send(node, by_time, asked) for (node, by_time), all in rounds.items() for asked in all]
 
     def next_deadline(self) -> float | None:
-        """When the next want may be asked for again; at once for a partition that has lost its position meanwhile."""
+        """When to retry next; at once for a partition that has just lost its position."""
         if self._is_quiet:
             return None
         if any(map(self._new, self._positions.partitions.values())):
@@ -136,7 +136,7 @@ class OffsetLookup:
         return min((w.next_at for w in self._wants if not w.asking and w.next_at > self._now), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take over offsets."""
+        """Take the offsets of an answer."""
         asked: dict[Key, _Want] = dict(send.context)
         for topic in answer.message.topics:
             for entry in topic.partitions:
@@ -146,7 +146,7 @@ class OffsetLookup:
         self._again(asked.values(), RemoteProtocolError("the answer to ListOffsets lacks partitions"), now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Ask again, unless that cannot help."""
+        """Retry, unless that cannot help."""
         again: set[_Want] = set()
         if worth_repeating(error):
             self._cluster.refresh()
@@ -160,7 +160,7 @@ class OffsetLookup:
     # Steps
 
     def _collect(self) -> None:
-        """Add the partitions that need a position; forget what is no longer needed."""
+        """Add partitions that need a position, and drop what is no longer needed."""
         if self._is_quiet:
             return
         self._wants = [want for want in self._wants if want.needed]
@@ -173,11 +173,11 @@ class OffsetLookup:
 
     @property
     def _is_quiet(self) -> bool:
-        """Whether nothing is to be found."""
+        """Whether there is nothing to find."""
         return not self._wants and self._quiet_at == self._positions.changes.count
 
     def _new(self, state: PartitionState) -> bool:
-        """Whether a partition needs a position, and there is no want of it yet."""
+        """Whether a partition needs a position that is not being looked up yet."""
         return state.sought is not None and not state.failing and self._versions.get(state) != state.version
 
     def _leader(self, want: _Want) -> int | None:
@@ -192,7 +192,7 @@ class OffsetLookup:
             self._note(
                 want,
                 topic.error or error(LEADER_NOT_AVAILABLE),
-                f"{want.key[0]}-{want.key[1]} has no leader that is known",
+                f"{want.key[0]}-{want.key[1]} has no known leader",
             )
         return leader
 

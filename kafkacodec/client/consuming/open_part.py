@@ -20,18 +20,18 @@ __all__ = ["OpenPart"]
 
 
 class OpenPart:
-    """Takes fetched parts, opens them one after the other, and gives them back.
+    """Opens fetched parts one after the other, and returns them.
 
-    A step may end anywhere by an interrupt; after `recover` no part is lost, and none is read or given back twice.
+    An interrupt may end a step anywhere. After `recover` no part is lost, read twice or returned twice.
 
     Args:
         ready: the parts, taken from the left.
         settings: the consumer's.
-        give_back: gets parts whose memory is not used any more.
+        give_back: called with parts whose memory is no longer used.
 
     Attributes:
-        part: the part that is being read; None before the first one and between two.
-        decoder: open on it; None if it has to be opened at the partition's position.
+        part: the part being read; None before the first and between two parts.
+        decoder: the decoder open on it; None if one must be opened at the partition's position.
     """
 
     def __init__(self, ready: deque[Part], settings: ConsumerSettings, give_back: Callable[[list[Part]], None]) -> None:
@@ -72,7 +72,7 @@ class OpenPart:
         return part, decoder
 
     def end_of(self, part: Part, decoder: Decoder, table: RecordColumns, before: int = 0) -> Position:
-        """The position after what was read of a part into a table, which had some rows before."""
+        """The position after the rows read from a part into a table that had `before` rows."""
         if decoder.done and decoder.fault is None and part.end is not None:
             end = part.state.end
             return part.end if part.end.offset <= end else Position(end, part.epochs.at(end - 1))
@@ -82,43 +82,43 @@ class OpenPart:
         return Position(last + 1, part.epochs.at(last))
 
     def reopen(self) -> None:
-        """The next `open` begins at the partition's position."""
+        """Make the next `open` begin at the partition's position."""
         decoder, self.decoder = self.decoder, None
         if decoder is not None:
             decoder.close()
 
     def close_part(self) -> None:
-        """Read no more of the part."""
+        """Stop reading the part."""
         if self.part is not None:
             self.reopen()
             self._finished.append(self.part)
             self.part = None
 
     def keep(self, part: Part) -> None:
-        """Do not give a part back that was read to its end, before `finish`."""
+        """Hold a part that was read to its end until `finish`."""
         if part in self._finished:
             self._finished.remove(part)
 
     def finish(self, part: Part) -> None:
-        """Give a part back that was kept, unless it is still being read."""
+        """Release a part that was held, unless it is still being read."""
         if part is not self.part:
             self._finished.append(part)
 
     def give_back(self) -> None:
-        """Give back what was read."""
+        """Return the parts that were read."""
         if self._finished:
             self._give_back(self._finished)
             self._finished = []
 
     def recover(self) -> None:
-        """Bring all in order after an interrupt, which may have come between any two steps. The part is closed."""
+        """Restore a consistent state after an interrupt between any two steps, and close the part."""
         if self._ready and self._ready[0] is self.part:
             self._ready.popleft()
         self.close_part()
 
     def close(self) -> None:
         """Give everything back."""
-        with contextlib.suppress(RuntimeError):  # another thread reads still; it sees that this is closed
+        with contextlib.suppress(RuntimeError):  # another thread is still reading; it will see that this is closed
             self.close_part()
             for decoder in self._decoders.values():
                 decoder.close()

@@ -1,11 +1,11 @@
-"""The assigned partitions of a consumer: where each is read, and what its next fetch needs first.
+"""The assigned partitions of a consumer: their positions, and what their next fetch needs first.
 
 A partition has two positions. `PartitionState.position` is the next record for the user; `PartitionState.fetching` is
 where the next fetch starts, ahead of it by what is kept. Each change that makes kept records wrong (a seek, a pause,
 the end of the assignment) gives the partition a new `version`: what was fetched for an older one is dropped.
 
-An error about a partition is acted upon only while nothing of it is kept: until then it is not fetched, and the fetch
-after that brings the same error again. So the user gets all records before an error.
+An error of a partition is handled only when no fetched records of it are left: until then it is not fetched, and the
+next fetch brings the same error again. So the user gets all records before an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Position(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Changes:
-    """How often anything about the partitions was set: who looks through all of them looks again after that."""
+    """A count of changes to the partitions. Whoever caches a look at all of them compares it."""
 
     count: int = 0
 
@@ -56,21 +56,21 @@ class PartitionState:
         version: changes when what was fetched must be dropped.
         turned_back: the version that the reader will have fetched again, and of which it reads no more.
         kept: the number of fetched parts of this version that the user has not read to the end.
-        awaits_committed: the group's committed offset is asked for.
+        awaits_committed: the group's committed offset is not known yet.
         sought: the timestamp to look up for a position, `EARLIEST` or `LATEST`.
-        in_vain: the timestamp that no record had or passed, while the end is looked up for that.
-        end_before: the end, while that timestamp is looked up once more.
+        in_vain: the timestamp that no record reaches, while the end is looked up instead.
+        end_before: the end, while that timestamp is looked up again.
         topic_id: of the topic that the position is in; None if it is not known yet.
         validated_epoch: the leader epoch at which the position is known to be valid; -1 before the first.
-        draining: not fetched until what is kept is read, because of an error that the next fetch brings again.
+        draining: not fetched until the kept records are read; the next fetch brings the error again.
         failing: an error waits for the user.
-        next_at, failures: no request about it before this time, after so many failures in a row.
+        next_at, failures: the earliest time of the next request, and the number of failures in a row.
         high_watermark, last_stable_offset, log_start_offset: of the last fetch; -1 if not known.
         preferred, preferred_until: a follower to read from (KIP-392), and until when.
         partition_bytes: the limit of the next fetch, if a batch needs more than usual; else 0.
         first_bytes: the limit of the next fetch after a seek, which may be for a single record; 0 for the usual one.
-        empty_at: the position that a fetch without a wait has brought nothing from.
-        turn: of the last fetch that brought records: partitions that waited longer come first.
+        empty_at: the position at which a fetch without a wait found nothing.
+        turn: the turn of the last fetch that brought records; partitions that waited longer come first.
     """
 
     changes: Changes = field(repr=False)
@@ -135,7 +135,7 @@ class Failure(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether it is still to be told."""
+        """Whether it must still be reported."""
         return self.state.is_current(self.version)
 
 
@@ -148,9 +148,9 @@ class Positions:
 
     Attributes:
         partitions: the assigned partitions.
-        failures: errors for the user, who takes them from the left.
+        failures: errors for the user, taken from the left.
         dropped: called with a partition before its version changes.
-        changes: counts what happens to the partitions.
+        changes: the count of changes to the partitions.
     """
 
     def __init__(self, policy: ResetPolicy, wall_clock: Callable[[], float] = time.time) -> None:
@@ -164,9 +164,9 @@ class Positions:
     # Assignment
 
     def assign(self, keys: Iterable[Key], *, committed: bool) -> None:
-        """Make these the assigned partitions. Those that stay keep their state.
+        """Set the assigned partitions. Partitions that were assigned before keep their state.
 
-        With `committed`, new ones wait for `set_committed`; else the policy decides where they start.
+        With `committed`, new partitions wait for `set_committed`; otherwise they start as the policy says.
         """
         before = self.partitions
         # Other threads look at the partitions: they see those from before or those from now.
@@ -182,7 +182,7 @@ class Positions:
 
     @property
     def read(self) -> bool:
-        """Whether reading has reached the end of each partition; never, if one has none."""
+        """Whether every partition is read to its end; never true if one has no end."""
         return bool(self.partitions) and all(state.read for state in self.partitions.values())
 
     def _new(self, key: Key, committed: bool) -> PartitionState:
@@ -199,13 +199,13 @@ class Positions:
         return found
 
     def topic_ids(self) -> dict[str, uuid.UUID]:
-        """The ids of the topics that the positions are in, where they are known."""
+        """The known ids of the topics that the positions refer to."""
         return {state.topic: state.topic_id for state in self.partitions.values() if state.topic_id is not None}
 
     # Finding a position
 
     def set_committed(self, key: Key, position: Position | None) -> None:
-        """Take over the group's committed position, or start by the policy if there is none."""
+        """Start at the group's committed position, or by the policy if there is none."""
         state = self.partitions.get(key)
         if state is None or not state.awaits_committed:
             return
@@ -216,7 +216,7 @@ class Positions:
             self._start(state, position)
 
     def reset(self, state: PartitionState, reason: Exception | None = None) -> None:
-        """Start by the policy. If that refuses, the user gets `reason`, or NoOffset."""
+        """Start as the policy says. If the policy is an error, the user gets `reason`, or NoOffset."""
         if not self.policy.refuses:
             self.look_up(state, self.policy.at(self._wall_clock() * 1000))
             return
@@ -227,16 +227,16 @@ class Positions:
         )
 
     def look_up(self, state: PartitionState, timestamp: int) -> None:
-        """Give up the position for that of a timestamp."""
+        """Replace the position by that of a timestamp."""
         self._drop(state)
         state.position = state.processed = state.fetching = None
         state.awaits_committed, state.sought = False, timestamp
         state.in_vain = state.end_before = None
 
     def none_found(self, state: PartitionState) -> None:
-        """No record is as late as what was looked up: start at the end.
+        """Start at the end, since no record is as late as the timestamp.
 
-        A record may come before the end is known, and must not be passed over: so the time is looked up again then.
+        A record may arrive before the end is known and must not be skipped, so the timestamp is looked up again.
         """
         timestamp = state.sought
         if state.end_before is not None:
@@ -246,7 +246,7 @@ class Positions:
             state.in_vain = timestamp
 
     def found(self, state: PartitionState, position: Position) -> None:
-        """Take over the result of a look-up."""
+        """Take the result of a look-up."""
         if state.in_vain is not None:
             self.look_up(state, state.in_vain)
             state.end_before = position
@@ -256,7 +256,7 @@ class Positions:
             state.next_at, state.failures = next_at, failures  # it may not be in range either
 
     def seek(self, key: Key, position: Position) -> None:
-        """Go on at another position."""
+        """Continue at another position."""
         state = self.state(key)
         self._drop(state)
         state.awaits_committed = False
@@ -264,7 +264,7 @@ class Positions:
         state.first_bytes = FIRST_BYTES
 
     def forget_epoch(self, state: PartitionState) -> None:
-        """Go on without the leader epoch of a position that nothing was fetched from yet."""
+        """Drop the leader epoch of a position from which nothing was fetched yet."""
         if state.fetching is not None and state.fetching == state.position:
             offset = Position(state.fetching.offset)
             state.processed = offset if state.processed == state.position else state.processed
@@ -280,7 +280,7 @@ class Positions:
     # While reading
 
     def processed(self, key: Key, offset: int) -> None:
-        """The user says that what it was given before this offset is processed."""
+        """Count what the user was given before this offset as processed."""
         state = self.partitions.get(key)
         if state is None or state.position is None or state.processed is None:
             return
@@ -295,7 +295,7 @@ class Positions:
             state.paused = True
 
     def resume(self, key: Key) -> None:
-        """Go on after `pause`."""
+        """Fetch again after `pause`."""
         self.state(key).paused = False
 
     def rewind(self, state: PartitionState) -> None:
@@ -306,17 +306,17 @@ class Positions:
             self.reset(state)  # the error that there is no position is dropped, too
 
     def fail(self, state: PartitionState, error: Exception) -> None:
-        """An error for the user. The partition is left alone until `again`."""
+        """Report an error to the user. The partition is not fetched until `again`."""
         state.failing = True
         self.failures.append(Failure(state, state.version, error))
 
     def failure(self, state: PartitionState) -> Exception | None:
-        """The error of a partition that waits for the user."""
+        """The error of a partition that the user has not seen yet."""
         waiting = (f.error for f in self.failures if f.state is state and f.version == state.version)
         return next(waiting, None)
 
     def again(self, state: PartitionState, version: int) -> None:
-        """Try again at the user's position: after an error, which comes again while its reason lasts."""
+        """Retry at the user's position after an error; the error returns while its cause lasts."""
         if state.version == version:
             self.rewind(state)
 

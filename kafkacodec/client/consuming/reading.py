@@ -1,7 +1,7 @@
-"""What was fetched as tables and records. Runs in the thread of the user, beside the driver's.
+"""Fetched parts as tables and records. Runs in the user's thread, beside the driver's.
 
-The reader takes parts from the left of `Fetcher.ready` and gives them back through a callback, which takes them to the
-driver's thread. It alone moves `PartitionState.position`, after it has checked the part's version.
+The reader takes parts from the left of `Fetcher.ready` and returns them through a callback, which passes them to the
+driver's thread. Only the reader moves `PartitionState.position`, after it has checked the part's version.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Reader:
         ready: the parts, taken from the left.
         positions: the assigned partitions.
         settings: the consumer's.
-        give_back: gets parts whose memory is not used any more.
-        again: gets a partition and its version, to be fetched again from its position.
+        give_back: called with parts whose memory is no longer used.
+        again: called with a partition and its version, to fetch it again from its position.
         hungry: called when a read has found nothing.
 
     Attributes:
-        records_given: the records that were given out so far.
+        records_given: the number of records given so far.
         asked_at: when the user last asked for records or ended a wait for them, by `time.monotonic`; 0.0 before that.
-        waiting: the user waits for records now.
-        hungry: nothing was given since the user first or last asked for records.
+        waiting: whether the user is waiting for records.
+        hungry: whether the last read, if any, found nothing.
     """
 
     def __init__(
@@ -83,21 +83,21 @@ class Reader:
 
     @property
     def has_data(self) -> bool:
-        """Whether a read brings something at once."""
+        """Whether a read returns or raises something at once."""
         given = self._given
         return bool(self._open.has_data or self._failure or self._positions.failures or (given and given.has_more))
 
     # What the user reads
 
     def columns(self, max_rows: int | None = None, names: tuple[str, ...] = TABLE_COLUMNS) -> ConsumedColumns | None:
-        """The next table; None if nothing is ready. Raises what is wrong with a partition, after what precedes it.
+        """The next table; None if nothing is ready. Raises the error of a partition after the records before it.
 
         `names` are the columns to decode, in their usual order; ``offset`` must be one.
         """
         return self._whole(self._table, DEFAULT_MAX_ROWS if max_rows is None else max_rows, names)
 
     def records_by_partition(self, max_records: int) -> dict[Key, list[ConsumerRecord]]:
-        """The next records, up to so many; empty if nothing is ready. Raises as `columns`."""
+        """At most `max_records` records; empty if nothing is ready. Raises as `columns` does."""
         return self._whole(self._lists, max_records) or {}
 
     def iterated(self) -> Iterator[ConsumerRecord] | None:
@@ -105,26 +105,26 @@ class Reader:
         return self._whole(self._iterator)
 
     def wait(self, waiting: bool) -> None:
-        """The user begins or ends to wait for records."""
+        """Note that the user starts or stops waiting for records."""
         self.waiting, self.asked_at = waiting, time.monotonic()
 
     # From the driver's thread
 
     def update_position(self) -> None:
-        """Bring the position of the partition that is being iterated over up to date."""
+        """Update the position of the partition that is being iterated over."""
         given = self._given
         if given is not None:
             given.update_position()
 
     def drop(self, state: PartitionState) -> None:
-        """The partition gets another version: give no more of it."""
+        """Stop giving records of a partition whose version changes."""
         given = self._given
         if given is not None and given.part.state is state:
             given.update_position()
             given.finish()
 
     def finish(self) -> None:
-        """The user comes back no more: no later look takes a record that it has at hand for one that it still reads."""
+        """Stop giving records, and keep the positions as they are now."""
         given = self._given
         if given is not None:
             given.update_position()
@@ -139,9 +139,9 @@ class Reader:
     # A read
 
     def _whole(self, read: Callable[P, T | None], /, *args: P.args, **options: P.kwargs) -> T | None:
-        """What a read gives, else the error that comes next.
+        """The result of a read, or the next error.
 
-        The user gets all of it: if it is interrupted (Ctrl-C, or no memory), the positions are as before.
+        All or nothing: if the read is interrupted (Ctrl-C, or no memory), the positions are as before.
         """
         self._enter()
         try:
@@ -159,7 +159,7 @@ class Reader:
         except BaseException as error:
             self._undo()
             if self._closed and isinstance(error, Exception):
-                raise ClientClosed("the consumer was closed meanwhile") from error
+                raise ClientClosed("the consumer was closed during the read") from error
             raise
         finally:
             self._user = None
@@ -171,12 +171,12 @@ class Reader:
         self.asked_at = time.monotonic()
         me = threading.get_ident()
         if self._user not in (None, me):  # the same one, if an interrupt left it here
-            raise LocalProtocolError("another thread reads at this moment: one thread uses a consumer at a time")
+            raise LocalProtocolError("another thread is reading: only one thread may use a consumer at a time")
         self._user = me
         self._before.clear()
 
     def _settle(self) -> None:
-        """What was given before is processed, since the user comes back for more."""
+        """Count what was given before as processed, since the user asks for more."""
         given = self._given
         if given is not None:
             given.asked_for_more()
@@ -187,14 +187,14 @@ class Reader:
         self._read.clear()
 
     def _retire(self, given: Given) -> None:
-        """The user has all that it gets of these records."""
+        """End the iteration over these records."""
         given.finish()
         self._read.append(given.part.state)
         self._open.finish(given.part)
         self._given = None
 
     def _undo(self) -> None:
-        """Nothing of this read was given: fetch it again."""
+        """Undo a read that gave nothing: restore the positions and fetch again."""
         if self._given is not None:
             self._retire(self._given)
         self._failure = None
@@ -269,7 +269,7 @@ class Reader:
         return table
 
     def _turn_back(self) -> None:
-        """Records that the user has not taken are read again as columns: what is open starts at the position."""
+        """Read records that the user has not taken again, as columns, from the position."""
         given = self._given
         if given is None:
             return
@@ -283,7 +283,7 @@ class Reader:
             self._fetch_again(state, given.part.version)
 
     def _records(self, max_records: int) -> tuple[list[ConsumerRecord], Part | None, Position]:
-        """Records of one part with the position after them, which is not set yet; without a part if there are none."""
+        """Records of one part and the position after them, which is not set yet; the part is None if there are none."""
         settings = self._settings
         while (opened := self._next_part(_OF_RECORDS)) is not None:
             part, decoder = opened
@@ -337,14 +337,14 @@ class Reader:
     # Errors
 
     def _next_failure(self) -> Failure | None:
-        """The error that comes next, if it still holds, and try again what it is about."""
+        """The next error that still holds; its partition is fetched again."""
         failure, self._failure = self._failure, None
         if failure is None or not failure.holds:
             return self._queued_failure()
         return self._taken(failure)
 
     def _queued_failure(self) -> Failure | None:
-        """The same of what the brokers refused. Nothing that precedes it is left, and what others have does not."""
+        """The next error from brokers that still holds. All records before it were given."""
         while True:
             try:
                 failure = self._positions.failures.popleft()

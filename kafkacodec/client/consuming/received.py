@@ -1,4 +1,4 @@
-"""What a fetch response has of one partition: how far its batches go, without reading records."""
+"""The data of one partition in a Fetch response: the extent of its batches, without reading records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BATCH_OVERHEAD = 12
 
 
 class Frame:
-    """The memory of a response. It is given back when all its parts are read or dropped."""
+    """The memory of a response, released when all its parts are read or dropped."""
 
     __slots__ = ("_memory", "nbytes", "node", "parts")
 
@@ -37,7 +37,7 @@ class Frame:
 
 
 class Epochs:
-    """The leader epochs of batches in order.
+    """The leader epochs of consecutive batches.
 
     Args:
         last_offsets, epochs: of each batch.
@@ -70,7 +70,7 @@ class Part:
         epochs: the leader epochs of its batches.
         aborted: the aborted transactions, as a decoder takes them.
         frame: the memory that the records are in.
-        given_back: its reader has no more use for it.
+        given_back: whether the reader has returned it.
     """
 
     state: PartitionState
@@ -89,19 +89,19 @@ class Part:
         return self.state.is_current(self.version)
 
     def forget(self) -> None:
-        """Let go of the bytes, before their memory is given back."""
+        """Drop the reference to the bytes before their memory is released."""
         self.records, self.given_back = b"", True
 
 
 class Extent(NamedTuple):
-    """How far the batches of a partition go.
+    """The extent of the batches of a partition.
 
     Attributes:
         size (int): bytes in complete batches before a fault.
         next_offset (int): one after their last offset; -1 without any.
         leader_epoch (int): of the last one; -1 if the format has none.
-        epochs (Epochs): of all of them.
-        damaged (bool): a fault follows, which is more than a partial batch.
+        epochs (Epochs): the leader epochs of all of them.
+        damaged (bool): whether a damaged batch follows; a partial batch is none.
         needed_bytes (int): the size of the first batch if that is partial, as its header has it; else 0.
     """
 
@@ -114,7 +114,7 @@ class Extent(NamedTuple):
 
 
 def extent_of(records: memoryview) -> Extent:
-    """Walks over the batches of a partition by their lengths."""
+    """Measure the batches of a partition by their lengths."""
     headers = scan(records, columns=_COLUMNS, verify_crc=False, on_error="stop")
     damaged = bool(headers.problems)
     if not len(headers):

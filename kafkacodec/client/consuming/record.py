@@ -1,4 +1,4 @@
-"""Records and tables as a consumer gives them out."""
+"""The records and tables that a consumer returns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ConsumedColumns(RecordColumns):
 
     Attributes:
         next_offsets (dict[tuple[str, int], int]): for each partition that was read for the table, the offset where
-            reading goes on after it; also where only control records or aborted ones were passed over.
+            reading continues, also after control records and aborted records only.
     """
 
     next_offsets: dict[Key, int]

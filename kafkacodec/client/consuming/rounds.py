@@ -1,9 +1,9 @@
-"""The fetches under way to one broker: at most one of all that it has, and one beside it for what cannot wait for that.
+"""The fetches under way to one broker: a main fetch of all partitions, and one beside it for what cannot wait.
 
-A broker answers a fetch at the ends of partitions when records come, or when its wait is over. A position that was
-sought meanwhile is fetched beside it, over another connection and without a session. That waits no longer than the
-first one does, so that both come together again; and in small steps first, since who has sought may do so again: what
-is given up holds a connection until its wait is over.
+A broker answers a fetch at the ends of partitions when records arrive, or when its wait is over. After a seek, the new
+position is fetched beside it, over another connection and without a session. That fetch waits no longer than the main
+one, so that one fetch serves both again; and its first waits are short, since another seek may follow and an abandoned
+fetch holds a connection until its wait is over.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _FIRST_PATIENCE_MS = 2.0
 
 @dataclass(eq=False, slots=True)
 class Round:
-    """One request to a broker, and what it asks for, which are `max_bytes` at most.
+    """One request to a broker for at most `max_bytes`.
 
     Attributes:
         wait_ms: how long the broker may wait for records; 0 brings only what is there.
-        aside: it is the one beside the other, without a session.
-        until: when its wait ends, once it is written; else None.
+        aside: whether it is the fetch beside the main one, without a session.
+        until: when its wait ends; None before it is written.
     """
 
     node: int
@@ -41,14 +41,14 @@ class Round:
     names: dict[uuid.UUID, str] = field(default_factory=dict)
 
     def has(self, state: PartitionState) -> bool:
-        """Whether it asks for the position where the partition is to be fetched now."""
+        """Whether it fetches the partition from its current position."""
         found = self.asked.get(state.key)
         return found is not None and found[0] is state and found[1] == state.version and found[2] == state.fetching
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a request asks for, `least_bytes` at least, in a version up to `most`; not changed once it is made."""
+    """The contents of a request for at least `least_bytes`, in a version up to `most`. Immutable."""
 
     wanted: dict[Key, Wanted]
     asked: dict[Key, tuple[PartitionState, int, Position]]
@@ -59,14 +59,14 @@ class Contents:
 
 @dataclass(eq=False, slots=True)
 class Look:
-    """What a look at all partitions has found.
+    """The result of a look at all partitions.
 
     Attributes:
-        sources: the partitions that are to be fetched, by broker.
+        sources: the partitions to fetch, by broker.
         contents: the requests for them, by broker and its version of Fetch.
-        kept: something of them is kept for the user.
-        passes: it holds only for the moment, since some of it depends on the time.
-        at: the changes of positions and cluster while it holds; None if it does not.
+        kept: whether fetched records are kept for the user.
+        passes: whether it depends on the time, and so is valid only now.
+        at: the versions of positions and cluster for which it is valid; None if it is not reusable.
     """
 
     sources: dict[int, list[PartitionState]] = field(default_factory=dict)
@@ -78,12 +78,12 @@ class Look:
 
 @dataclass(eq=False, slots=True)
 class FetchNode:
-    """What is known of fetching from a broker.
+    """The state of fetching from one broker.
 
     Attributes:
-        asking: the fetch of all that it has; None if none is under way.
-        beside: the one beside that.
-        patience_ms: how long the next one beside that may wait.
+        asking: the main fetch; None if none is under way.
+        beside: the fetch beside it.
+        patience_ms: how long the next fetch beside it may wait.
     """
 
     session: FetchSession = field(default_factory=FetchSession)
@@ -95,7 +95,7 @@ class FetchNode:
     kept_bytes: int = 0
 
     def landed(self, asked: Round) -> bool:
-        """A fetch is over; returns whether it was still of use."""
+        """End a fetch; returns whether its answer is still useful."""
         if asked is self.asking:
             self.asking = None
         elif asked is self.beside:
@@ -105,33 +105,33 @@ class FetchNode:
         return True
 
     def not_beside(self, states: Iterable[PartitionState], now: float) -> list[PartitionState]:
-        """The partitions for the fetch of all: without those that the other one brings or waits for."""
+        """The partitions for the main fetch, without those of the fetch beside it."""
         beside = self.beside
         if beside is None or beside.until is None or (beside.wait_ms and now >= beside.until):
             return list(states)
         return [state for state in states if not beside.has(state)]
 
     def not_asking(self, states: Iterable[PartitionState]) -> list[PartitionState]:
-        """The partitions for the fetch beside that of all."""
+        """The partitions for the fetch beside the main one."""
         return [state for state in states if self.asking is None or not self.asking.has(state)]
 
     def missed(self, states: Iterable[PartitionState]) -> list[PartitionState]:
-        """The partitions that no fetch under way asks for."""
+        """The partitions that no fetch under way includes."""
         return [s for s in self.not_asking(states) if self.beside is None or not self.beside.has(s)]
 
     def wait_left(self, now: float) -> float | None:
-        """How long the fetch of all will still wait, in ms; None while it is not decided what it asks for."""
+        """How long the main fetch will still wait, in ms; None before it is written."""
         if self.asking is None or self.asking.until is None:
             return None
         return max(self.asking.until - now, 0.0)
 
     def give_up_beside(self) -> None:
-        """Have no use for the fetch beside the other one any more."""
+        """Abandon the fetch beside the main one."""
         if self.beside is not None and self.beside.send is not None:
             self.beside.send.given_up = True
             self.patience_ms = _FIRST_PATIENCE_MS
         self.beside = None
 
     def answered_beside(self, useful: bool) -> None:
-        """It brought records, or waited in vain."""
+        """Adapt the next wait: short after records, longer after none."""
         self.patience_ms = _FIRST_PATIENCE_MS if useful else 2 * self.patience_ms

@@ -1,4 +1,4 @@
-"""Fetch sessions: after a full request, only what changed is sent, and what is no longer wanted (KIP-227)."""
+"""Fetch sessions: after a full request, only changes are sent (KIP-227)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_SESSION = -1
 
 
 class Wanted(NamedTuple):
-    """What a broker keeps of a partition in a session."""
+    """The state of a partition that a broker keeps in a session."""
 
     topic_id: uuid.UUID | None
     offset: int
@@ -24,7 +24,7 @@ class Wanted(NamedTuple):
 
 
 class FetchPlan(NamedTuple):
-    """A request: `epoch` 0 starts a session, with all partitions.
+    """A request. `epoch` 0 starts a session with all partitions.
 
     Attributes:
         session_id (int): 0 without a session.
@@ -40,7 +40,7 @@ class FetchPlan(NamedTuple):
 
 
 def without_session(wanted: Mapping[Key, Wanted]) -> FetchPlan:
-    """A request for these partitions, which begins no session."""
+    """A request for these partitions that starts no session."""
     return FetchPlan(0, _NO_SESSION, wanted, [])
 
 
@@ -58,7 +58,7 @@ class FetchSession:
         self._sent: dict[Key, Wanted] = {}
 
     def plan(self, wanted: dict[Key, Wanted]) -> FetchPlan:
-        """The next request, for these partitions. The same mapping as the last time means that nothing has changed."""
+        """The next request, for these partitions. Passing the previous mapping again means that nothing changed."""
         before, self._sent = self._sent, wanted
         if self._epoch and wanted is before:
             return FetchPlan(self._id, self._epoch, {}, [])
@@ -74,7 +74,7 @@ class FetchSession:
         return FetchPlan(self._id, self._epoch, changed, forgotten)
 
     def answered(self, session_id: int) -> None:
-        """The broker accepted the request, with a session id or 0 if it keeps no session."""
+        """Note the session id of an accepted request; 0 if the broker keeps no session."""
         if self._epoch == 0:
             self._id = session_id
         if self._id == 0:
@@ -83,12 +83,12 @@ class FetchSession:
             self._epoch = self._epoch + 1 if self._epoch < _LAST_EPOCH else 1
 
     def lost(self, known: bool = True) -> None:
-        """Start again. `known`: the broker may have the session still, so that the next request names it."""
+        """Start again. With `known`, the broker may still have the session, and the next request names it."""
         self._epoch = 0
         if not known:
             self._id = 0
 
     def _same_ids(self, before: Mapping[Key, Wanted], wanted: Mapping[Key, Wanted]) -> bool:
-        """Whether topics are named in the same way: a session has either names or ids."""
+        """Whether both name topics in the same way: a session uses either names or ids."""
         with_ids = {entry.topic_id is not None for entry in (*before.values(), *wanted.values())}
         return len(with_ids) < 2

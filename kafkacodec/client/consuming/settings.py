@@ -58,21 +58,21 @@ class ConsumerSettings(ClientSettings):
         partition_assignment_strategy: the assignors of the classic protocol by preference: ``"range"``,
             ``"roundrobin"``, ``"sticky"``, ``"cooperative-sticky"``, or objects; one or several.
         session_timeout_ms, heartbeat_interval_ms: of a classic group.
-        max_poll_interval_ms: a member that does not ask for records for so long leaves its group.
+        max_poll_interval_ms: a member that does not ask for records for this long leaves its group.
         enable_auto_commit: commit every `auto_commit_interval_ms`, before partitions are revoked, and in `close`. Only
-            with a group. What is committed was processed: the application has asked for more after it.
+            with a group. Only processed records are committed: those after which the application has asked for more.
         auto_commit_interval_ms: the time between automatic commits.
         auto_offset_reset: where a partition without a valid position starts: ``"earliest"``, ``"latest"``,
             ``"by_duration:PT1H"`` (the first record that is not older than that), or ``"none"`` for an error.
         isolation_level: ``"read_committed"`` gives only records of committed transactions.
         check_crcs: verify checksums.
         max_decompressed_bytes: the most bytes of one batch's records, decompressed; a larger one raises LimitExceeded.
-        fetch_min_bytes: a broker answers when it has so much, or after `fetch_max_wait_ms`.
-        fetch_max_bytes: the most in one response.
-        fetch_max_wait_ms: the longest wait of a broker for `fetch_min_bytes`.
-        max_partition_fetch_bytes: the most of one partition in one response; a larger batch comes all the same. The
+        fetch_min_bytes: a broker answers when it has this many bytes, or after `fetch_max_wait_ms`.
+        fetch_max_bytes: the most bytes in one response.
+        fetch_max_wait_ms: how long a broker may wait for `fetch_min_bytes`.
+        max_partition_fetch_bytes: the most bytes of one partition in a response; a larger batch is still returned. The
             default is larger than that of Java's client (1 MiB), since a large response costs less per record.
-        prefetch_bytes: the most memory of what is fetched ahead of the application.
+        prefetch_bytes: the most memory for records fetched ahead of the application.
         max_poll_records: the most records that `getmany` returns.
         key_deserializer, value_deserializer: called with the bytes of each key or value that is not null, in records
             that are given as objects; columns hold bytes.
@@ -121,7 +121,7 @@ class ConsumerSettings(ClientSettings):
                 raise TypeError(f"{name} must be callable, not {type(getattr(self, name)).__name__}")
 
     def _check_heartbeats(self) -> None:
-        """A member that is silent for longer than the session is put out of its group between two heartbeats."""
+        """Heartbeats must be more frequent than the session timeout, or the group removes the member."""
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms must be less than session_timeout_ms, but they are "

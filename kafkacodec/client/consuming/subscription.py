@@ -1,4 +1,4 @@
-"""Topics of a consumer without a group: all their partitions are assigned, also those that are made later."""
+"""The topics of a consumer without a group: all their partitions are assigned, including new ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class AllPartitions:
 
     Args:
         cluster: the cluster.
-        positions: gets the partitions.
+        positions: where the partitions are assigned.
         topics: the names of the topics.
-        matches: or a test of names, asked about all topics that are not internal.
-        assigned: called after new partitions were assigned, which other machines have to see.
+        matches: a test of names instead; it is called for all topics that are not internal.
+        assigned: called after new partitions are assigned, so that other machines see them.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class AllPartitions:
             cluster.want_all()
 
     def poll(self, now: float) -> list[Send]:
-        """Assign what the metadata has."""
+        """Assign the partitions in the metadata."""
         if self._seen != self._cluster.generation:
             self._seen = self._cluster.generation
             keys = self._keys()
@@ -73,7 +73,7 @@ class AllPartitions:
 
 
 def name_test(pattern: Any) -> Callable[[str], bool]:
-    """A test of names by a regular expression, which must match in full. Raises TypeError, ValueError."""
+    """A test of names by a regular expression that must match the whole name. Raises TypeError, ValueError."""
     if not isinstance(pattern, (str, re.Pattern)):
         raise TypeError(f"pattern must be a regular expression, not {type(pattern).__name__}")
     try:

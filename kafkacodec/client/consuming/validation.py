@@ -1,4 +1,4 @@
-"""Checking positions after a change of leader: whether the new leader has the records that were read (KIP-320)."""
+"""Checking after a change of leader that the new leader has the records that were read (KIP-320)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Check:
 
 
 class Validation:
-    """A machine that checks positions whose leader epoch is known whenever the partition's leader epoch grows."""
+    """A machine that checks positions with a known leader epoch whenever the partition's leader epoch grows."""
 
     def __init__(self, cluster: Cluster, positions: Positions, *, backoff: Backoff) -> None:
         self._cluster = cluster
@@ -57,7 +57,7 @@ class Validation:
         return True
 
     def poll(self, now: float) -> list[Send]:
-        """Requests about positions that must be checked, one for each leader."""
+        """Requests to check positions, one per leader."""
         self._now = now
         at = (self._positions.changes.count, self._cluster.generation)
         if at == self._quiet_at:
@@ -78,7 +78,7 @@ class Validation:
         return [Send(node, partial(self._request, asked), context=asked) for node, asked in rounds.items()]
 
     def next_deadline(self) -> float | None:
-        """When a check is due again after a failure."""
+        """When to retry a check after a failure."""
         if self._quiet_at == (self._positions.changes.count, self._cluster.generation):
             return None
         states = self._positions.partitions.values()
@@ -97,7 +97,7 @@ class Validation:
                 self._again(check.state, now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Ask again; on a broker that cannot tell, go on without."""
+        """Retry; skip the check if the broker does not support it."""
         if worth_repeating(error):
             self._cluster.refresh()
         for check in send.context.values():
@@ -111,7 +111,7 @@ class Validation:
                 self._positions.fail(check.state, error)
 
     def _current(self, check: _Check) -> bool:
-        """Whether the check is still of use; it is answered in any case."""
+        """End a check; returns whether its answer is still useful."""
         self._asking.pop(check.state, None)
         return check.state.version == check.version and check.state.fetching == check.position
 
@@ -157,9 +157,9 @@ class Validation:
         self._truncated(check, entry.end_offset if known else None, entry.leader_epoch, place)
 
     def _unknown_epoch(self, check: _Check, place: str, now: float) -> None:
-        """A committed offset has a leader epoch that the partition never had: it is from before a restore, or a copy.
+        """Handle a committed offset with a leader epoch that the partition never had, as after a restore or a copy.
 
-        That says nothing of its offset, which the next fetch finds to be in the log or not. Metadata may be old, too.
+        The offset may still be valid; the next fetch will tell. The metadata may be old, so it is refreshed first.
         """
         state, position = check.state, check.position
         if not state.failures:
@@ -167,8 +167,8 @@ class Validation:
             self._again(state, now)
             return
         _log.warning(
-            "%s: the partition never had leader epoch %d, which the committed offset %d has: that is of another log; "
-            "reading starts there all the same",
+            "%s: the partition never had leader epoch %d of the committed offset %d, which is from another log; "
+            "reading starts there anyway",
             place,
             position.leader_epoch,
             position.offset,
@@ -189,5 +189,5 @@ class Validation:
             _log.warning("%s", lost)
             self._positions.reset(state)
         else:
-            _log.warning("%s; reading goes on there", lost)
+            _log.warning("%s; reading continues there", lost)
             self._positions.seek(state.key, Position(end, epoch))

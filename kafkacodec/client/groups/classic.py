@@ -75,7 +75,7 @@ class ClassicMembership(ClassicMember):
             self._prepare("the application asks for records again")
 
     def revoked(self, now: float) -> None:
-        """The partitions of the last `Revoke` are not read any more, and their offsets are committed."""
+        """Confirm the last `Revoke`: its partitions are no longer read, and their offsets are committed."""
         if self._ownership.revoking and self._ownership.revoked():
             self._assigned()
             self._prepare("partitions were revoked, and others may have them now")

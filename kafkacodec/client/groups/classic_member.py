@@ -1,4 +1,4 @@
-"""A member of a classic group as such: its state and identity, how it comes to join again, and how it ends.
+"""The base of a classic membership: state, identity, rejoining and leaving.
 
 `ClassicMembership` has what it asks and what the answers bring.
 """
@@ -61,7 +61,7 @@ class ClassicMember(GroupMember):
         self._leading: Leadership | None = None
         self._asking: Send | None = None  # JoinGroup, SyncGroup or LeaveGroup
         self._parting: list[Send] = []  # a LeaveGroup after a failure
-        self._aside = False  # a JoinGroup or SyncGroup may wait at the broker that is of no interest any more
+        self._aside = False  # a JoinGroup or SyncGroup may wait at the broker that no longer matters
         self._failures = 0
         self._next_at = 0.0
 
@@ -142,7 +142,7 @@ class ClassicMember(GroupMember):
             self._state = State.LEAVING
 
     def _step_aside(self) -> None:
-        """Wait for no JoinGroup or SyncGroup any more."""
+        """Stop waiting for JoinGroup or SyncGroup."""
         self._aside = self._aside or (self._asking is not None and self._state in _WAITING)
         self._asking = None
 

@@ -98,7 +98,7 @@ class EpochMembership(GroupMember):
             self._join()
 
     def revoked(self, now: float) -> None:
-        """The partitions of the last `Revoke` are not read any more, and their offsets are committed."""
+        """Confirm the last `Revoke`: its partitions are no longer read, and their offsets are committed."""
         if self._ownership.revoking and self._ownership.revoked():
             self._reached()
 

@@ -10,7 +10,7 @@ __all__ = ["Heartbeats"]
 
 
 class Heartbeats:
-    """One at a time.
+    """The heartbeats of a member, one at a time.
 
     Args:
         settings: the group and the timeouts.
@@ -38,20 +38,20 @@ class Heartbeats:
         return [self._sending]
 
     def joined(self, now: float) -> None:
-        """The coordinator has heard of the member: it expects the next one after the interval."""
+        """Restart the interval: the coordinator has heard from the member."""
         self._next_at = now + self._settings.heartbeat_interval_ms
 
     def ended(self, send: Send) -> bool:
-        """Whether this one was under way, which it is no more."""
+        """End a heartbeat; returns whether it was under way."""
         if self._sending is not send:
             return False
         self._sending = None
         return True
 
     def again(self, now: float) -> None:
-        """The last one did not succeed: the next one comes soon."""
+        """Retry soon after a failure."""
         self._next_at = now + self._settings.backoff.first_ms
 
     def forget(self) -> None:
-        """The answer to the one under way is not of interest any more."""
+        """Ignore the answer to the one under way."""
         self._sending = None

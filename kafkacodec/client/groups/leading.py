@@ -1,4 +1,4 @@
-"""What the leader of a classic group does in a rebalance: assign the partitions of all members' topics."""
+"""The leader's part in the rebalance of a classic group: assigning the partitions of all members' topics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Leadership:
         self._wanted = {topic for member in self._members.values() for topic in member.topics}
         self._topics = topics
         topics.want_others(self._wanted)
-        # Of the partitions that were assigned: those of before this leader's restart go on without a new one (KIP-814).
+        # As assigned; after the leader's restart the previous assignment stays (KIP-814).
         self._counts = topics.counts(self._wanted) if self.known else None
 
     @property

@@ -1,4 +1,4 @@
-"""What all memberships share: their settings, what they own, and that they were asked to leave."""
+"""The base of all memberships: settings, owned partitions, leaving."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GroupMember:
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """What this member has, in order, with those that are being revoked."""
+        """The partitions of this member, in order, including those being revoked."""
         return in_order(self._ownership.owned)
 
     def take_events(self) -> list[Event]:
@@ -45,14 +45,14 @@ class GroupMember:
             raise LocalProtocolError("the member is leaving the group: wait for Left")
 
     def _give_up_all(self) -> bool:
-        """Before leaving; returns whether nothing is owned any more."""
+        """Revoke everything before leaving; returns whether nothing is owned any longer."""
         ownership = self._ownership
         if ownership.owned and not ownership.revoking:
             ownership.revoke(ownership.owned)
         return not ownership.revoking
 
     def _tell_broken(self, fault: Exception, failures: int) -> None:
-        """Tell why a request fails that was repeated so often, if that is a fault of the broker."""
+        """Report a request that fails again and again because of the broker."""
         if isinstance(fault, RemoteProtocolError) and failures >= MOST_BROKEN:
             self._ownership.events.append(Broken(fault))
 

@@ -1,4 +1,4 @@
-"""What a consumer and its membership of a group say to each other.
+"""The interface between a consumer and its membership of a group.
 
 A membership is a machine (`kafkacodec.client.core.calls.Machine`); besides requests it gives out events, which the
 consumer takes in order after each change::
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class GroupMetadata(NamedTuple):
-    """Under which name and generation a consumer commits.
+    """The identity under which a consumer commits.
 
     Attributes:
         group_id: the group.
@@ -168,7 +168,7 @@ class Membership(Protocol):
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """What this member has, in order, with those that are being revoked."""
+        """The partitions of this member, in order, including those being revoked."""
 
     @property
     def metadata(self) -> GroupMetadata | None:
@@ -197,7 +197,7 @@ class Membership(Protocol):
         """
 
     def revoked(self, now: float) -> None:
-        """The partitions of the last `Revoke` are not read any more, and their offsets are committed."""
+        """Confirm the last `Revoke`: its partitions are no longer read, and their offsets are committed."""
 
     def rejoin(self, reason: str, now: float) -> None:
         """Ask for a rebalance; `reason` is shown by the broker (KIP-800). Nothing in KIP-848 groups."""

@@ -1,4 +1,4 @@
-"""Membership of a KIP-848 consumer group: the coordinator assigns, members say what they have."""
+"""Membership of a KIP-848 consumer group: the coordinator assigns, members report what they own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ModernMembership(EpochMembership):
         cluster: the cluster's metadata.
     """
 
-    _had_pattern = False  # the coordinator may have an expression of this member, which only "" takes away
+    _had_pattern = False  # the coordinator may have an expression of this member; only "" removes it
 
     def _fields(self, names: frozenset[str]) -> dict[str, Any]:
         settings, subscription = self._settings, self._subscription

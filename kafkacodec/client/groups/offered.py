@@ -1,4 +1,4 @@
-"""What a member of a classic group offers when it joins: its assignors, each with its subscription."""
+"""The assignors that a member of a classic group offers when it joins, each with its subscription."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OfferedAssignors:
         return self._by_name[name]
 
     def assigned(self, generation: int, partitions: tuple[TopicPartition, ...]) -> None:
-        """What the member has since a rebalance, for the next one."""
+        """Remember the assignment of a rebalance for the next one."""
         self._generation, self._last = generation, partitions
 
     def subscriptions(

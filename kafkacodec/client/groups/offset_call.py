@@ -1,4 +1,4 @@
-"""A request about a group's offsets, repeated until it succeeds for all partitions or its time is over."""
+"""A request about a group's offsets, repeated until it succeeds for all partitions or its deadline has passed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Member: TypeAlias = "Callable[[], GroupMetadata | None]"
 
 
 class OffsetCall:
-    """A call that is repeated until it succeeds for all partitions, or time is over.
+    """A call that is repeated until it succeeds for all partitions or its deadline has passed.
 
     Attributes:
         done: whether it has ended.
@@ -83,7 +83,7 @@ class OffsetCall:
             return []
         metadata = self._member()
         if metadata is None:
-            self._end(self._last or error(REBALANCE_IN_PROGRESS)("the group rebalances: commit again after that"))
+            self._end(self._last or error(REBALANCE_IN_PROGRESS)("the group is rebalancing: commit again afterwards"))
             return []
         timeout_ms = min(self._timeout_ms, self._deadline - now)
         place = (self._place and self._place()) or Coordinator("group", metadata.group_id)
@@ -91,11 +91,11 @@ class OffsetCall:
         return [self._asking]
 
     def next_deadline(self) -> float | None:
-        """When the request is repeated, or time is over."""
+        """When the request is repeated, or the deadline."""
         return None if self.done or self._asking is not None else min(self._next_at, self._deadline)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take over the results; repeat the request for what may still succeed."""
+        """Take the results; repeat the request for what may still succeed."""
         if send is not self._asking:
             return
         self._asking = None
@@ -136,14 +136,14 @@ class OffsetCall:
         self._again(error, now)
 
     def _still_wanted(self) -> bool:
-        """Leave out what is not to be sent any more; returns whether something is."""
+        """Drop what is no longer to be sent; returns whether anything is left."""
         return True
 
     def _request(self, metadata: GroupMetadata) -> Any:
         raise NotImplementedError
 
     def _read(self, response: Any, version: int) -> int | dict[TopicPartition, int]:
-        """Take over what succeeded; returns the error codes of the partitions, or that of the whole request."""
+        """Take what succeeded; returns the error codes of the partitions, or that of the whole request."""
         raise NotImplementedError
 
     def _retriable(self, code: int, send: Send) -> bool:

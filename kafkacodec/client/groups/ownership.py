@@ -1,4 +1,4 @@
-"""The partitions of a member, and what the consumer hears about them."""
+"""The partitions of a member, and the events about them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Ownership"]
 
 
 class Ownership:
-    """The partitions that a member has.
+    """The partitions of a member.
 
     Attributes:
-        owned: all, with those that are being revoked.
-        revoking: those of a Revoke to which the consumer has not answered yet.
-        target: what will be owned after that, if it is known.
-        events: what the consumer has not taken yet.
+        owned: all of them, including those being revoked.
+        revoking: the partitions of a Revoke that the consumer has not confirmed yet.
+        target: the partitions to own after that, if known.
+        events: the events that the consumer has not taken yet.
     """
 
     def __init__(self) -> None:
@@ -32,13 +32,13 @@ class Ownership:
         return events
 
     def revoke(self, partitions: Iterable[TopicPartition]) -> None:
-        """Ask the consumer to give up some, if there are any."""
+        """Ask the consumer to give up partitions, if any."""
         self.revoking = frozenset(partitions)
         if self.revoking:
             self.events.append(Revoke(in_order(self.revoking)))
 
     def reach(self, target: set[TopicPartition]) -> None:
-        """Own these and no others: at once, or when what is missing in them is revoked."""
+        """Own exactly these: at once, or after the others are revoked."""
         self.revoke(self.owned - target)
         if self.revoking:
             self.target = target
@@ -46,7 +46,7 @@ class Ownership:
             self.own(target)
 
     def revoked(self) -> bool:
-        """The consumer gave up what was asked for; returns whether it has its target with that."""
+        """Confirm the revocation; returns whether the target is reached."""
         self.owned -= self.revoking
         self.revoking = frozenset()
         target, self.target = self.target, None
@@ -56,7 +56,7 @@ class Ownership:
         return True
 
     def lose(self) -> None:
-        """Everything is gone."""
+        """Lose all partitions."""
         if self.owned:
             self.events.append(Lost(in_order(self.owned)))
         self.owned = set()
@@ -64,13 +64,13 @@ class Ownership:
         self.target = None
 
     def lose_some(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are gone; nothing is being revoked."""
+        """Lose these partitions, while nothing is being revoked."""
         gone = frozenset(partitions)
         if gone:
             self.events.append(Lost(in_order(gone)))
             self.owned -= gone
 
     def own(self, target: set[TopicPartition]) -> None:
-        """Own these and no others, from now on."""
+        """Own exactly these from now on."""
         added, self.owned = in_order(target - self.owned), set(target)
         self.events.append(Assigned(added, in_order(target)))

@@ -23,8 +23,8 @@ class ShareMembership(EpochMembership):
     """A member of a share group; see `Membership` for its methods.
 
     There is no `Revoke` while the member stays: an `Assigned` has all partitions from which it is to read from then
-    on. What it has acquired of others is still its own until it acknowledges or closes the session. Share groups have
-    no static members.
+    on. Records acquired from other partitions stay its own until it acknowledges them or closes the session. Share
+    groups have no static members.
 
     Args:
         settings: the group and the timeouts; without ``group_instance_id`` and ``remote_assignor``.

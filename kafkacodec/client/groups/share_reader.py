@@ -113,7 +113,7 @@ class ShareReader:
         return self._hungry is None or bool(self._hungry) or bool(self._asking)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read from these and no others."""
+        """Read from exactly these."""
         self._assigned = {TopicPartition(*place) for place in partitions}
 
     def fetch(self) -> None:
@@ -143,7 +143,7 @@ class ShareReader:
         return fetched
 
     def take_results(self) -> list[Acknowledged]:
-        """What became of acknowledgements since the last call."""
+        """The results of acknowledgements since the last call."""
         results, self._results = self._results, []
         return results
 
@@ -240,7 +240,7 @@ class ShareReader:
         )
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take over records, and what became of acknowledgements."""
+        """Take the records, and the results of acknowledgements."""
         node = self._node_of(send)
         if node is None:
             return
@@ -385,7 +385,7 @@ class ShareReader:
         return found
 
     def _says(self, node: int, session: ShareSession) -> bool:
-        """Whether a broker is to be told something."""
+        """Whether a broker must be told something."""
         return bool(session.acknowledging) or self._held.renews(node)
 
     @property

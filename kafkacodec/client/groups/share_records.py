@@ -1,4 +1,4 @@
-"""The records that a member of a share group acquired, and what it says about them."""
+"""The records that a member of a share group has acquired, and their acknowledgements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ShareFetched:
         records: the record sets; they may have more records than were acquired.
         acquired: the offsets that this member may deliver.
         node: the broker that gave them.
-        frame: the memory in which `records` are; of several partitions together.
+        frame: the memory that holds `records`, shared by several partitions.
     """
 
     partition: TopicPartition
@@ -34,7 +34,7 @@ class ShareFetched:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """What became of acknowledgements: `error` is None if the broker has them, else others get the records."""
+    """The result of acknowledgements: `error` is None if the broker has them; otherwise others get the records."""
 
     partition: TopicPartition
     runs: tuple[Run, ...]
@@ -59,18 +59,18 @@ class HeldRecords:
         return iter([(place, set(held.offsets)) for place, held in self._held.items()])
 
     def has(self, place: TopicPartition, offset: int) -> bool:
-        """Whether a record waits."""
+        """Whether a record waits for an acknowledgement."""
         held = self._held.get(place)
         return held is not None and offset in held.offsets
 
     def add(self, place: TopicPartition, node: int, offsets: Iterable[int]) -> None:
-        """Records of a broker are delivered."""
+        """Add records that were delivered."""
         held = self._held.setdefault(place, _Held(node, set()))
         held.node = node
         held.offsets.update(offsets)
 
     def take(self, place: TopicPartition, offsets: set[int]) -> int:
-        """These are acknowledged; returns the broker to tell."""
+        """Remove acknowledged records; returns the broker to tell."""
         held = self._held[place]
         held.offsets -= offsets
         held.renewing -= offsets
@@ -94,7 +94,7 @@ class HeldRecords:
         return any(held.renewing for held in self._held.values() if held.node == node)
 
     def take_renewals(self, node: int) -> list[tuple[TopicPartition, set[int]]]:
-        """Those that a broker is told of now."""
+        """Take the renewals to send to a broker."""
         found = []
         for place, held in self._held.items():
             if held.node == node and held.renewing:

@@ -1,4 +1,4 @@
-"""A share session (KIP-932): what a member of a share group reads from one broker, and what it acknowledges there.
+"""A share session (KIP-932): the reading and acknowledging of a member at one broker.
 
 Requests of a session have an epoch: 0 makes a session with all its partitions, later ones have only what changed, and
 -1 ends it. Fetches and acknowledgements count in the same epochs, so that one is under way at a time. When the session
@@ -112,7 +112,7 @@ class ShareSession:
     closing: bool = False
 
     def acknowledge(self, place: TopicPartition, runs: Iterable[Run]) -> None:
-        """Say this in the next request."""
+        """Add acknowledgements to the next request."""
         self.acknowledging.setdefault(place, []).extend(runs)
 
     def fetch(self, member: GroupMetadata, wanted: Mapping[TopicPartition, uuid.UUID], limits: ShareLimits) -> Prepare:
@@ -179,7 +179,7 @@ class ShareSession:
         return sent
 
     def lost(self) -> dict[TopicPartition, list[Run]]:
-        """The session is over; returns what was not acknowledged and cannot be any more."""
+        """End the session; returns what was not acknowledged and no longer can be."""
         unsaid = self.sent
         for place, runs in self.acknowledging.items():
             unsaid.setdefault(place, []).extend(runs)

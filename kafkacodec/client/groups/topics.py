@@ -21,7 +21,7 @@ class SubscribedTopics:
         self._seen = -1  # the cluster's generation when the names were looked up
 
     def set(self, subscription: Subscription | None) -> None:
-        """Want these topics from now on, and the former ones no more."""
+        """Follow these topics from now on, and no longer the previous ones."""
         former, self._subscription = self._subscription, subscription
         wanted = () if subscription is None else subscription.topics
         matching = subscription is not None and subscription.matches is not None
@@ -36,7 +36,7 @@ class SubscribedTopics:
         self._seen = self._cluster.generation
 
     def want_others(self, topics: Iterable[str]) -> None:
-        """Want also these, of other members, and no more those of the last call."""
+        """Follow these topics of other members, and no longer those of the last call."""
         others = frozenset(topics)
         own = () if self._subscription is None else self._subscription.topics
         self._cluster.unwant(self._others - others - set(own))
@@ -70,7 +70,7 @@ class PollInterval:
         self.deadline: float | None = None
 
     def polled(self, now: float, waiting: bool = False) -> None:
-        """The application called; with `waiting` it waits in the call."""
+        """Note a call of the application; with `waiting` it waits in the call."""
         self.deadline = None if waiting else now + self._most_ms
 
     def over(self, now: float) -> bool:

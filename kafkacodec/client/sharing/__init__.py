@@ -1,1 +1,1 @@
-"""Consumers of share groups (KIP-932): the records they are given, and what they say about them."""
+"""Share groups (KIP-932): deliveries and acknowledgements."""

@@ -1,7 +1,7 @@
-"""The records between a share group's brokers and the application: decoded, given out, acknowledged.
+"""Decoding the records of a share group, delivering them to the application, and acknowledging them.
 
-All without I/O, over a `ShareReader`. A record is *given* when the application has it, and *processed* when it has
-asked for the next one; what is not given yet waits here, and is released in the end.
+Without I/O, on top of a `ShareReader`. A record is *given* when the application has it, and *processed* when the
+application has asked for the next one. Records that are never given are released at the end.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _TYPES: Final = {
 
 
 class ShareRecord(NamedTuple):
-    """A record of a share group; the attributes are those of `ConsumerRecord`, and:
+    """A record of a share group, with the attributes of `ConsumerRecord` and:
 
     Attributes:
-        delivery_count (int): 1 for the first time that the group delivers it, and so on.
+        delivery_count (int): how often the group has delivered it, counting this time.
     """
 
     topic: str
@@ -60,7 +60,7 @@ class ShareRecord(NamedTuple):
 
 
 class Deliveries:
-    """What a share consumer was given and has not acknowledged.
+    """The records that a share consumer has received and not acknowledged.
 
     Args:
         reader: without ``implicit``.
@@ -77,11 +77,11 @@ class Deliveries:
 
     @property
     def ready(self) -> bool:
-        """Whether `next` or `raise_error` has something."""
+        """Whether `next` would return, or `raise_error` raise, something."""
         return bool(self._waiting or self._errors)
 
     def take(self) -> None:
-        """Decode what the reader has fetched, and drop what it has lost: others get it, or this member once more."""
+        """Decode what the reader has fetched, and drop what it has lost, which the group delivers again."""
         if self._losses != self._reader.losses:
             self._losses = self._reader.losses
             self._waiting = deque(record for record in self._waiting if self._reader.holds(*record.place))
@@ -90,11 +90,11 @@ class Deliveries:
             self._decode(fetched)
             if fetched.frame is not None:
                 frames.add(fetched.frame)
-        for frame in frames:  # of several partitions each
+        for frame in frames:  # each holds several partitions
             frame.release()
 
     def next(self, most: int) -> list[ShareRecord]:
-        """Give records to the application. Raises what a deserializer raises; that record is released."""
+        """Give records to the application. If a deserializer raises, its record is released."""
         found: list[ShareRecord] = []
         while self._waiting and len(found) < most:
             record = self._waiting.popleft()
@@ -111,12 +111,12 @@ class Deliveries:
         return found
 
     def raise_error(self) -> None:
-        """Raise the error that comes next, if there is one."""
+        """Raise the next error, if there is one."""
         if self._errors and not self._waiting:
             raise self._errors.popleft()
 
     def acknowledge(self, record: Any, kind: str) -> None:
-        """Say what happens to a record that was given.
+        """Acknowledge a record that was given.
 
         Raises:
             ValueError: `kind` is not "accept", "release", "reject" or "renew".
@@ -131,7 +131,7 @@ class Deliveries:
                 'only share_acknowledgement_mode="explicit" can renew: in the other mode, commit() accepts'
             )
         if not isinstance(record, ShareRecord):
-            raise TypeError(f"a record of a share consumer is acknowledged, not {type(record).__name__}")
+            raise TypeError(f"record must be a record of a share consumer, not {type(record).__name__}")
         place = TopicPartition(record.topic, record.partition), record.offset
         if place not in self._given:
             where = f"{record.topic}-{record.partition}"
@@ -141,9 +141,9 @@ class Deliveries:
         self._reader.acknowledge(*place, _TYPES[kind])
 
     def processed(self, places: Iterable[tuple[TopicPartition, int]] | None = None) -> None:
-        """The application is done with these records, or with all that it has.
+        """Count these records, or all given ones, as processed.
 
-        Raises LocalProtocolError in explicit mode, if one of them is not acknowledged and still this member's.
+        Raises LocalProtocolError in explicit mode if one of them is not acknowledged and still belongs to this member.
         """
         for place in list(self._given if places is None else places):
             if place not in self._given:
@@ -161,12 +161,12 @@ class Deliveries:
             del self._given[place]
 
     def forget(self) -> None:
-        """The consumer is closed: what is here is released by the reader."""
+        """Drop everything when the consumer is closed; the reader releases the records."""
         self._waiting.clear()
         self._given.clear()
 
     def _say(self, place: tuple[TopicPartition, int], kind: AcknowledgeType) -> None:
-        with contextlib.suppress(LocalProtocolError):  # its time is over, which the reader's results say
+        with contextlib.suppress(LocalProtocolError):  # its time is over; the reader's results say so
             self._reader.acknowledge(*place, kind)
 
     def _deserialized(self, record: ShareRecord) -> ShareRecord:
@@ -178,7 +178,7 @@ class Deliveries:
         return record
 
     def _decode(self, fetched: ShareFetched) -> None:
-        """Queue the acquired records. What cannot be read is released: others may read it, up to the group's limit."""
+        """Queue the acquired records, and release those that cannot be read."""
         place = fetched.partition
         records, problem = self._records(fetched, "stop")
         damaged_from = None
@@ -192,13 +192,13 @@ class Deliveries:
             if isinstance(fault, DecodeError):
                 fault.reason += option_of(fault)
                 fault.within(f"{place.topic}-{place.partition}")
-            fault.add_note(f"the acquired records from offset {damaged_from} on that cannot be read were released")
+            fault.add_note(f"the acquired records from offset {damaged_from} that cannot be read were released")
             self._errors.append(fault)
 
     def _records(
         self, fetched: ShareFetched, on_error: Literal["stop", "skip"]
     ) -> tuple[list[ConsumerRecord], Problem | None]:
-        """The records that can be read, and why the first of the others cannot."""
+        """The records that can be read, and the first problem."""
         records: list[ConsumerRecord] = []
         problem: Problem | None = None
         for chunk in iter_columns(

@@ -38,15 +38,15 @@ class ShareConsumerSettings(ClientSettings):
 
     Args:
         group_id: the share group.
-        share_acknowledgement_mode: ``"implicit"``: asking for more records accepts those before that were not
-            released or rejected. ``"explicit"``: each must be acknowledged before more are asked for.
-        max_poll_interval_ms: a member that does not ask for records for so long leaves its group.
+        share_acknowledgement_mode: ``"implicit"``: asking for more records accepts the previous ones that were
+            not released or rejected. ``"explicit"``: each record must be acknowledged before asking for more.
+        max_poll_interval_ms: a member that does not ask for records for this long leaves its group.
         check_crcs: verify checksums.
         max_decompressed_bytes: the most bytes of one batch's records, decompressed; a larger one raises LimitExceeded.
-        fetch_min_bytes: a broker answers when it has so much, or after `fetch_max_wait_ms`.
-        fetch_max_bytes: the most in one response.
-        fetch_max_wait_ms: the longest wait of a broker for `fetch_min_bytes`.
-        max_poll_records: how many records a broker gives at a time; a few more come to end a batch.
+        fetch_min_bytes: a broker answers when it has this many bytes, or after `fetch_max_wait_ms`.
+        fetch_max_bytes: the most bytes in one response.
+        fetch_max_wait_ms: how long a broker may wait for `fetch_min_bytes`.
+        max_poll_records: how many records a broker returns at a time; it may add a few to complete a batch.
         key_deserializer, value_deserializer: called with the bytes of each key or value that is not null.
 
     Raises:

@@ -305,7 +305,8 @@ class SegmentChecker:
         wrong = np.where(rows.magic >= 2, base, last) <= before
         self.doubtful |= bool(wrong.any())
         for i in np.flatnonzero(wrong).tolist():
-            text = f"offsets {base[i]} to {last[i]} follow offset {before[i]}"
+            come = f"offset {base[i]} comes" if base[i] == last[i] else f"offsets {base[i]} to {last[i]} come"
+            text = f"{come} after offset {before[i]}"
             self._fault(rows, i, "error", "offset-order", text, int(rows.position[i]), int(rows.size[i]))
         ahead = np.maximum(base - before - 1, 0)
         ahead[~rows.base_known] = 0
