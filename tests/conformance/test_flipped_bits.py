@@ -54,6 +54,15 @@ def test_recover_loses_at_most_the_batch(fields, field, tmp_path):
         assert seen["cost another"] * 100 <= seen.total()
 
 
+def test_an_index_that_names_only_the_wrong_batch_does_not_show_a_wrong_name(tmp_path):
+    """The name of its segment was taken for wrong, and 16 batches after it for out of order."""
+    source = ROOT / "logs/kraft-3.9.1/compact-txn-0"
+    flip = Flip(source, "00000000000000000520.log", 3, 580, 78, "base offset", 6, 7)
+    partition = flip.copy(tmp_path / "source")
+    kc.log.recover(partition.parent, tmp_path / "saved")
+    assert counted(source) - Counter(batches(tmp_path / "saved" / partition.name)) <= Counter([flip.batch])
+
+
 def test_a_wrong_length_that_ends_in_zeros_costs_one_batch(tmp_path):
     """The zeros after the last batch of a preallocated file looked like the end of the log after any length."""
     source = ROOT / "logs/kraft-4.1.0-live/preallocated-0"

@@ -168,7 +168,7 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
             batches = replace(batches, indexed=nothing, timed=nothing)
         end = int(batches.position[-1] + batches.size[-1]) if len(batches.base) else 0
         full = file.size if not unused(file, end) else end
-    placement = judge(batches, bounds, full, sure=_agrees(path, batches))
+    placement = judge(batches, bounds, full, has_index=_has_index(path, batches))
     rows = np.flatnonzero(placement.wrong)
     known = np.flatnonzero(placement.base != NONE)
     span = batches.span
@@ -185,11 +185,10 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
     )
 
 
-def _agrees(path: str, batches: Batches) -> bool:
-    """Whether the indexes have the name of a segment, and do not place all of its batches elsewhere."""
-    claims = [(claim != NONE, claim == batches.last) for claim in (batches.indexed, batches.timed)]
-    if any(made.any() for made, _ in claims):
-        return any(right.any() for _, right in claims)
+def _has_index(path: str, batches: Batches) -> bool:
+    """Whether there is an index of the segment's name."""
+    if (batches.indexed != NONE).any() or (batches.timed != NONE).any():
+        return True
     for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
         with optional(path):
             identity_of(layout.sibling(path, suffix))

@@ -96,14 +96,14 @@ def in_order(base: Ints, last: Ints, bounds: Bounds, before: int = -1) -> bool:
     return begins and ends and bool((base[1:] > last[:-1]).all() and (last >= base).all())
 
 
-def judge(batches: Batches, bounds: Bounds, end_position: int | None = None, *, sure: bool = True) -> Placement:
+def judge(batches: Batches, bounds: Bounds, end_position: int | None = None, *, has_index: bool = True) -> Placement:
     """The verdict on all batches of a segment.
 
     Args:
         batches: the intact ones, in the order of the file.
         bounds: what they must agree with.
         end_position: where the file ends, in bytes; None: batches may be lost after the last one.
-        sure: the indexes show no other name of the segment.
+        has_index: whether there is an index of the segment's name.
     """
     if not len(batches.base):
         return Placement(np.zeros(0, np.bool_), batches.base, bounds)
@@ -113,6 +113,7 @@ def judge(batches: Batches, bounds: Bounds, end_position: int | None = None, *, 
         return found
     # One batch contradicts one name: both may be wrong.
     one_bit = _may_be_one_bit_off(batches, found.bounds, ~found.wrong, int(wrong[0]))
+    sure = has_index and _indexes_agree(batches, int(wrong[0]))
     for other, doubtful in (
         (bounds._replace(first=None), not (sure and one_bit)),
         (bounds._replace(end=None), not one_bit),
@@ -286,6 +287,21 @@ def _fits(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:
     """Whether a batch, as written, is between its neighbours."""
     least, most = _between(batches, bounds, right, row)
     return least <= int(batches.base[row]) <= int(batches.last[row]) <= most
+
+
+def _indexes_agree(batches: Batches, row: int) -> bool:
+    """Whether the entries of the indexes, which count from the segment's name, fit the batches; that of `row` is wrong.
+
+    If they are about no other batch, they fit if what they say of this one is between its neighbours.
+    """
+    named = (batches.indexed != NONE) | (batches.timed != NONE)
+    if not named.any() or (named & ((batches.indexed == batches.last) | (batches.timed == batches.last))).any():
+        return True
+    if row == 0 or not named[row] or np.count_nonzero(named) > 1:
+        return False
+    last = int(max(batches.indexed[row], batches.timed[row]))
+    following = int(batches.base[row + 1]) if row + 1 < len(batches.base) else last + 1
+    return int(batches.last[row - 1]) <= last - int(batches.span[row]) and last < following
 
 
 def _may_be_one_bit_off(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:
