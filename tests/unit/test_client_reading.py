@@ -250,7 +250,7 @@ def test_one_thread_reads_at_a_time():
     thread.start()
     assert inside.wait(10)
     for how in READS:
-        with pytest.raises(LocalProtocolError, match="another thread reads"):
+        with pytest.raises(LocalProtocolError, match="another thread is reading"):
             offsets(read, how)
     go_on.set()
     thread.join()

@@ -54,7 +54,7 @@ class PartitionState:
         fetching: where the next fetch starts; None without a position.
         end: reading ends before this offset; `NO_END` if it never does.
         version: changes when what was fetched must be dropped.
-        turned_back: the version that the reader will have fetched again, and of which it reads no more.
+        turned_back: the version that the reader has sent back to be fetched again, and no longer reads.
         kept: the number of fetched parts of this version that the user has not read to the end.
         awaits_committed: the group's committed offset is not known yet.
         sought: the timestamp to look up for a position, `EARLIEST` or `LATEST`.

@@ -237,7 +237,7 @@ class EpochMembership(GroupMember):
         return [self._naming]
 
     def _reached(self) -> None:
-        """The coordinator waits to hear of it, even if the member had no more and no less before."""
+        """Confirm the assignment soon, even if it did not change: the coordinator waits for that."""
         self._assignments += 1
         self._urgent = True
 

@@ -150,7 +150,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Answers of the coordinator break the protocol again and again; the member goes on trying."""
+    """Repeated answers of the coordinator break the protocol; the member keeps trying."""
 
     error: Exception
 

@@ -339,7 +339,7 @@ class ShareReader:
             self._lose_delivered(lambda place, node: place in gone, error(UNKNOWN_TOPIC_ID)())
 
     def _lose_delivered(self, lost: Callable[[TopicPartition, int], bool], fault: Exception) -> None:
-        """What was given, taken or not, is not this member's any more; `lost` tells by partition and broker."""
+        """Drop fetched and delivered records that this member has lost; `lost` decides by partition and broker."""
         self._fetched = [
             replace(each, acquired=()) if lost(each.partition, each.node) else each for each in self._fetched
         ]

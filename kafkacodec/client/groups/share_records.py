@@ -83,7 +83,7 @@ class HeldRecords:
         gone = [place for place, held in self._held.items() if lost(place, held.node)]
         return [(place, self._held.pop(place).offsets) for place in gone]
 
-    # Records whose time is to begin anew
+    # Records whose time is to be renewed
 
     def renew(self, place: TopicPartition, offset: int) -> None:
         """Tell the broker with the next acknowledgements, if nothing else is said about the record before."""

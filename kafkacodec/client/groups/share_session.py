@@ -37,7 +37,7 @@ class AcknowledgeType(IntEnum):
     ACCEPT = 1
     RELEASE = 2
     REJECT = 3
-    RENEW = 4  # its time begins anew (KIP-1222)
+    RENEW = 4  # its time starts again (KIP-1222)
 
 
 class Acquired(NamedTuple):
