@@ -268,7 +268,7 @@ def test_transactions(admin):
     codes, found = refused(admin.describe_transactions, ["payments", "none"])
     assert codes == {"none": "TRANSACTIONAL_ID_NOT_FOUND"}
     assert (found["payments"].producer_epoch, found["payments"].partitions) == (second.producer_epoch, [])
-    with pytest.raises(ValueError, match="no transactions in state 'Silly'"):
+    with pytest.raises(ValueError, match="brokers do not know the transaction state 'Silly'"):
         admin.list_transactions(states=["Silly", "Ongoing"])
     admin.abort_transaction("orders", 2, first.producer_id, first.producer_epoch, 0)
     assert admin.list_offsets({("orders", 2): "latest"})["orders", 2].offset == 1  # the marker
