@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -129,6 +130,7 @@ class DirectoryName(NamedTuple):
     state: str
 
 
+@lru_cache(1024)  # the name of a segment is asked for again and again
 def parse_file_name(name: str) -> FileName | None:
     """The parts of a name such as ``00000000000000000042.log``, or None for another file."""
     match = _FILE_NAME.fullmatch(name)
