@@ -43,7 +43,7 @@ class Consumer(BlockingFace):
         ValueError: an option or topic name has a wrong value.
 
     Errors of reading (`columns`, `getmany`, iteration):
-        LocalProtocolError: nothing is subscribed to or assigned; or another thread reads at this moment.
+        LocalProtocolError: nothing is subscribed to or assigned; or another thread is reading.
         ClientClosed: it is closed, or was made before this process was forked.
         DecodeError (CorruptRecord, CrcMismatch, UnsupportedCodec, LimitExceeded): a batch cannot be read. The records
             before it were given; the path names topic and partition. The error comes again until `seek` leaves the
