@@ -88,7 +88,7 @@ def test_what_the_command_refuses(kafkacodec, options, reason):
 
 
 def test_the_command_without_pyspark(kafkacodec, monkeypatch):
-    monkeypatch.setattr(kc.spark, "find_spec", lambda package: None)
+    monkeypatch.setattr("kafkacodec.spark.environment.requirements.find_spec", lambda package: None)
     code, _, err = kafkacodec("convert", LOGS, "--spark", "-o", "out")
     assert (code, err.splitlines()[-1]) == (
         2,

@@ -11,8 +11,8 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.cli.__main__ import DONE, run
-from kafkacodec.cli.commands import metadata
 from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
+from kafkacodec.protocol import terms
 from tests.integration import kafka_jvm
 from tests.integration.kafka_jars import RELEASES
 from tests.integration.test_protocol_broker import Client
@@ -170,12 +170,12 @@ def test_command(rounds, capsys):
 
 
 def test_names_of_access_control():
-    """The command has the names that Kafka has; what stands for several, or for none, is in no record."""
+    """The names are those that Kafka has."""
     names = {"PERMISSIONS": {}, "OPERATIONS": {}, "RESOURCES": {}, "PATTERNS": {}}
     for line in kafka_jvm.tool("names", program="AdminTool"):
         table, number, name = line.split()
-        if name not in ("UNKNOWN", "ANY", "MATCH"):
-            names[table][int(number)] = name
+        if name != "UNKNOWN":
+            names[table][name.lower()] = int(number)
     for table, found in names.items():
         # Two-phase commit came after this release.
-        assert {n: name for n, name in getattr(metadata, table).items() if name != "TWO_PHASE_COMMIT"} == found
+        assert {name: n for name, n in getattr(terms, table).items() if name != "two_phase_commit"} == found

@@ -154,7 +154,7 @@ def test_aborted_transactions_that_are_listed_wrongly_are_read_as_by_java(broker
         (path,) = (broker.logs / f"listed-{listed}").glob("*.txnindex")
         entries = kc.log.read_transaction_index(path).entries
         entries["first_offset"] = listed
-        path.write_bytes(kc.log.indexes.encode_transaction_index(entries))
+        path.write_bytes(kc.log.formats.indexes.encode_transaction_index(entries))
     broker.start()
     read = kafka_jvm.records(kafka_jvm.tool("consume", broker.server, "listed", count, "read_committed"))
     found = []
