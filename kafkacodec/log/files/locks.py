@@ -59,6 +59,9 @@ _left_over: list[tuple[str, str]] = []
 class _Lock(ABC):
     """What both kinds of locks have in common: see `PartitionLock`."""
 
+    _writer: str
+    """What has a colliding lock in this process."""
+
     def __init__(self, log_dir: str, name: str) -> None:
         self.path = os.path.join(log_dir, LOCK_FILE)
         self.name = name
@@ -128,9 +131,11 @@ class _Lock(ABC):
 
     def _take(self, file: _LockFile) -> BlockingIOError | None:
         """None if the lock was taken, else the error."""
-        within = self._taken_here(file.names)
-        if within is not None:
-            return within
+        here = f"this process ({os.getpid()})"
+        if _WHOLE in file.names:
+            return self._locked(here)
+        if self._collides(file.names):
+            return self._written_by(f"{self._writer} in {here}")
         try:
             with naming(self.path):
                 fcntl.fcntl(file.descriptor, _SET, _flock(fcntl.F_WRLCK, self.name))
@@ -139,21 +144,28 @@ class _Lock(ABC):
                 return None
             if error.errno not in _TAKEN:
                 raise
-            answer = fcntl.fcntl(file.descriptor, _GET, _flock(fcntl.F_WRLCK, self.name))
-            found = _FLOCK.unpack(answer)
-            kind, _, start, length, process = (found[i] for i in _FIELDS)
-            free = kind == fcntl.F_UNLCK  # it has just been released
-            return self._taken_elsewhere(file.descriptor, None if free else (start, length, process))
+            return self._taken_elsewhere(file.descriptor)
         self.exclusive = True
         return None
 
-    @abstractmethod
-    def _taken_here(self, names: set[str]) -> BlockingIOError | None:
-        """The error if one of the locks of this process excludes this one."""
+    def _taken_elsewhere(self, descriptor: int) -> BlockingIOError:
+        """The error by the lock of another process that excludes this one."""
+        found = _FLOCK.unpack(fcntl.fcntl(descriptor, _GET, _flock(fcntl.F_WRLCK, self.name)))
+        kind, _, start, length, process = (found[i] for i in _FIELDS)
+        who = "another process"
+        if kind == fcntl.F_UNLCK:  # it has just been released
+            start, _ = _region(self.name)
+        else:
+            who = _process(process if process > 0 else _holder(descriptor, start, length), who)
+        return self._locked(who) if start == 0 else self._written_by(who)
 
     @abstractmethod
-    def _taken_elsewhere(self, descriptor: int, other: tuple[int, int, int] | None) -> BlockingIOError:
-        """The error for the start, the length and the process of another lock; None: it is not known any more."""
+    def _collides(self, names: set[str]) -> bool:
+        """Whether one of these locks of partitions excludes this one."""
+
+    @abstractmethod
+    def _written_by(self, who: str) -> BlockingIOError:
+        """The error for the lock of a partition."""
 
     def _locked(self, who: str) -> BlockingIOError:
         reason = f"{who} has locked the log directory, as a running broker does: stop it before writing"
@@ -173,24 +185,16 @@ class PartitionLock(_Lock):
             kept apart only by publishing, which never replaces a segment.
     """
 
+    _writer = "another writer"
+
     def __init__(self, log_dir: str, name: str, *, of: str = "partition") -> None:
         super().__init__(log_dir, name)
         self._of = of
 
-    def _taken_here(self, names: set[str]) -> BlockingIOError | None:
-        here = f"this process ({os.getpid()})"
-        if _WHOLE in names:
-            return self._locked(here)
-        return self._held_by(f"another writer in {here}") if self.name in names else None
+    def _collides(self, names: set[str]) -> bool:
+        return self.name in names
 
-    def _taken_elsewhere(self, descriptor: int, other: tuple[int, int, int] | None) -> BlockingIOError:
-        if other is None:
-            return self._held_by("another process")
-        start, length, process = other
-        who = _process(process if process > 0 else _holder(descriptor, start, length), "another process")
-        return self._locked(who) if start == 0 else self._held_by(who)
-
-    def _held_by(self, who: str) -> BlockingIOError:
+    def _written_by(self, who: str) -> BlockingIOError:
         reason = f"{who} is writing to this {self._of}: try again when it has finished"
         return BlockingIOError(errno.EAGAIN, reason, os.path.join(os.path.dirname(self.path), self.name))
 
@@ -207,21 +211,13 @@ class DirectoryLock(_Lock):
         exclusive (bool): no one else has locked the directory or a part of it. False if the file system has no locks.
     """
 
+    _writer = "a writer"
+
     def __init__(self, log_dir: str) -> None:
         super().__init__(log_dir, _WHOLE)
 
-    def _taken_here(self, names: set[str]) -> BlockingIOError | None:
-        here = f"this process ({os.getpid()})"
-        if _WHOLE in names:
-            return self._locked(here)
-        return self._written_by(f"a writer in {here}") if names else None
-
-    def _taken_elsewhere(self, descriptor: int, other: tuple[int, int, int] | None) -> BlockingIOError:
-        if other is None:
-            return self._locked("another process")
-        start, length, process = other
-        who = _process(process if process > 0 else _holder(descriptor, start, length), "another process")
-        return self._locked(who) if start == 0 else self._written_by(who)
+    def _collides(self, names: set[str]) -> bool:
+        return bool(names)
 
     def _written_by(self, who: str) -> BlockingIOError:
         reason = f"{who} is writing to a partition of this log directory: try again when it has finished"
