@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from kafkacodec.arguments import one_of
@@ -63,9 +64,9 @@ def code_of(name: str, table: dict[str, int], value: str) -> int:
     return table[value]
 
 
-def word(table: dict[str, int], code: int) -> str:
-    """The name for a number; ``"unknown_<number>"`` if it is unknown."""
-    return next((name for name, number in table.items() if number == code), f"unknown_{code}")
+def word(table: Mapping[str, int], code: int, unknown: str = "unknown_{}") -> str:
+    """The name for a number; `unknown` with the number in it if it is unknown."""
+    return next((name for name, number in table.items() if number == code), unknown.format(code))
 
 
 def authorized_operations(bits: int) -> frozenset[str] | None:

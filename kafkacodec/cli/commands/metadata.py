@@ -15,7 +15,7 @@ from kafkacodec.cli.options.inputs import matches, on_error_option, warn
 from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
-from kafkacodec.protocol.terms import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
+from kafkacodec.protocol.terms import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, word
 
 TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 
@@ -177,7 +177,7 @@ _PRINT = {
 
 def _name(table: Mapping[str, int], number: int) -> str:
     """Kafka's name of a number in an ACL; the number, if it has none."""
-    return next((name.upper() for name, code in table.items() if code == number), str(number))
+    return word(table, number, "{}").upper()
 
 
 def _plain(found: ClusterMetadata) -> dict[str, object]:
