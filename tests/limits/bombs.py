@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 
 import kafkacodec as kc
@@ -26,17 +27,33 @@ def _rows(rows: int, value_bytes: int | None) -> pa.Table:
     return pa.table({"key": pa.nulls(rows, pa.binary()), "value": values})
 
 
+def _repeated(batches: bytes, rows: int, times: int) -> bytes:
+    """The batches again and again, each time with the offsets that follow. No checksum covers a base offset."""
+    starts, at = [], 0
+    while at < len(batches):
+        starts.append(at)
+        at += 12 + int.from_bytes(batches[at + 8 : at + 12], "big")
+    positions = (np.array(starts)[:, None] + np.arange(8)).ravel()
+    copies = np.tile(np.frombuffer(batches, np.uint8), (times, 1))
+    first = copies[0, positions].view(">i8").astype(np.int64)
+    for copy, offsets in enumerate(copies):
+        offsets[positions] = (first + copy * rows).astype(">i8").view(np.uint8)
+    return copies.tobytes()
+
+
 @cache
 def tiny_records(magic: int, codec: str, times: int = 30) -> bytes:
     """Batches with the maximum number of records without key and value."""
     rows = MAX_DECOMPRESSED // (10 if magic == 2 else 40)
-    return kc.encode(_rows(rows, None), magic=magic, codec=codec, batch_bytes=1 << 30) * times
+    once = kc.encode(_rows(rows, None), magic=magic, codec=codec, batch_bytes=1 << 30)
+    return _repeated(once, rows, times)
 
 
 @cache
 def large_values(magic: int, codec: str) -> bytes:
     """Many small batches, each with a value that compresses to almost nothing."""
-    return kc.encode(_rows(1, MAX_DECOMPRESSED - 4096), magic=magic, codec=codec, batch_bytes=1 << 30) * 60
+    once = kc.encode(_rows(1, MAX_DECOMPRESSED - 4096), magic=magic, codec=codec, batch_bytes=1 << 30)
+    return _repeated(once, 1, 60)
 
 
 @cache
@@ -51,7 +68,7 @@ def many_headers() -> bytes:
     kind = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
     headers = pa.array([[{"key": "", "value": None}] * (MAX_DECOMPRESSED // 4)], kind)
     table = pa.table({"value": pa.nulls(1, pa.binary()), "headers": headers})
-    return kc.encode(table, codec="zstd", batch_bytes=1 << 30) * 30
+    return _repeated(kc.encode(table, codec="zstd", batch_bytes=1 << 30), 1, 30)
 
 
 @cache
@@ -64,7 +81,7 @@ def long_headers() -> bytes:
 @cache
 def small_batches(magic: int) -> bytes:
     """As many batches as fit the bytes: many rows of headers."""
-    return kc.encode(_rows(50_000, None), magic=magic, batch_bytes=1) * 10
+    return _repeated(kc.encode(_rows(50_000, None), magic=magic, batch_bytes=1), 50_000, 10)
 
 
 @cache

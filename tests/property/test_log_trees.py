@@ -68,7 +68,7 @@ def of_partition(partition: Partition) -> Iterator[Callable[[], object]]:
     """What a partition has to offer."""
     for on_error in ("raise", "stop", "skip"):
         yield lambda on_error=on_error: rows(partition.read(on_error=on_error, max_rows=100))
-    for name in ("start_offset", "end_offset", "transactions", "verify", "breaks", "ranges", "identity", "_repr_html_"):
+    for name in ("start_offset", "end_offset", "transactions", "verify", "breaks", "ranges", "_repr_html_"):
         yield lambda name=name: getattr(partition, name)()
     yield lambda: partition.size_in_bytes
     yield lambda: partition.last_stable_offset()

@@ -39,10 +39,21 @@ _BIG = {
     "fields": [{"name": "b", "type": {"type": "bytes", "logicalType": "big-decimal"}}],
 }
 _NULL_RECORD = {"type": "record", "name": "T", "fields": [{"name": "a", "type": ["null", _BIG]}]}
+# In a null record is a union, which pyarrow cannot make null.
+_UNION = {"type": "record", "name": "U", "fields": [{"name": "u", "type": ["null", "int", "string"]}]}
+_NULL_UNION = {"type": "record", "name": "T", "fields": [{"name": "a", "type": ["null", _UNION]}]}
+_ROWS = [{"a": {"u": "x"}}, {"a": None}, {"a": {"u": None}}, {"a": {"u": 7}}]
+_READ = [
+    {"a": {"u": {"int": None, "string": "x"}}},
+    {"a": None},
+    {"a": {"u": None}},
+    {"a": {"u": {"int": 7, "string": None}}},
+]
 
 
 @given(samples())
 @example(Sample(_NULL_RECORD, [{"a": None}], [{"a": None}]))
+@example(Sample(_NULL_UNION, _ROWS, _READ))
 def test_the_library_reads_the_same(sample: Sample) -> None:
     kind = parse_avro(json.dumps(sample.schema))
     payloads, _ = payloads_of(encoded(sample.schema, sample.written))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec.values.avro.schema import parse_avro
@@ -52,7 +52,13 @@ def test_a_schema_reads_its_own_values(sample: Sample) -> None:
     assert found.values.to_pylist() == sample.read
 
 
+# Both schemas have a type T, of different kinds.
+_RECORD = Sample(["int", {"type": "record", "name": "T", "fields": []}], [{}], [{"int": None, "T": {}}])
+_FIXED = Sample(["int", {"type": "fixed", "name": "T", "size": 1}], [b"x"], [{"int": None, "T": b"x"}])
+
+
 @given(samples(), samples())
+@example(_RECORD, _FIXED)
 def test_several_schemas_in_a_column(first: Sample, second: Sample) -> None:
     schemas = {1: json.dumps(first.schema), 2: json.dumps(second.schema)}
     rows = [b"\0\0\0\0\1" + value for value in encoded(first.schema, first.written)]

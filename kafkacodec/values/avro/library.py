@@ -154,8 +154,13 @@ def _mask(column: pa.Array) -> pa.Array | None:
 
 
 def _record(column: pa.Array, kind: AvroType, target: pa.DataType) -> pa.Array:
-    # The fields of a null record are null then, where the library leaves bytes of no meaning.
-    found = iter(column.flatten())
+    # The fields of null records hold bytes of no meaning, which `flatten` makes null. It ends the process for unions
+    # in records that can be null: null records are left out then until the fields are read.
+    if column.null_count and any(part.kind == "union" and part.nullable is None for part in kind.parts):
+        present = column.is_valid().to_numpy(zero_copy_only=False)
+        places = pa.array(np.cumsum(present) - 1, mask=~present)
+        return _record(column.drop_null(), kind, target).take(places)
+    found = iter(column.flatten() if column.null_count else [column.field(i) for i in range(column.type.num_fields)])
     children = [
         empty_column(f.type, len(column)) if f.type.is_empty else _shaped(next(found), f.type, child.type)
         for f, child in zip(kind.fields, target, strict=True)

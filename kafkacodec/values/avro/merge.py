@@ -74,9 +74,12 @@ def _unions(first: AvroType, second: AvroType) -> AvroType:
 
 
 def _combined(first: list[AvroType], second: list[AvroType]) -> list[AvroType]:
-    """All branches; those of the same kind and name become one."""
+    """All branches; those of the same kind and name become one. Two kinds cannot share a full name."""
     found = {(part.kind, part.label): part for part in first}
+    kinds = {part.name: part.kind for part in first if part.name}
     for part in second:
+        if kinds.get(part.name, part.kind) != part.kind:
+            raise SchemaError(f"schemas of this column have {part.name} as {kinds[part.name]} and as {part.kind}")
         key = part.kind, part.label
         found[key] = merged(found[key], part) if key in found else part
     return list(found.values())
