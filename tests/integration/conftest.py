@@ -1,6 +1,8 @@
 """What several files use: one Spark session, since it takes seconds to start; a broker for each test; the command."""
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -27,6 +29,19 @@ def spark(tmp_path_factory):
     session = kc.spark.session(conf, master="local[2]", quick_start=True)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_client_left():
+    """What a file's tests leave running would log, and count as threads and descriptors, in tests of other files."""
+    from kafkacodec.spark.live import connections
+
+    yield
+    connections.close_all()
+    end = time.monotonic() + 60
+    while left := [thread.name for thread in threading.enumerate() if thread.name.startswith("kafkacodec ")]:
+        assert time.monotonic() < end, left
+        time.sleep(0.01)
 
 
 @pytest.fixture
