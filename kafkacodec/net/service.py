@@ -1,0 +1,145 @@
+"""What a service and its host say to each other: requests in, what is to be appended and answered out.
+
+A service decides and does no I/O: no sockets, no files, no clock. A host has those and decides nothing. Every call of a
+service returns an `Effect`, and the host carries it out in this order: it appends, waits until what it appended is as
+durable as asked, and only then sends the replies. So no answer can leave before what it promises is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+__all__ = [
+    "CLOSE",
+    "NOTHING",
+    "NO_ANSWER",
+    "Append",
+    "Codec",
+    "Durability",
+    "Effect",
+    "Fate",
+    "Reply",
+    "Service",
+    "clock",
+    "together",
+]
+
+Durability = Literal["written", "flushed"]
+"""How safe an append must be: the system has it, so that it survives the process; or the disk has it."""
+
+
+class Fate(Enum):
+    """What becomes of a request instead of a response."""
+
+    NO_ANSWER = "it gets none"
+    CLOSE = "its connection is closed, after the answers to the requests before it"
+
+
+NO_ANSWER: Final = Fate.NO_ANSWER
+CLOSE: Final = Fate.CLOSE
+
+
+class Reply(NamedTuple):
+    """The answer to a request.
+
+    Attributes:
+        to: what the request came with: the host's object for it, which a service only keeps and gives back.
+        response: a message for the codec of that connection, `NO_ANSWER` or `CLOSE`.
+    """
+
+    to: Any
+    response: Any
+
+
+class Append(NamedTuple):
+    """Something to be appended to a log.
+
+    Attributes:
+        log: the log, by the name that the service and its store have for it, such as (topic, partition).
+        data: record batches as bytes; or keys and values, which the store writes as one batch.
+        token: given back to `appended` or `not_appended`; None if the service need not know.
+        durability: when the append counts as done.
+    """
+
+    log: Any
+    data: Any
+    token: Any = None
+    durability: Durability = "written"
+
+
+class Effect(NamedTuple):
+    """What is to be done: first all appends in their order, then all replies in theirs.
+
+    If one of the appends fails, the replies are not sent: `Service.not_appended` says what is answered instead.
+    """
+
+    appends: Sequence[Append] = ()
+    replies: Sequence[Reply] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.appends or self.replies)
+
+
+NOTHING: Final = Effect()
+
+
+class Service(Protocol):
+    """A server's side of a protocol, without I/O. All times are of one clock that does not go back, in milliseconds."""
+
+    def receive(self, request: Any, session: Any, to: Any, now: float) -> Effect:
+        """Takes a request of a session. Exactly one Reply to `to` follows, in this effect or a later one."""
+
+    def disconnected(self, session: Any, now: float) -> Effect:
+        """Notes that a session ended. Replies to its requests are dropped from now on."""
+
+    def tick(self, now: float) -> Effect:
+        """Does what is due."""
+
+    def next_deadline(self) -> float | None:
+        """When `tick` is needed even if nothing arrives; None if nothing waits for time."""
+
+    def appended(self, token: Any, result: Any, now: float) -> Effect:
+        """Notes that an append is as durable as asked; `result` is what the store returned for it."""
+
+    def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
+        """Notes that an append failed, with an OSError or an error of the store. Nothing of it was kept."""
+
+
+class Codec(Protocol):
+    """One connection's bytes to requests, and responses to bytes."""
+
+    def buffer(self) -> memoryview:
+        """Where the next received bytes go."""
+
+    def received(self, count: int) -> list[Any]:
+        """Takes `count` bytes in `buffer`; returns the requests that they complete, in order.
+
+        Raises:
+            KafkaCodecError: the bytes violate the protocol. Requests before them were returned, or are in `events`.
+        """
+
+    def response(self, request: Any, response: Any) -> list[bytes | memoryview]:
+        """The bytes of a response, to be written one piece after another."""
+
+    def release(self, request: Any) -> None:
+        """Notes that a request was answered: its memory may be used again."""
+
+    def drop(self) -> None:
+        """Frees the memory of an incomplete request."""
+
+
+def clock() -> float:
+    """The time in milliseconds of the clock of services and their hosts."""
+    return time.monotonic() * 1000
+
+
+def together(effects: Iterable[Effect]) -> Effect:
+    """Several effects as one, in which all replies wait for all appends."""
+    found = [effect for effect in effects if effect]
+    if len(found) == 1:
+        return found[0]
+    return Effect([a for e in found for a in e.appends], [r for e in found for r in e.replies]) if found else NOTHING
