@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.options import ClientSettings
     from kafkacodec.net.loop import LoopThread
 
-__all__ = ["AsyncFace", "BlockingFace", "Hold", "blocking", "owned", "shown"]
+__all__ = ["AsyncClient", "BlockingClient", "Hold", "blocking", "owned", "shown"]
 
 _log = logging.getLogger("kafkacodec.client")
 
@@ -68,7 +68,7 @@ class _Uncopied:
         raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make another one")
 
 
-class AsyncFace(_Uncopied):
+class AsyncClient(_Uncopied):
     """The base class of asyncio clients. One dropped without `close` warns, and closes while its event loop runs.
 
     A subclass sets `_network` and defines `close`.
@@ -117,23 +117,23 @@ class AsyncFace(_Uncopied):
 _closing: set[asyncio.Task[None]] = set()
 
 
-def _close_dropped(face: AsyncFace) -> None:
-    face._hold.keep(face)  # weak references to it may be cleared already
-    task = asyncio.get_running_loop().create_task(face._close_dropped())
+def _close_dropped(client: AsyncClient) -> None:
+    client._hold.keep(client)  # weak references to it may be cleared already
+    task = asyncio.get_running_loop().create_task(client._close_dropped())
     _closing.add(task)
-    task.add_done_callback(lambda task: _closed(face, task))
+    task.add_done_callback(lambda task: _closed(client, task))
 
 
-def _closed(face: AsyncFace, task: asyncio.Task[None]) -> None:
+def _closed(client: AsyncClient, task: asyncio.Task[None]) -> None:
     _closing.discard(task)
-    network = face._network
+    network = client._network
     if network is not None and not network.closed:  # the task was cancelled before it started
-        face._abort(network)
+        client._abort(network)
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("a client that was dropped could not be closed properly", exc_info=error)
 
 
-class BlockingFace(_Uncopied):
+class BlockingClient(_Uncopied):
     """The base class of blocking clients, which run an asyncio client in a private loop thread.
 
     A subclass sets both attributes. Methods made by `blocking` may be called from any thread, and from several at
@@ -165,13 +165,13 @@ class BlockingFace(_Uncopied):
         self._thread.end(self._face.close)
 
 
-F = TypeVar("F", bound=AsyncFace)
+F = TypeVar("F", bound=AsyncClient)
 
 
-def owned(face: F) -> F:
+def owned(client: F) -> F:
     """Mark an asyncio client as run and closed by a blocking one."""
-    face._made_in, face._made = face._made, None
-    return face
+    client._made_in, client._made = client._made, None
+    return client
 
 
 def made_at() -> tuple[str, int]:

@@ -194,14 +194,14 @@ def test_files_that_come_and_go_are_planned_again(log, monkeypatch):
     """The cleaner merges two segments when the first of them has been planned."""
     from kafkacodec.log import Segment
 
-    ordinary, changed = Segment.whole, []
+    ordinary, changed = Segment._whole, []
 
     def whole(self, *arguments):
         if self.base_offset == 65 and not changed:
             changed.append(merge(log))
         return ordinary(self, *arguments)
 
-    monkeypatch.setattr(Segment, "whole", whole)
+    monkeypatch.setattr(Segment, "_whole", whole)
     assert tasks(log)() == changed[0]
 
 

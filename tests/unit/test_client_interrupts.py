@@ -16,7 +16,7 @@ import pytest
 from kafkacodec.client import lifecycle
 from kafkacodec.client.blocking import callbacks
 from kafkacodec.client.blocking.callbacks import CallbackThread
-from kafkacodec.client.lifecycle import BlockingFace, blocking
+from kafkacodec.client.lifecycle import BlockingClient, blocking
 from kafkacodec.net import loop as thread_module
 from kafkacodec.net.loop import LoopThread
 
@@ -60,7 +60,7 @@ class Face:
         self.closed += 1
 
 
-class Client(BlockingFace):
+class Client(BlockingClient):
     work = blocking(Face.work)
 
     def __init__(self, kind):

@@ -1,4 +1,4 @@
-"""``kafkacodec convert --spark``: a face of `kafkacodec.spark.export`."""
+"""``kafkacodec convert --spark``, by `kafkacodec.spark.export`."""
 
 from __future__ import annotations
 

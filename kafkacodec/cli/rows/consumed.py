@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.cli.rows.consume_range import Key, Range
-from kafkacodec.cli.rows.record_rows import Place, Row
+from kafkacodec.cli.rows.record_rows import Origin, Row
 from kafkacodec.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Consumed:
         """One by one, so that no more is committed than what was printed."""
         for (key, offset), record in zip(_places(table), table.records(), strict=True):
             topic, number = key
-            yield Row(Place(topic, number, f"{topic}-{number}"), record, {})
+            yield Row(Origin(topic, number, f"{topic}-{number}"), record, {})
             self.printed[key] = offset + 1
 
     def _positions(self) -> None:

@@ -22,7 +22,7 @@ COLUMNS = (*FIELDS, *BATCH_COLUMNS)
 
 
 @dataclass(frozen=True)
-class Place:
+class Origin:
     """Where records are from; `name` is that in tables."""
 
     topic: str | None
@@ -34,7 +34,7 @@ class Place:
 class Row:
     """A record; `batch` has the fields of its batch that were asked for."""
 
-    place: Place
+    place: Origin
     record: Record
     batch: dict[str, Any]
 
@@ -45,7 +45,7 @@ class Row:
         return getattr(self.record, name) if name in FIELDS else self.batch.get(name)
 
 
-def rows(place: Place, chunks: Iterable[RecordColumns], batch_fields: Iterable[str]) -> Iterator[Row]:
+def rows(place: Origin, chunks: Iterable[RecordColumns], batch_fields: Iterable[str]) -> Iterator[Row]:
     """The records of chunks that were read with the columns of the batch, if fields of it are asked for."""
     for chunk in chunks:
         if not len(chunk):

@@ -11,7 +11,7 @@ import click
 
 from kafkacodec.cli.options.inputs import Reading, place
 from kafkacodec.cli.rows.following import follow
-from kafkacodec.cli.rows.record_rows import Place, Row, rows
+from kafkacodec.cli.rows.record_rows import Origin, Row, rows
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.partitions.following import Follower, Growth
@@ -104,5 +104,5 @@ class Source:
             yield chunk if self.search is None else self.search.select(chunk)
 
 
-def _place(where: SegmentRange | Partition) -> Place:
-    return Place(where.topic, where.partition, place(where.topic, where.partition, where.path))
+def _place(where: SegmentRange | Partition) -> Origin:
+    return Origin(where.topic, where.partition, place(where.topic, where.partition, where.path))

@@ -24,7 +24,7 @@ from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.lifecycle import AsyncFace, shown
+from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
@@ -57,7 +57,7 @@ class Admin(
     ReplicaOperations,
     ClusterOperations,
     QuorumOperations,
-    AsyncFace,
+    AsyncClient,
 ):
     """Administers a Kafka cluster; an asynchronous context manager.
 

@@ -11,7 +11,7 @@ from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.lifecycle import AsyncFace, shown
+from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["KafkaConnection"]
 
 
-class KafkaConnection(AsyncFace):
+class KafkaConnection(AsyncClient):
     """Sends any messages of `kafkacodec.messages` to brokers, and gives out the answers as they come.
 
     It connects, negotiates versions, authenticates, knows where brokers, the controller and coordinators are, and has

@@ -14,7 +14,7 @@ from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.subscription import AllPartitions, name_test
 from kafkacodec.client.groups.membership import Subscription
-from kafkacodec.client.lifecycle import AsyncFace
+from kafkacodec.client.lifecycle import AsyncClient
 from kafkacodec.errors import ClientClosed, LocalProtocolError
 
 __all__ = ["ConsumerBase"]
@@ -35,7 +35,7 @@ def _at_once(function: Callable[..., object], /, *arguments: Any) -> None:
     function(*arguments)
 
 
-class ConsumerBase(AsyncFace):
+class ConsumerBase(AsyncClient):
     """A consumer's settings, its parts once it is started, and what it reads.
 
     `ConsumerInside` sets `_soon`, `_ready` and `_call` before the start of one that another thread reads from.

@@ -34,7 +34,7 @@ class Soon(Protocol):
 
 
 class ConsumerParts:
-    """What both faces of a consumer are made of.
+    """What the asyncio and the blocking consumer are made of.
 
     Args:
         settings: the consumer's.

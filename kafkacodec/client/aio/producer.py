@@ -15,7 +15,7 @@ from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, offset_number, seconds
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.lifecycle import AsyncFace, shown
+from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
@@ -39,7 +39,7 @@ DEFAULTS: Final[dict[str, Any]] = {
 """A value of each option that has its type, for `config_options`."""
 
 
-class Producer(TransactionalProducer, AsyncFace):
+class Producer(TransactionalProducer, AsyncClient):
     """Writes records to topics; an asynchronous context manager.
 
     Records are put into batches, and sent when a batch is full or ``linger_ms`` old. `send` returns when the record is

@@ -25,7 +25,7 @@ from kafkacodec.client.groups.share import NOT_OFFERED, ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import ShareLimits
-from kafkacodec.client.lifecycle import AsyncFace, shown
+from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
@@ -49,7 +49,7 @@ _log = logging.getLogger("kafkacodec.client")
 _FLUSH_MS = 5000.0  # how long acknowledgements wait for the next fetch
 
 
-class ShareConsumer(AsyncFace):
+class ShareConsumer(AsyncClient):
     """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
 
     Needs Kafka 4.2, or 4.1 with share groups enabled. A record is this consumer's for some time (30 s by default at

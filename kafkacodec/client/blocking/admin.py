@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import admin as aio
-from kafkacodec.client.lifecycle import BlockingFace, blocking, owned
+from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import ClientOptions, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.net.loop import LoopThread
@@ -15,7 +15,7 @@ from kafkacodec.signatures import shows_options
 __all__ = ["Admin"]
 
 
-class Admin(BlockingFace):
+class Admin(BlockingClient):
     """Administers a Kafka cluster; a context manager. Threads may share it.
 
     Each call finds the brokers that are responsible (controller, coordinators, leaders, all), and repeats requests that

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import connection as aio
-from kafkacodec.client.lifecycle import BlockingFace, blocking, owned
+from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.net.loop import LoopThread
@@ -15,7 +15,7 @@ from kafkacodec.signatures import shows_options
 __all__ = ["KafkaConnection"]
 
 
-class KafkaConnection(BlockingFace):
+class KafkaConnection(BlockingClient):
     """Sends any messages of `kafkacodec.messages` to brokers, and gives out the answers as they come.
 
     It connects, negotiates versions, authenticates, knows where brokers, the controller and coordinators are, and has

@@ -16,7 +16,7 @@ from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.groups.membership import GroupMetadata
-from kafkacodec.client.lifecycle import BlockingFace, blocking, owned
+from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.signatures import shows_options
@@ -24,7 +24,7 @@ from kafkacodec.signatures import shows_options
 __all__ = ["Consumer"]
 
 
-class Consumer(BlockingFace):
+class Consumer(BlockingClient):
     """Reads topics: records one by one, in lists, or as tables.
 
     It fetches ahead on a thread of its own. One thread uses it at a time. A context manager, and an iterable over

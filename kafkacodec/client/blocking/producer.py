@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.aio.inside import ProducerInside
 from kafkacodec.client.checks import offset_number, seconds
-from kafkacodec.client.lifecycle import BlockingFace, blocking, owned
+from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.producing.delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
@@ -32,7 +32,7 @@ __all__ = ["Producer"]
 _log = logging.getLogger("kafkacodec.client.producer")
 
 
-class Producer(BlockingFace):
+class Producer(BlockingClient):
     """Writes records to topics; a context manager. Threads may share it.
 
     Records are put into batches in the caller's thread, and sent by a thread of the client when a batch is full or
@@ -233,9 +233,9 @@ def _close_all() -> None:
             producer.close(0)
         except Exception:
             _log.exception("a producer could not be closed")
-    for thread, face in list(_dropped.items()):
+    for thread, client in list(_dropped.items()):
         try:
-            thread.run(partial(face.close, 0))
+            thread.run(partial(client.close, 0))
         except ClientClosed:
             continue
         except Exception:

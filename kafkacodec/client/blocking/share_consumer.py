@@ -9,7 +9,7 @@ from typing import Any, Self, Unpack
 from kafkacodec.client.aio import share_consumer as aio
 from kafkacodec.client.aio.inside import start_share_consumer
 from kafkacodec.client.consuming.positions import Key
-from kafkacodec.client.lifecycle import BlockingFace, blocking, owned
+from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import ShareRecord
@@ -20,7 +20,7 @@ from kafkacodec.signatures import shows_options
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer(BlockingFace):
+class ShareConsumer(BlockingClient):
     """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
 
     Needs Kafka 4.2, or 4.1 with share groups enabled. A record is this consumer's for some time (30 s by default at

@@ -208,7 +208,7 @@ def _cut(segment: Segment, stride: int) -> list[SegmentRange]:
     except DecodeError:
         if not is_upload(segment.path):
             raise
-        return [segment.whole(None, None)]
+        return [segment._whole(None, None)]
 
 
 class _Attempt:

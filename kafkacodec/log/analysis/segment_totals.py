@@ -164,7 +164,7 @@ def _count(
                 note(total.problems, damage.error)
                 total.damaged_bytes += damage.end - damage.start
             if total.problems and not old:
-                total.missing_offsets = segment.verify_among(surroundings, threads=threads).missing_offsets
+                total.missing_offsets = segment._verify_among(surroundings, threads=threads).missing_offsets
         if not old and not after and not total.problems:
             try:
                 check_is_segment(file, 0)

@@ -32,7 +32,7 @@ class Segment(Protocol):
     def last_offset(self) -> int | None:
         """The last offset of the complete batches; None without a batch."""
 
-    def verify_among(
+    def _verify_among(
         self,
         surroundings: Surroundings,
         leader_epochs: list[LeaderEpoch] | None = None,

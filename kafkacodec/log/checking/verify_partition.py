@@ -47,7 +47,7 @@ def _verify_segments(
     """The report on the segments in the order of their names, and whether all could be read."""
     report, last, whole = Report(partition.path), -1, True
     for segment in partition.segments:
-        found = segment.verify_among(around(segment), epochs, threads, advance)
+        found = segment._verify_among(around(segment), epochs, threads, advance)
         if found.counts["error", UNREADABLE]:
             report.include(found)
             whole = False

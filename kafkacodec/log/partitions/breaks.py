@@ -26,10 +26,10 @@ def breaks_around(segment: Segment, around: Surroundings, wanted: tuple[int | No
         OSError: the segment cannot be read.
     """
     now = time.time_ns()
-    piece = around.place(segment.nothing_to_read(*wanted))
-    if segment.in_place == (piece.identity, around):
+    piece = around.place(segment._nothing_to_read(*wanted))
+    if segment._in_place == (piece.identity, around):
         return []
     found = misplaced_ends(piece)
     if not found and wanted == (None, None) and piece.identity is not None and piece.identity.is_settled(now):
-        segment.in_place = piece.identity, around
+        segment._in_place = piece.identity, around
     return found

@@ -124,7 +124,7 @@ def _ranges(
                 raise
             # Its manifest or a chunk is damaged, which who reads the range finds again.
             last, until = None, least(stop, end_of(partition, segment))
-            pieces = [partition._surroundings(segment).place(segment.whole(first, until))]
+            pieces = [partition._surroundings(segment).place(segment._whole(first, until))]
         return pieces if transactions is None else [transactions.exclude_aborted(piece, last) for piece in pieces]
 
     each = in_threads(cut, partition._segments_between(first, stop), threads)
@@ -149,7 +149,7 @@ def _ends(portion: Portion, logs: Mapping[str, LogIdentity]) -> Iterator[Segment
     """Empty ranges at the ends of a portion's segments, which find offsets that are missing there."""
     partition, first, end, _ = portion
     for segment in partition._segments_between(first, end):
-        piece = partition._surroundings(segment).place(segment.nothing_to_read(first, end))
+        piece = partition._surroundings(segment).place(segment._nothing_to_read(first, end))
         yield replace(piece, log=logs[partition.path])
 
 
@@ -159,7 +159,7 @@ def _ended(portion: Portion, pieces: list[SegmentRange]) -> list[SegmentRange]:
         return pieces
     segments = portion.partition.segments
     if not pieces and segments:
-        pieces = [segments[-1].nothing_to_read(portion.first_offset, portion.end_offset)]
+        pieces = [segments[-1]._nothing_to_read(portion.first_offset, portion.end_offset)]
     if pieces and pieces[-1].following is None:  # the directory's log ends there
         pieces[-1] = replace(pieces[-1], following=portion.following)
     return pieces
@@ -180,7 +180,7 @@ def segment_ranges(
             most = limits.bytes or identity.size
             # With more offsets than bytes, it was compacted, or compresses well: its headers show which.
             if 0 < identity.size <= most and (limits.records is None or following - base <= identity.size):
-                return [segment.whole(first, until, identity, following)]
+                return [segment._whole(first, until, identity, following)]
     pieces = segment.ranges(
         max_bytes=limits.bytes,
         max_offsets=limits.offsets,
@@ -190,7 +190,7 @@ def segment_ranges(
     )
     if following is not None or around.flushed is not None:
         # Even without anything to read, the empty range finds offsets that are missing.
-        pieces.append(around.place(pieces.pop() if pieces else segment.nothing_to_read(first, until)))
+        pieces.append(around.place(pieces.pop() if pieces else segment._nothing_to_read(first, until)))
     return pieces
 
 

@@ -70,7 +70,7 @@ class Segment(Readable):
         self.topic, self.partition = topic, partition
         self.index_problems: list[DecodeError] = []
         self._known_end: tuple[FileIdentity, tuple[int, int | None]] | None = None
-        self.in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it was found to fit: see `breaks`
+        self._in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it fits: see `breaks`
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r})"
@@ -218,7 +218,7 @@ class Segment(Readable):
             self._keep_end(lookup)
             return found
 
-    def whole(
+    def _whole(
         self,
         start_offset: int | None,
         end_offset: int | None,
@@ -228,7 +228,7 @@ class Segment(Readable):
         """The range of all batches, planned from the names of this segment and of the next one. Does not open it."""
         return self._to_end(0, identity or identity_of(self.path), start_offset, end_offset, following)
 
-    def nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
+    def _nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
         """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
         identity = identity_of(self.path)
         return self._to_end(identity.size, identity, start_offset, end_offset)
@@ -305,9 +305,9 @@ class Segment(Readable):
             OSError, Truncated: the file cannot be read to its end.
         """
         surroundings = ALONE if following is None else Surroundings(following, None, self.topic, self.partition)
-        return self.verify_among(surroundings, leader_epochs, threads)
+        return self._verify_among(surroundings, leader_epochs, threads)
 
-    def verify_among(
+    def _verify_among(
         self,
         surroundings: Surroundings,
         leader_epochs: list[LeaderEpoch] | None = None,

@@ -72,7 +72,7 @@ class Kafka07Segment(Segment):
         """None: messages had no timestamps."""
         return None
 
-    def verify_among(
+    def _verify_among(
         self,
         surroundings: Surroundings,
         leader_epochs: list[LeaderEpoch] | None = None,
