@@ -119,7 +119,12 @@ _closing: set[asyncio.Task[None]] = set()
 
 def _close_dropped(client: AsyncClient) -> None:
     client._hold.keep(client)  # weak references to it may be cleared already
-    task = asyncio.get_running_loop().create_task(client._close_dropped())
+    network = client._network
+    assert network is not None
+    if network.stopped:
+        client._abort(network)
+        return
+    task = network.start(client._close_dropped())
     _closing.add(task)
     task.add_done_callback(lambda task: _closed(client, task))
 

@@ -8,13 +8,13 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from kafkacodec.errors import ClientClosed
 
-__all__ = ["LoopThread", "new_loop"]
+__all__ = ["LoopEnd", "LoopThread", "new_loop"]
 
 T = TypeVar("T")
 _log = logging.getLogger("kafkacodec.client")
@@ -28,6 +28,40 @@ def new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     made: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return made
+
+
+class LoopEnd:
+    """Something to do when the running event loop ends: in `shutdown_asyncgens`, which asyncio.run calls too.
+
+    A loop that ends still runs timers and callbacks. What they start then would stay without an end.
+
+    Args:
+        last: called and awaited once, in the loop.
+    """
+
+    def __init__(self, last: Callable[[], Awaitable[None]]) -> None:
+        self._last: Callable[[], Awaitable[None]] | None = last
+        self._waiting = self._wait()
+        _at_once(self._waiting.__anext__())  # from now on the loop ends this generator
+
+    def cancel(self) -> None:
+        """Do nothing at the end. For code in the loop."""
+        self._last = None
+        with contextlib.suppress(RuntimeError):  # it is called at this moment
+            _at_once(self._waiting.aclose())
+
+    async def _wait(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            if self._last is not None:
+                await self._last()
+
+
+def _at_once(step: Awaitable[None]) -> None:
+    """Run what waits for nothing."""
+    with contextlib.suppress(StopIteration):
+        step.__await__().send(None)
 
 
 class _Call(Generic[T]):

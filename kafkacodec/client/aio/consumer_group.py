@@ -202,11 +202,11 @@ class ConsumerGroup:
         """Begin the tasks, again where the end of the program has cancelled them."""
         if self._handling is not None and not self._handling.done() and not self._handling.cancelling():
             return
-        self._handling = asyncio.create_task(self._handle_events())
+        self._handling = self._network.start(self._handle_events())
         work = [self._watch_reads()]
         if self._settings.enable_auto_commit:
             work.append(self.offsets.commit_at_times())
-        self._tasks += [self._handling, *map(asyncio.create_task, work)]
+        self._tasks += [self._handling, *map(self._network.start, work)]
 
     # Events
 
@@ -329,7 +329,7 @@ class ConsumerGroup:
     def look_up(self, keys: list[Key]) -> None:
         """Let these partitions start at their committed positions."""
         self._tasks = [task for task in self._tasks if not task.done()]
-        self._tasks.append(asyncio.create_task(self._set_committed(keys)))
+        self._tasks.append(self._network.start(self._set_committed(keys)))
 
     def _look_up_all(self) -> None:
         waiting = [key for key, state in self._positions.partitions.items() if state.awaits_committed]

@@ -69,7 +69,7 @@ class GroupOffsets:
 
     def commit_soon(self, offsets: Mapping[Key, CommittedOffset]) -> None:
         """Commit offsets without waiting; failures are logged."""
-        task = asyncio.create_task(self._finish_or_log(self._begin(offsets), offsets))
+        task = self._network.start(self._finish_or_log(self._begin(offsets), offsets))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -203,10 +203,11 @@ class Connector:
         if exchange is not None:
             link.renew(exchange, self._settings.socket_connection_setup_timeout_ms)
 
-    def close(self) -> None:
-        """Stop renewing."""
+    def close(self) -> list[asyncio.Task[None]]:
+        """Stop renewing. Returns the tasks that end."""
         for task in self._renewals:
             task.cancel()
+        return list(self._renewals)
 
 
 def _dialing_error(name: str, error: OSError, *, tries: str = "", tls: bool = False) -> ConnectionFailed:

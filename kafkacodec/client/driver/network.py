@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from kafkacodec.client.driver.traffic import Traffic
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ClientClosed, RemoteProtocolError
 from kafkacodec.net.addresses import addresses
+from kafkacodec.net.loop import LoopEnd
 from kafkacodec.net.timers import DeadlineTimer
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Network:
     Attributes:
         cluster: the cluster's metadata, itself a machine.
         metrics: the client's metrics, which machines update.
+        stopped: whether it is closed, or its event loop has ended: nothing is sent or started any more.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -61,7 +63,7 @@ class Network:
             auto_create=settings.allow_auto_create_topics,
             silence_ms=settings.default_api_timeout_ms,
         )
-        self.closed = False
+        self.closed = self.stopped = False
         self._ended = asyncio.Event()  # set once the connections have ended too
         self._process = os.getpid()
         self._machines: dict[Machine, _Owner] = {self.cluster: _Owner()}
@@ -76,6 +78,8 @@ class Network:
         )
         self._timer = DeadlineTimer(self.loop, self.wake)
         self._woken = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop_end = LoopEnd(self._loop_ends)
 
     @property
     def is_own_process(self) -> bool:
@@ -119,9 +123,16 @@ class Network:
 
     def wake(self) -> None:
         """Poll all machines soon."""
-        if not self._woken and not self.closed:
+        if not self._woken and not self.stopped:
             self._woken = True
             self.loop.call_soon(self._run)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine in a task, which is cancelled when the event loop ends."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def run(self, machine: Machine, done: Callable[[], bool]) -> None:
         """Run a machine until it is done. Raises its errors, and ClientClosed if the network is closed first."""
@@ -218,9 +229,19 @@ class Network:
             self._tell_owners(reason)
 
     def _end(self) -> ClientClosed:
-        self.closed = True
+        self.closed = self.stopped = True
         self._timer.cancel()
+        self._loop_end.cancel()
         return ClientClosed("the client was closed")
+
+    async def _loop_ends(self) -> None:
+        """End what the loop would leave behind. The client counts as open: nobody has closed it."""
+        self.stopped = True
+        self._timer.cancel()
+        tasks = [*self._tasks, *self._traffic.abort(ClientClosed("the client's event loop has ended"))]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _tell_owners(self, reason: Exception) -> None:
         owners = list(self._machines.values())
@@ -231,7 +252,7 @@ class Network:
 
     def _run(self) -> None:
         self._woken = False
-        if self.closed:
+        if self.stopped:
             return
         now = self.now()
         for machine, owner in list(self._machines.items()):

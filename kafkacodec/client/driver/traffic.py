@@ -112,9 +112,8 @@ class Traffic:
     def abort(self, reason: Exception) -> list[asyncio.Task[None]]:
         """Like `close`, without waiting for the ending tasks, which it returns."""
         self._closed = True
-        self._connector.close()
         left, self._unrouted = self._unrouted, []
-        tasks = []
+        tasks = self._connector.close()
         for node in self._nodes:
             left += node.take_all()
             if node.connecting is not None:
