@@ -34,7 +34,7 @@ class Called:
         return found if found is not None and found._owner is owner else None
 
     def leave(self) -> None:
-        """Wait for it no more. For the loop's thread."""
+        """Stop waiting for it. For the loop's thread."""
         if not self._left.done():
             self._left.set_result(None)
 

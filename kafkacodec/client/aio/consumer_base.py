@@ -182,7 +182,7 @@ class ConsumerBase(AsyncClient):
         parts.network.wake()
 
     def _forget_unused(self, parts: ConsumerParts, dropped: Iterable[str] = ()) -> None:
-        """Ask no more for topics that nothing needs: those that do not exist, and those that are read no more.
+        """Stop asking for topics that nothing needs: missing ones, and those that are no longer read.
 
         They are asked for anew if they are needed again: they may be others by then. A membership needs others than its
         own.

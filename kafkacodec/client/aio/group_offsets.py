@@ -23,7 +23,7 @@ class GroupOffsets:
     """Commits and look-ups for one group.
 
     A commit that is repeated, since its coordinator moved for example, must not undo what is committed meanwhile: it
-    leaves out the partitions that a later commit has, and those that this member has no more.
+    leaves out the partitions that a later commit has, and those that this member no longer owns.
 
     Args:
         parts: the consumer's.

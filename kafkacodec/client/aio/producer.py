@@ -43,7 +43,7 @@ class Producer(TransactionalProducer, AsyncClient):
     """Writes records to topics; an asynchronous context manager.
 
     Records are put into batches, and sent when a batch is full or ``linger_ms`` old. `send` returns when the record is
-    queued; its `Delivery` tells what became of it.
+    queued; its `Delivery` has the outcome.
 
         async with kc.client.aio.Producer("localhost:9092") as producer:
             delivery = await producer.send("orders", b"value", key=b"key")
@@ -206,7 +206,7 @@ class Producer(TransactionalProducer, AsyncClient):
         return table.finish()
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything that is queued, and wait until it is known what became of it.
+        """Send everything that is queued, and wait for the outcome.
 
         Args:
             timeout: in seconds; None waits as long as ``delivery_timeout_ms`` allows.

@@ -110,7 +110,7 @@ class ShareConsumer(AsyncClient):
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    # What is read
+    # Reading
 
     async def subscribe(self, topics: Iterable[str]) -> None:
         """Read these topics; replaces an earlier subscription."""
@@ -162,7 +162,7 @@ class ShareConsumer(AsyncClient):
             for record in await self.getmany(None, 1):
                 yield record
 
-    # What is said about it
+    # Acknowledging
 
     def acknowledge(self, record: ShareRecord, kind: str = "accept") -> None:
         """Say what happens to a record; it is sent with the next request for records, or by `commit`.

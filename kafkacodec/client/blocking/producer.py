@@ -36,7 +36,7 @@ class Producer(BlockingClient):
     """Writes records to topics; a context manager. Threads may share it.
 
     Records are put into batches in the caller's thread, and sent by a thread of the client when a batch is full or
-    ``linger_ms`` old. `send` returns when the record is queued; its `Delivery` tells what became of it.
+    ``linger_ms`` old. `send` returns when the record is queued; its `Delivery` has the outcome.
 
         with kc.client.Producer("localhost:9092") as producer:
             delivery = producer.send("orders", b"value", key=b"key")

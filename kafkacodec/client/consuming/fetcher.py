@@ -48,7 +48,7 @@ _QUIET_MS: Final = 10.0
 class Fetcher:
     """A machine that keeps one fetch under way to each broker that has assigned partitions, while there is room.
 
-    Each broker has an equal share of `prefetch_bytes`, and all of them together have no more, also while shares change.
+    Each broker has an equal share of `prefetch_bytes`, and all together never exceed it, even while shares change.
 
     A fetch that waits at the ends of partitions is sent only when nothing is left to read and the user asks for more,
     or has not come back for a moment. So a user that seeks after each record does not wait for it.

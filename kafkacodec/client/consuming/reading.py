@@ -210,7 +210,7 @@ class Reader:
         state.turned_back = version
         self._again(state, version)
 
-    # What is read
+    # Reading
 
     def _iterator(self) -> Iterator[ConsumerRecord] | None:
         if self._given is None:

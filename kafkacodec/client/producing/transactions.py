@@ -184,7 +184,7 @@ class Transactions:
         return lambda: self.state is not State.OPEN or all(o is not pending for o, _ in self._offsets)
 
     def prepare(self) -> None:
-        """Accept no more records: another client will end the transaction."""
+        """Refuse further records: another client will end the transaction."""
         self.require(State.OPEN, State.PREPARED)
         self.state = State.PREPARED
 
