@@ -1,0 +1,1 @@
+"""A broker: Kafka's protocol over files that Kafka can read."""

@@ -1,0 +1,30 @@
+"""The coordinators of a broker, as machines without I/O whose state is the records of internal topics.
+
+Every machine (`kafkacodec.broker.state.machine.Machine`) has the same calls, each of which returns a
+`kafkacodec.net.service.Effect`:
+
+- ``receive(request, version, client, to, now)``: a request of an API in ``machine.handlers`` (by API key). Exactly one
+  ``Reply(to, response)`` follows, in this effect or a later one; the response is encoded in the request's version.
+- ``tick(now)``, when ``next_deadline()`` says so.
+- ``appended(token, result, now)`` and ``not_appended(token, error, now)``: what became of an ``Append``.
+
+Times are milliseconds since 1970 of a clock that does not go back: records and retention have them too.
+
+An ``Append`` has ``log=(topic, partition)`` and ``data=Records(rows, timestamp, producer_id, producer_epoch)``: one
+batch, transactional if there is a producer id. Append in the order in which appends came out. An effect has appends or
+replies, never both: no reply of it waits for, or fails with, an append of another request. A request for a key, such
+as a group, that has records on their way waits within the machine, so a host may take its time.
+
+At the start: ``load(key, value, producer_id)`` for each record of the topic in the order of the log, and at a marker of
+a transaction ``end_transaction(producer_id, committed)``; then ``loaded(now)``.
+
+>>> from kafkacodec import messages
+>>> from kafkacodec.broker.state.groups import GroupCoordinator
+>>> from kafkacodec.broker.state.machine import Client
+>>> groups = GroupCoordinator(partitions=50)
+>>> groups.loaded(now=0)
+Effect(appends=(), replies=[])
+>>> effect = groups.receive(messages.ListGroupsRequest(), 4, Client("me"), "request 1", now=1)
+>>> effect.replies[0].to, effect.replies[0].response.groups
+('request 1', [])
+"""

@@ -1,0 +1,271 @@
+"""The base of all coordinators: requests and a clock go in, records to append and replies come out.
+
+A job is one decision about one key, such as a group. It may write: its records go out as an `Append`, and until they
+are appended all later jobs of that key wait, so that every decision sees the state after the one before. When they are
+appended they are applied, with the method that also loads the state when a broker starts, and only then the job goes
+on and replies. A job that waits for others keeps the `to` of its request and replies when it is due.
+"""
+
+from __future__ import annotations
+
+import heapq
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from kafkacodec.errors import NOT_COORDINATOR
+from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
+from kafkacodec.net.service import Append, Effect, Reply
+
+__all__ = ["Client", "Machine", "Records", "Room", "Topics", "partition_of"]
+
+Then = Callable[[int], None]
+"""What a job does once its records are appended: it gets 0, or the error code for a request that could not be kept."""
+
+
+class Client(NamedTuple):
+    """Who sent a request: its client id, and its address as Kafka writes it."""
+
+    id: str = ""
+    host: str = "/127.0.0.1"
+
+
+class Records(NamedTuple):
+    """Records to append as one batch; those of a producer belong to its open transaction.
+
+    Attributes:
+        rows: keys and values; the value of a tombstone is None.
+        timestamp: milliseconds since 1970.
+        producer_id, producer_epoch: -1 outside of transactions. The sequence of the batch is -1.
+    """
+
+    rows: Sequence[tuple[bytes | None, bytes | None]]
+    timestamp: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+class Topics(Protocol):
+    """What coordinators ask about the topics of a cluster."""
+
+    def names(self) -> Iterable[str]:
+        """All topics, internal ones too."""
+
+    def partitions(self, topic: str) -> int:
+        """The number of partitions of a topic; 0 if there is none of this name."""
+
+    def id_of(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic."""
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        """The name of the topic with this id."""
+
+
+class Room(NamedTuple):
+    """What the machine offers to the jobs of one key."""
+
+    machine: Machine
+    key: str
+
+    @property
+    def now(self) -> int:
+        """The time of this call, in milliseconds since 1970."""
+        return self.machine.now
+
+    def reply(self, to: Any, response: Any) -> None:
+        """Answer a request."""
+        self.machine.reply(to, response)
+
+    def write(self, records: Sequence[StoredRecord], then: Then, producer: tuple[int, int] = (-1, -1)) -> None:
+        """Append records as one batch, apply them, and go on; nothing else is decided about this key meanwhile."""
+        self.machine.write(self.key, records, then, producer)
+
+    def set_timer(self, name: str, delay_ms: float, call: Callable[[], None]) -> None:
+        """Call in some time, as a job of this key; an earlier timer of the same name is forgotten."""
+        self.machine.set_timer(self.key, name, self.now + max(0, int(delay_ms)), call)
+
+    def cancel(self, name: str) -> None:
+        """Forget a timer."""
+        self.machine.cancel_timer(self.key, name)
+
+
+class _Write(NamedTuple):
+    """Records on their way, and replies that leave after them because they were made in the same call."""
+
+    key: str
+    records: Sequence[StoredRecord]
+    then: Then
+    producer: tuple[int, int]
+    replies: list[Reply]
+
+
+class Machine:
+    """A coordinator whose state is the records of an internal topic.
+
+    All times are milliseconds since 1970, of a clock that does not go back.
+
+    Args:
+        partitions: the number of partitions of its topic.
+    """
+
+    topic: ClassVar[str]
+
+    def __init__(self, partitions: int) -> None:
+        self.now = 0
+        self.loading = True
+        self._partitions = partitions
+        self._appends: list[Append] = []
+        self._replies: list[Reply] = []
+        self._writes: dict[int, _Write] = {}
+        self._writing: set[str] = set()  # keys with records on their way
+        self._waiting: dict[str, deque[Callable[[], None]]] = {}  # jobs behind those
+        self._tokens = count(1)
+        self._timers: dict[tuple[str, str], int] = {}
+        self._due: list[tuple[int, int, tuple[str, str], Callable[[], None]]] = []
+
+    # For hosts
+
+    def tick(self, now: float) -> Effect:
+        """Do what is due."""
+        self._at(now)
+        while self._due and self._due[0][0] <= self.now:
+            _, number, place, call = heapq.heappop(self._due)
+            if self._timers.get(place) == number:
+                self.run(place[0], partial(self._timer_due, place, number, call))
+        return self._effect()
+
+    def next_deadline(self) -> float | None:
+        """When `tick` is needed even if nothing else happens; None for never."""
+        while self._due and self._timers.get(self._due[0][2]) != self._due[0][1]:
+            heapq.heappop(self._due)
+        return self._due[0][0] if self._due else None
+
+    def appended(self, token: Any, result: Any, now: float) -> Effect:
+        """Note that the records of an Append are in the log."""
+        return self._written(token, 0, now)
+
+    def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
+        """Note that they are not, and will not be."""
+        return self._written(token, NOT_COORDINATOR, now)
+
+    def load(self, key: Any, value: Any, producer_id: int = -1) -> None:
+        """Apply a record of the topic when the broker starts, in the order of the log; other types are ignored.
+
+        Args:
+            key, value: as they are stored.
+            producer_id: of the transaction that the record belongs to; else -1.
+
+        Raises:
+            DecodeError: an invalid record, or one of a newer version.
+        """
+        found = decode_internal_record(self.topic, key, value) if key is not None else None
+        if found is not None:
+            self.apply(found.key, found.value, producer_id)
+
+    def loaded(self, now: float) -> Effect:
+        """Begin to serve, after all records were loaded."""
+        self._at(now)
+        self.loading = False
+        self.start()
+        return self._effect()
+
+    def log_of(self, key: str) -> tuple[str, int]:
+        """Topic and partition with the records of a key, such as the name of a group."""
+        return self.topic, partition_of(key, self._partitions)
+
+    # For coordinators
+
+    def apply(self, key: Any, value: Any, producer_id: int) -> None:
+        """Change the state as a record says."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Set the timers that a state after loading needs."""
+
+    def run(self, key: str, job: Callable[[], None]) -> None:
+        """Run a job now, or after the write of this key that is on its way."""
+        if key in self._waiting:
+            self._waiting[key].append(job)
+        else:
+            job()
+
+    def reply(self, to: Any, response: Any) -> None:
+        """Answer a request; None stands for one that nobody waits for."""
+        if to is not None:
+            self._replies.append(Reply(to, response))
+
+    def write(self, key: str, records: Sequence[StoredRecord], then: Then, producer: tuple[int, int]) -> None:
+        """See `Room.write`."""
+        if not records:
+            then(0)
+            return
+        token = next(self._tokens)
+        self._writing.add(key)
+        self._waiting.setdefault(key, deque())
+        rows = [encode_internal_record(self.topic, record) for record in records]
+        self._writes[token] = _Write(key, records, then, producer, [])
+        self._appends.append(Append(self.log_of(key), Records(rows, self.now, *producer), token))
+
+    def set_timer(self, key: str, name: str, due: int, call: Callable[[], None]) -> None:
+        """See `Room.set_timer`; `due` is a time."""
+        number = self._timers[key, name] = next(self._tokens)
+        heapq.heappush(self._due, (due, number, (key, name), call))
+        if len(self._due) > 64 + 4 * len(self._timers):  # most of these were replaced
+            self._due = [entry for entry in self._due if self._timers.get(entry[2]) == entry[1]]
+            heapq.heapify(self._due)
+
+    def cancel_timer(self, key: str, name: str) -> None:
+        """Forget a timer."""
+        self._timers.pop((key, name), None)
+
+    def cancel_timers(self, key: str) -> None:
+        """Forget all timers of a key."""
+        for place in [place for place in self._timers if place[0] == key]:
+            del self._timers[place]
+
+    # Within
+
+    def _at(self, now: float) -> None:
+        self.now = max(self.now, int(now))
+
+    def _timer_due(self, place: tuple[str, str], number: int, call: Callable[[], None]) -> None:
+        if self._timers.get(place) == number:  # not set anew while it waited for a write
+            del self._timers[place]
+            call()
+
+    def _written(self, token: Any, code: int, now: float) -> Effect:
+        self._at(now)
+        write = self._writes.pop(token)
+        self._replies += write.replies
+        if not code:
+            for record in write.records:
+                self.apply(record.key, record.value, write.producer[0])
+        self._writing.discard(write.key)
+        write.then(code)
+        behind = self._waiting[write.key]
+        while write.key not in self._writing and behind:
+            behind.popleft()()
+        if write.key not in self._writing:
+            del self._waiting[write.key]
+        return self._effect()
+
+    def _effect(self) -> Effect:
+        """What this call decided. Replies that do not depend on an append do not fail with it, so they leave apart."""
+        appends, self._appends = self._appends, []
+        replies, self._replies = self._replies, []
+        if appends:
+            self._writes[appends[0].token].replies.extend(replies)
+            return Effect(appends)
+        return Effect((), replies)
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The partition of an internal topic that a coordinator's key belongs to: Java's hash of the text."""
+    units = key.encode("utf-16-be", "surrogatepass")
+    number = 0
+    for at in range(0, len(units), 2):
+        number = (31 * number + (units[at] << 8) + units[at + 1]) & 0xFFFFFFFF
+    return (number & 0x7FFFFFFF) % partitions

@@ -1,0 +1,178 @@
+"""The members of a classic group, and the record that keeps them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkacodec import messages
+from kafkacodec.broker.state.machine import Client, Room
+from kafkacodec.broker.state.options import GroupOptions
+from kafkacodec.errors import FENCED_INSTANCE_ID, NONE, UNKNOWN_MEMBER_ID, DecodeError
+from kafkacodec.messages.consumer_protocol import decode_subscription
+from kafkacodec.messages.stored import StoredRecord
+
+__all__ = ["COMPLETING", "EMPTY", "PREPARING", "STABLE", "ClassicMember", "ClassicMembers"]
+
+EMPTY, PREPARING, COMPLETING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
+
+_VALUE_VERSION = 3
+
+
+@dataclass(slots=True)
+class ClassicMember:
+    """A member; `joining` and `syncing` are its requests that wait for an answer."""
+
+    id: str
+    instance: str | None
+    client: Client
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: dict[str, bytes]
+    assignment: bytes = b""
+    joining: Any = None
+    syncing: Any = None
+    new: bool = False
+
+
+@dataclass(slots=True)
+class ClassicMembers:
+    """Who is in a classic group, and what is told and stored about it."""
+
+    kind = "classic"
+
+    room: Room
+    options: GroupOptions
+    new_id: Callable[[], uuid.UUID]
+    state: str = EMPTY
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, ClassicMember] = field(default_factory=dict)
+    static: dict[str, str] = field(default_factory=dict)  # member ids by instance
+    promised: set[str] = field(default_factory=set)  # ids given out and not used yet
+    unsynced: set[str] = field(default_factory=set)
+    since: int = -1  # when the state changed last
+    topics: set[str] | None = None  # that members subscribe to; None where that cannot be known
+
+    @property
+    def name(self) -> str:
+        """The id of the group."""
+        return self.room.key
+
+    def refusal(self, member_id: str, instance: str | None) -> int:
+        """Why this is no member, or not any more; 0 if it is one."""
+        if instance is not None:
+            known = self.static.get(instance)
+            if known is None:
+                return UNKNOWN_MEMBER_ID
+            if known != member_id:
+                return FENCED_INSTANCE_ID
+        return NONE if member_id in self.members else UNKNOWN_MEMBER_ID
+
+    def common(self) -> set[str]:
+        """The protocols that all members offer."""
+        offers = [member.protocols.keys() for member in self.members.values()]
+        return set(offers[0]).intersection(*offers[1:]) if offers else set()
+
+    def elected(self) -> str | None:
+        """The protocol with the most votes: a member votes for the first of its list that all offer."""
+        common = self.common()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = next((name for name in member.protocols if name in common), None)
+            if choice is not None:
+                votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__) if votes else None
+
+    def subscribed(self) -> set[str] | None:
+        """The topics that members of a group of consumers subscribe to; None if that cannot be told."""
+        if self.protocol_type != "consumer":
+            return None
+        found: set[str] = set()
+        for member in self.members.values():
+            try:
+                found.update(decode_subscription(member.protocols.get(self.protocol or "", b"")).topics)
+            except DecodeError:
+                return None
+        return found
+
+    # Records
+
+    def record(self, assignments: Mapping[str, bytes] | None = None) -> StoredRecord:
+        """The group as it is stored, with these assignments instead of the present ones."""
+        given = {m.id: m.assignment for m in self.members.values()} if assignments is None else assignments
+        entry = messages.GroupMetadataValue.MemberMetadata
+        value = messages.GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=self.since,
+            members=[
+                entry(
+                    member_id=m.id,
+                    group_instance_id=m.instance,
+                    client_id=m.client.id,
+                    client_host=m.client.host,
+                    rebalance_timeout=m.rebalance_timeout_ms,
+                    session_timeout=m.session_timeout_ms,
+                    subscription=m.protocols.get(self.protocol or "", b""),
+                    assignment=given[m.id],
+                )
+                for m in self.members.values()
+            ],
+        )
+        return StoredRecord(messages.GroupMetadataKey(group=self.name), value, _VALUE_VERSION)
+
+    def restore(self, value: Any) -> None:
+        """Apply a record of the group: what was just written, or at the start the state of the members too."""
+        for entry in value.members:
+            member = self.members.get(entry.member_id)
+            if member is None:
+                timeout = entry.rebalance_timeout if entry.rebalance_timeout >= 0 else entry.session_timeout
+                member = ClassicMember(
+                    entry.member_id,
+                    entry.group_instance_id,
+                    Client(entry.client_id, entry.client_host),
+                    timeout,
+                    entry.session_timeout,
+                    {value.protocol or "": bytes(entry.subscription)},
+                )
+                self.members[member.id] = member
+            member.assignment = bytes(entry.assignment)
+        for gone in self.members.keys() - {entry.member_id for entry in value.members}:
+            del self.members[gone]
+        self.static = {m.instance: m.id for m in self.members.values() if m.instance is not None}
+        self.protocol_type = value.protocol_type or None
+        self.protocol, self.leader, self.generation = value.protocol, value.leader, value.generation
+        self.state, self.since = STABLE if self.members else EMPTY, value.current_state_timestamp
+        self.topics = self.subscribed()
+
+    # What is told about it
+
+    def described(self) -> Any:
+        """The entry of DescribeGroups."""
+        group = messages.DescribeGroupsResponse.DescribedGroup
+        stable = self.state == STABLE
+        name = self.protocol or ""
+        return group(
+            group_id=self.name,
+            group_state=self.state,
+            protocol_type=self.protocol_type or "",
+            protocol_data=name if stable else "",
+            members=[
+                messages.DescribeGroupsResponse.DescribedGroupMember(
+                    member_id=m.id,
+                    group_instance_id=m.instance,
+                    client_id=m.client.id,
+                    client_host=m.client.host,
+                    member_metadata=m.protocols.get(name, b"") if stable else b"",
+                    member_assignment=m.assignment,
+                )
+                for m in self.members.values()
+            ],
+        )

@@ -1,0 +1,46 @@
+"""Settings of the coordinators: Kafka's names with underscores, Kafka's defaults, milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["GroupOptions", "TransactionOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOptions:
+    """Settings of the group coordinator.
+
+    Attributes:
+        group_min_session_timeout_ms, group_max_session_timeout_ms: what members of classic groups may ask for.
+        group_initial_rebalance_delay_ms: how long the first member of an empty classic group waits for others.
+        group_max_size: the most members of a classic group.
+        offset_metadata_max_bytes: the longest text beside a committed offset.
+        offsets_retention_ms: how long the offsets of a group without members are kept (offsets.retention.minutes).
+        offsets_retention_check_interval_ms: how often that is looked at.
+    """
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2_147_483_647
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    offsets_retention_check_interval_ms: int = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionOptions:
+    """Settings of the transaction coordinator.
+
+    Attributes:
+        transaction_max_timeout_ms: the longest time-out of a transaction that a producer may ask for.
+        transactional_id_expiration_ms: how long an idle transactional id is kept.
+        transaction_abort_timed_out_transaction_cleanup_interval_ms: how often time-outs are looked at.
+        transaction_remove_expired_transaction_cleanup_interval_ms: how often idle ids are.
+    """
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 7 * 24 * 3_600_000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
