@@ -10,12 +10,13 @@ import random
 import shutil
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
 import kafkacodec as kc
 from tests.corpus import ROOT
-from tests.flips import CHECKED, UNCHECKED, Flip, batches, copy_of, counted, flips
+from tests.flips import CHECKED, UNCHECKED, Flip, batches, copy_of, counted, flips, partitions, stretches
 
 LONG = bool(os.environ.get("KAFKACODEC_LONG"))
 
@@ -188,3 +189,42 @@ def test_recover_finds_the_place_of_a_renamed_segment(tmp_path, to):
     saved = batches(tmp_path / "saved" / partition.name)
     assert Counter(saved) == counted(source)
     assert report.num_batches == len(saved)
+
+
+def last_batches():
+    """The last batch of every partition, if its log is known to end with it."""
+    for source in partitions():
+        named, found = kc.log.Partition(source), stretches(source)
+        segments = [Path(segment.path).name for segment in named.segments]
+        filled = [name for name in segments if found[name]]
+        if filled[-1:] == segments[-1:] and found[filled[-1]][-1][2] >= 2:
+            last = named.segments[-1].scan()
+            if named.recovery_point == int(last["last_offset"][-1]) + 1:
+                yield source, filled[-1], len(last) - 1, *found[filled[-1]][-1][:2], int(last["base_offset"][-1])
+
+
+def test_a_last_batch_that_is_raised_is_seen_by_all(tmp_path):
+    """With nothing after it, it was in order: only `recover` compared it with the recovery point."""
+    seen = 0
+    for source, segment, row, position, size, base in last_batches():
+        bit = next(bit for bit in range(3, 31) if not base >> bit & 1)
+        flip = Flip(source, segment, row, position, size, "base offset", 7 - bit // 8, bit % 8)
+        partition = flip.copy(tmp_path / "source")
+        everything = read(source)[0]
+        offsets, problems, _ = read(partition, on_error="skip")
+        assert [problem.position for problem in problems] == [position], flip
+        assert offsets == [offset for offset in everything if offset < base], flip
+        assert isinstance(read(partition)[2], kc.CorruptRecord), flip
+        opened = kc.log.Partition(partition)
+        assert opened.count(include_control=True, on_error="skip", problems=[]) == len(offsets), flip
+        assert opened.end_offset() == kc.log.Partition(source).end_offset(), flip
+        parts_agree(partition, offsets, set(everything) - set(offsets), flip)
+        found = [finding.kind for finding in opened.verify().findings if finding.level == "error"]
+        assert found == ["offset-order"], flip
+        report = kc.log.recover(partition.parent, tmp_path / "saved")
+        assert Counter(finding.kind for finding in report.findings)["offset-order"] == 1, flip
+        assert counted(source) == Counter(batches(tmp_path / "saved" / partition.name)), flip
+        shutil.rmtree(tmp_path / "source")
+        shutil.rmtree(tmp_path / "saved")
+        seen += 1
+    assert seen > 5

@@ -55,6 +55,7 @@ class SegmentChecker:
     ) -> None:
         self.corrections = corrections
         self.restored_level: Level = "error" if as_written else "warning"
+        self.gap_before_last = False  # between the last two batches
         self.doubtful = False  # what was found may follow from one wrong offset
         self.file = file
         self.until = (1 << 63) - 1 if until is None else until
@@ -222,7 +223,8 @@ class SegmentChecker:
 
     def finish(self, position: int, surroundings: Surroundings) -> None:
         """Report offsets missing after the last batch, and index entries past it."""
-        self.doubtful |= surroundings.following is not None and self.last_offset >= surroundings.following
+        following = surroundings.following
+        self.doubtful |= self.gap_before_last if following is None else self.last_offset >= following
         due = surroundings.flushed if surroundings.following is None else surroundings.following
         if self.open_damage is None:
             self._check_end(position, surroundings)
@@ -313,6 +315,7 @@ class SegmentChecker:
         if self.base_offset is None and int(rows.before[0]) < 0:
             ahead[(rows.before < 0)[rows.stretch]] = 0
         self.report.compacted_offsets += int(ahead.sum())
+        self.gap_before_last = bool(ahead[-1:].any())
         if self.base_offset is not None:
             far = np.maximum.reduceat(last, rows.first) - self.base_offset >= 2**31
             for i in rows.first[far].tolist():

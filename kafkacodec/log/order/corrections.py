@@ -15,6 +15,7 @@ from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.files.opening import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, full_path, identity_of, open_file, optional
+from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.indexes import read_offset_index, read_time_index
 from kafkacodec.log.opening.listing import may_overlap, segment_files
 from kafkacodec.log.order.continuity import Surroundings
@@ -130,7 +131,7 @@ def bounds_of(path: str, base_offset: int | None, around: Surroundings) -> Bound
 
 
 def bounds_beside(path: str, flushed: int | None) -> Bounds:
-    """As `bounds_of`, by the names in the segment's directory."""
+    """As `bounds_of`, by the names in the segment's directory, and by the log's recovery point if that is not given."""
     name = layout.parse_file_name(os.path.basename(path))
     if name is None:
         return Bounds(None, None, flushed)
@@ -138,8 +139,21 @@ def bounds_beside(path: str, flushed: int | None) -> Bounds:
     with optional(path):
         bases = [found.base_offset for found in segment_files(os.path.dirname(full_path(path)))]
         following = min((base for base in bases if base > name.base_offset), default=None)
-    around = Surroundings(following, flushed if following is None else None)
-    return bounds_of(path, name.base_offset, around)
+    if following is not None:
+        flushed = None
+    elif flushed is None:
+        flushed = _recovery_point_beside(path)
+    return bounds_of(path, name.base_offset, Surroundings(following, flushed))
+
+
+def _recovery_point_beside(path: str) -> int | None:
+    """The recovery point of the log that a segment is in; None if unknown."""
+    directory = os.path.dirname(full_path(path))
+    named = layout.parse_directory_name(os.path.basename(directory))
+    if named is None or named.state != "current":
+        return None
+    points = known_offsets(os.path.dirname(directory), layout.RECOVERY_POINT_CHECKPOINT)
+    return points.get((named.topic, named.partition)) or None
 
 
 def corrections_if_needed(file: StoredFile, bounds: Bounds) -> Corrections | None:

@@ -8,6 +8,7 @@ the start of the segment. Wrong entries are recorded in `Lookup.problems`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,26 @@ MAX_ENTRIES_TRIED = 16
 """The number of useless index entries after which a look-up reads the segment from its start."""
 
 
+_PLACE_COLUMNS = ("position", "size_in_bytes")
+
+
+class _Final(NamedTuple):
+    """The last batch of some: where it is, its first offset as written, and the last one before it; None: unknown."""
+
+    position: int
+    end: int
+    first: int
+    before: int | None
+
+
+def _final(headers: BatchHeaders, before: int | None) -> _Final | None:
+    """The last batch; None if there is none, or its first offset is unknown. `before` is the offset before them."""
+    if not len(headers) or int(headers["magic"][-1]) < 2:
+        return None
+    position, size, first = (int(headers[name][-1]) for name in (*_PLACE_COLUMNS, "base_offset"))
+    return _Final(position, position + size, first, int(headers["last_offset"][-2]) if len(headers) > 1 else before)
+
+
 class Lookup:
     """Finds offsets and timestamps in one mapped segment.
 
@@ -46,6 +67,7 @@ class Lookup:
         self.base_offset = base_offset
         self.problems: list[DecodeError] = []
         self.known_end: tuple[int, int | None] | None = None
+        self._wrong_last: int | None = None
         self._indexes: dict[str, IndexFile | None] = {}
         self._reasons: set[str] | None = None
 
@@ -60,10 +82,11 @@ class Lookup:
 
     def _walk_to(self, offset: int, start: int) -> int | None:
         """As `position_of_offset`, from the headers that follow a position; None if one has a wrong offset."""
-        end, before, found = start, -1, None
-        for headers in self._batches(start, ("position", *ORDER_COLUMNS)):
+        end, before, found, final = start, -1, None, None
+        for headers in self._batches(start, (*_PLACE_COLUMNS, *ORDER_COLUMNS)):
             if not self._in_order(headers, before):
                 return None
+            final = _final(headers, None if before < 0 else before) or final
             if found is not None:
                 break
             at = np.flatnonzero(headers["last_offset"] >= offset)
@@ -73,6 +96,8 @@ class Lookup:
                     break
             end = headers.consumed
             before = int(headers["last_offset"][-1]) if len(headers) else before
+        if final is not None and not len(first_batches(self.file, final.end)) and self._is_wrong(final):
+            return None
         return end if found is None else found
 
     def end_of_offsets(self, end_offset: int) -> int:
@@ -127,16 +152,41 @@ class Lookup:
         if self.known_end is None:
             index = self._index(layout.OFFSET_INDEX_SUFFIX)
             start = self.start_for_offset(int(index["offset"][-1])) if index is not None and len(index) else 0
-            position, last = start, None
-            for headers in walk(self.file, start, columns=ORDER_COLUMNS):
+            position, last, final = start, None, None
+            for headers in walk(self.file, start, columns=(*_PLACE_COLUMNS, *ORDER_COLUMNS)):
                 if not self._in_order(headers, -1 if last is None else last):
                     position, last = self._corrections().end()
+                    final = None
                     break
                 position = headers.consumed
                 if len(headers):
+                    final = _final(headers, last)
                     last = int(headers["last_offset"].max())
+            if final is not None and self._is_wrong(final):
+                position, last = self._corrections().end()
+                self._wrong_last = final.first
             self.known_end = position, last
         return self.known_end
+
+    def wrong_last(self) -> int | None:
+        """The first offset of the last batch in the file, if it is wrong although it is after all others; or None."""
+        self.end()
+        return self._wrong_last
+
+    def _is_wrong(self, final: _Final) -> bool:
+        """Whether the last batch of the file has a wrong offset. That may leave it in order, but after a gap."""
+        if self.base_offset is None:
+            return False
+        before = final.before
+        if before is None:
+            before = self.base_offset - 1
+            start = self.start_for_offset(max(before, final.first - 1))
+            for headers in walk(self.file, start, final.position, columns=ORDER_COLUMNS):
+                before = int(headers["last_offset"][-1]) if len(headers) else before
+        if final.first <= before + 1:
+            return False
+        wrong = self._corrections().position
+        return len(wrong) > 0 and int(wrong[-1]) == final.position
 
     def _in_order(self, headers: BatchHeaders, before: int) -> bool:
         """Whether batches agree with each other and with the file's name; files with other names may have any."""

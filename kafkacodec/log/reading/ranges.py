@@ -15,6 +15,7 @@ from kafkacodec.log.order.continuity import Gaps, check_gaps
 from kafkacodec.log.order.corrections import bounds_beside, corrections_of, first_offsets
 from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT
 from kafkacodec.log.reading.ends import RangeEnds
+from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.relocate import MAX_TRIES, find, locate
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
@@ -246,6 +247,9 @@ class SegmentRange(Extent):
             batch = first_batches(file, self.end_position)
             if len(batch):
                 most = min(most, int(first_offsets(batch)[0]) - 1)
+        elif self.following is None and not layout.is_upload(self.path):
+            wrong = Lookup(file, self.base_offset).wrong_last()
+            most = most if wrong is None else min(most, wrong - 1)
         return max(self.base_offset, self.first_offset), most
 
     def _report(self, problem: Problem, options: DecodeOptions, lost: Lost = "damage") -> RecordColumns:
