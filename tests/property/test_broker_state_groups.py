@@ -11,7 +11,7 @@ from kafkacodec import messages
 from kafkacodec.broker.state.groups import GroupCoordinator
 from kafkacodec.broker.state.options import GroupOptions
 from tests.examples import examples
-from tests.reference.coordinators import Asked, Bench
+from tests.reference.coordinators import Asked, Bench, Cluster
 from tests.reference.model_coordinators import ClassicCoordinator
 
 SLOTS = st.integers(0, 3)
@@ -23,7 +23,7 @@ class ClassicGroups(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.bench = Bench(lambda: GroupCoordinator(50, NO_DELAY))
+        self.bench = Bench(lambda: GroupCoordinator(Cluster(), 50, NO_DELAY))
         self.model = ClassicCoordinator()
         self.ids: dict[int, tuple[str, str]] = {}  # ours and the model's
         self.generations: dict[int, int] = {}

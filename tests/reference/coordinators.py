@@ -29,6 +29,7 @@ class Bench:
     Attributes:
         log: what was appended: topic, partition and `Records`.
         held: appends that are on their way, while `holds` is set.
+        cluster: what the coordinator knows of topics, for tests to change.
     """
 
     def __init__(self, make: Callable[[], Any], now: int = 1_700_000_000_000) -> None:
@@ -36,6 +37,7 @@ class Bench:
         self.log: list[Append] = []
         self.held: list[Append] = []
         self.holds = False
+        self.cluster: Any = None
         self.machine: Any = make()
         self._do(self.machine.loaded(now))
 
@@ -63,7 +65,7 @@ class Bench:
         """The oldest append on its way has arrived, or failed."""
         append = self.held.pop(0)
         if error is None:
-            self._append(append)
+            self.append(append)
         else:
             self._do(self.machine.not_appended(append.token, error, self.now))
 
@@ -76,7 +78,8 @@ class Bench:
         fresh.loaded(self.now)
         return fresh  # type: ignore[no-any-return]
 
-    def _append(self, append: Append) -> None:
+    def append(self, append: Append) -> None:
+        """Records arrive in the log."""
         self.log.append(append)
         self._do(self.machine.appended(append.token, None, self.now))
 
@@ -86,7 +89,7 @@ class Bench:
             if self.holds:
                 self.held.append(append)
             else:
-                self._append(append)
+                self.append(append)
         for to, response in effect.replies:
             assert to.answer is None, "answered twice"
             to.answer = type(response).decode(response.encode(to.version), to.version)
@@ -96,3 +99,27 @@ def numbered_ids() -> Callable[[], uuid.UUID]:
     """Ids that are 1, 2, and so on."""
     numbers = iter(range(1, 1_000_000))
     return lambda: uuid.UUID(int=next(numbers))
+
+
+class Cluster:
+    """Topics, as coordinators ask about them."""
+
+    def __init__(self, **topics: int) -> None:
+        self.ids = {name: uuid.UUID(int=100 + n) for n, name in enumerate(topics)}
+        self.counts = dict(topics)
+
+    def names(self) -> list[str]:
+        """All topics."""
+        return list(self.counts)
+
+    def partitions(self, topic: str) -> int:
+        """The number of partitions."""
+        return self.counts.get(topic, 0)
+
+    def id_of(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic."""
+        return self.ids.get(topic)
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        """The topic with this id."""
+        return next((name for name, known in self.ids.items() if known == topic_id), None)

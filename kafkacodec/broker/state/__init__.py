@@ -15,13 +15,17 @@ batch, transactional if there is a producer id. Append in the order in which app
 replies, never both: no reply of it waits for, or fails with, an append of another request. A request for a key, such
 as a group, that has records on their way waits within the machine, so a host may take its time.
 
-At the start: ``load(key, value, producer_id)`` for each record of the topic in the order of the log, and at a marker of
-a transaction ``end_transaction(producer_id, committed)``; then ``loaded(now)``.
+At the start: ``load(key, value, producer_id)`` for each record of the topic in the order of the log; then
+``loaded(now)``. When a marker of a transaction is in a partition of ``__consumer_offsets``, then and at the start,
+``end_transaction(partition, producer_id, committed)``, in the order of the log. ``topics_deleted(names, now)`` when
+topics are gone. A coordinator asks about topics through `kafkacodec.broker.state.machine.Topics`.
+
+What depends on who asks is left to the host: authorization, and ``authorized_operations`` of what is described.
 
 >>> from kafkacodec import messages
 >>> from kafkacodec.broker.state.groups import GroupCoordinator
->>> from kafkacodec.broker.state.machine import Client
->>> groups = GroupCoordinator(partitions=50)
+>>> from kafkacodec.broker.state.machine import Client, NoTopics
+>>> groups = GroupCoordinator(NoTopics(), partitions=50)
 >>> groups.loaded(now=0)
 Effect(appends=(), replies=[])
 >>> effect = groups.receive(messages.ListGroupsRequest(), 4, Client("me"), "request 1", now=1)

@@ -366,6 +366,11 @@ class ClassicGroup(ClassicMembers):
         elif left and self.state in (COMPLETING, STABLE):
             self._prepare()
 
+    def heard_from(self, member_id: str) -> None:
+        """Note that a member, if it is one, lives: a commit tells so too."""
+        if member_id in self.members and self.state in (PREPARING, STABLE):
+            self._watch(member_id, self.members[member_id].session_timeout_ms)
+
     def start(self) -> None:
         """After loading: every member has to be heard from again."""
         for member in self.members.values():

@@ -20,7 +20,7 @@ from kafkacodec.errors import NOT_COORDINATOR
 from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
 from kafkacodec.net.service import Append, Effect, Reply
 
-__all__ = ["Client", "Machine", "Records", "Room", "Topics", "partition_of"]
+__all__ = ["Client", "Machine", "NoTopics", "Records", "Room", "Topics", "partition_of"]
 
 Then = Callable[[int], None]
 """What a job does once its records are appended: it gets 0, or the error code for a request that could not be kept."""
@@ -62,6 +62,26 @@ class Topics(Protocol):
 
     def name_of(self, topic_id: uuid.UUID) -> str | None:
         """The name of the topic with this id."""
+
+
+class NoTopics:
+    """A cluster without topics."""
+
+    def names(self) -> Iterable[str]:
+        """None."""
+        return ()
+
+    def partitions(self, topic: str) -> int:
+        """0."""
+        return 0
+
+    def id_of(self, topic: str) -> uuid.UUID | None:
+        """None."""
+        return None
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        """None."""
+        return None
 
 
 class Room(NamedTuple):

@@ -10,7 +10,15 @@ from typing import Any
 from kafkacodec import messages
 from kafkacodec.broker.state.machine import Client, Room
 from kafkacodec.broker.state.options import GroupOptions
-from kafkacodec.errors import FENCED_INSTANCE_ID, NONE, UNKNOWN_MEMBER_ID, DecodeError
+from kafkacodec.errors import (
+    FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION,
+    NON_EMPTY_GROUP,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    DecodeError,
+)
 from kafkacodec.messages.consumer_protocol import decode_subscription
 from kafkacodec.messages.stored import StoredRecord
 
@@ -99,6 +107,44 @@ class ClassicMembers:
             except DecodeError:
                 return None
         return found
+
+    # Committed offsets
+
+    def commit_refusal(self, request: Any, version: int, *, transactional: bool) -> int:
+        """Why the group does not take a commit; 0 if it does."""
+        member_id, generation = request.member_id, request.generation_id_or_member_epoch
+        simple = generation < 0 and not member_id and request.group_instance_id is None
+        if simple and (self.state == EMPTY or transactional):
+            return NONE
+        if generation < 0 and self.state == EMPTY:
+            return NONE
+        code = self.refusal(member_id, request.group_instance_id)
+        if code:
+            return code
+        if generation != self.generation:
+            return ILLEGAL_GENERATION
+        return REBALANCE_IN_PROGRESS if self.state == COMPLETING else NONE
+
+    def fetch_refusal(self, member_id: str | None, epoch: int) -> int:
+        """Why the group does not tell its offsets: classic groups tell everybody."""
+        return NONE
+
+    def delete_refusal(self) -> int:
+        """Why no offset may be deleted; 0 if those of topics that nobody subscribes to may."""
+        return NON_EMPTY_GROUP if self.members and self.protocol_type != "consumer" else NONE
+
+    def subscribes(self, topic: str) -> bool:
+        """Whether members use the offsets of a topic; if that cannot be told, they do."""
+        return bool(self.members) and (self.topics is None or topic in self.topics)
+
+    def retention_start(self) -> Callable[[str], int | None]:
+        """When the time of a topic's offsets began: -1 for when they were committed, None while they are in use."""
+        if self.state == EMPTY:
+            start = self.since if self.protocol_type else -1
+            return lambda topic: start
+        if self.protocol_type == "consumer" and self.state == STABLE and self.topics is not None:
+            return lambda topic: None if self.subscribes(topic) else -1
+        return lambda topic: None
 
     # Records
 

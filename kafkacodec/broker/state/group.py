@@ -1,0 +1,116 @@
+"""All groups of a coordinator, of whatever kind, and what is the same for all."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from kafkacodec import messages
+from kafkacodec.broker.state.classic import ClassicGroup
+from kafkacodec.broker.state.machine import Client, Machine, Room, Topics
+from kafkacodec.broker.state.members import EMPTY
+from kafkacodec.broker.state.offsets import Offsets
+from kafkacodec.broker.state.options import GroupOptions
+from kafkacodec.internal_records import CONSUMER_OFFSETS
+from kafkacodec.messages.stored import StoredRecord
+
+__all__ = ["Groups", "Handler"]
+
+Handler = Callable[[Any, int, Client, Any], None]
+"""Takes a request, its version, who sent it, and what its response is to be sent to."""
+
+_EVERYWHERE = "\0all groups"  # the key of the timer that looks at all of them; no group has such a name
+
+
+class Groups(Machine):
+    """The groups and their offsets, and the records of both.
+
+    Args:
+        topics: the topics of the cluster.
+        partitions: the number of partitions of ``__consumer_offsets``.
+        options: see `GroupOptions`.
+        new_id: makes the ids of members.
+    """
+
+    topic: ClassVar[str] = CONSUMER_OFFSETS
+
+    def __init__(self, topics: Topics, partitions: int, options: GroupOptions, new_id: Callable[[], uuid.UUID]) -> None:
+        super().__init__(partitions)
+        self.topics, self.options, self.new_id = topics, options, new_id
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = Offsets(topics, options)
+        self._changes: dict[str, Callable[[Any, Any, int], None]] = {
+            "GroupMetadataKey": self._on_classic,
+            "OffsetCommitKey": self._on_commit,
+            "LegacyOffsetCommitKey": self._on_commit,
+        }
+
+    def find(self, name: str) -> ClassicGroup | None:
+        """The group of this name."""
+        return self.groups.get(name)
+
+    def classic(self, name: str) -> ClassicGroup:
+        """The classic group of this name, which is made if there is none."""
+        group = self.groups.get(name)
+        if group is None:
+            group = self.groups[name] = ClassicGroup(Room(self, name), self.options, self.new_id)
+        return group
+
+    def tombstones(self, name: str) -> list[StoredRecord]:
+        """The records that remove a group and its offsets."""
+        gone = StoredRecord(messages.GroupMetadataKey(group=name), None, None)
+        return [*self.offsets.tombstones(name, self.offsets.places(name)), gone]
+
+    # Records
+
+    def apply(self, key: Any, value: Any, producer_id: int) -> None:
+        """Change the state as a record says; records of other types change nothing."""
+        change = self._changes.get(type(key).__name__)
+        if change is not None:
+            change(key, value, producer_id)
+
+    def _on_classic(self, key: Any, value: Any, _producer_id: int) -> None:
+        if value is None or self.loading:
+            self.groups.pop(key.group, None)
+            self.cancel_timers(key.group)
+        if value is not None:
+            self.classic(key.group).restore(value)
+
+    def _on_commit(self, key: Any, value: Any, producer_id: int) -> None:
+        self.offsets.apply(key, value, producer_id)
+        if value is not None:
+            self.find(key.group) or self.classic(key.group)  # a group of offsets alone has no other record
+
+    def end_transaction(self, partition: int, producer_id: int, committed: bool) -> None:
+        """Apply a marker in a partition of ``__consumer_offsets``, in the order of its log."""
+        groups = self.offsets.pending_groups(producer_id)
+        here = [name for name in groups if self.log_of(name)[1] == partition]
+        self.offsets.end_transaction(producer_id, committed, here)
+
+    # Time
+
+    def start(self) -> None:
+        """Members that were loaded have to be heard from again; offsets end some time."""
+        for group in self.groups.values():
+            group.start()
+        self._look_later()
+
+    def _look_later(self) -> None:
+        due = self.now + self.options.offsets_retention_check_interval_ms
+        self.set_timer(_EVERYWHERE, "retention", due, self._expire_all)
+
+    def _expire_all(self) -> None:
+        for name in list(self.groups):
+            self.run(name, lambda name=name: self._expire(name))  # type: ignore[misc]
+        self._look_later()
+
+    def _expire(self, name: str) -> None:
+        group = self.groups.get(name)
+        if group is None:
+            return
+        places = self.offsets.expired(name, group.retention_start(), self.now)
+        if group.state == EMPTY and len(places) == len(self.offsets.places(name)):
+            group.room.write(self.tombstones(name), lambda code: None)
+        else:
+            group.room.write(self.offsets.tombstones(name, places), lambda code: None)

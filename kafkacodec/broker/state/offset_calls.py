@@ -1,0 +1,146 @@
+"""The requests about committed offsets."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from kafkacodec import messages
+from kafkacodec.broker.state.classic import ClassicGroup
+from kafkacodec.broker.state.group import Groups, Handler
+from kafkacodec.broker.state.machine import Client
+from kafkacodec.broker.state.offsets import committed_answer
+from kafkacodec.errors import (
+    GROUP_ID_NOT_FOUND,
+    GROUP_SUBSCRIBED_TO_TOPIC,
+    ILLEGAL_GENERATION,
+    INVALID_GROUP_ID,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from kafkacodec.messages import keys
+
+__all__ = ["OffsetCalls"]
+
+_GROUPS = 8  # OffsetFetch: several groups in a request
+_IDS = 10  # OffsetCommit and OffsetFetch: topics by id
+_TXN_IDS = 6  # TxnOffsetCommit
+
+
+class OffsetCalls:
+    """OffsetCommit, OffsetFetch, OffsetDelete and TxnOffsetCommit."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups, self._offsets = groups, groups.offsets
+        self.handlers: dict[int, Handler] = {
+            keys.OFFSET_COMMIT: self._commit,
+            keys.OFFSET_FETCH: self._fetch,
+            keys.OFFSET_DELETE: self._delete,
+            keys.TXN_OFFSET_COMMIT: self._commit_in_transaction,
+        }
+
+    def _commit(self, request: Any, version: int, client: Client, to: Any) -> None:
+        codes = self._offsets.check_places(request, version >= _IDS)
+        producer = -1, -1
+        self._groups.run(request.group_id, partial(self._write, request, version, codes, producer, to))
+
+    def _commit_in_transaction(self, request: Any, version: int, client: Client, to: Any) -> None:
+        codes = self._offsets.check_places(request, version >= _TXN_IDS)
+        producer = request.producer_id, request.producer_epoch
+        self._groups.run(request.group_id, partial(self._write, request, version, codes, producer, to))
+
+    def _write(
+        self, request: Any, version: int, codes: dict[tuple[int, int], int], producer: tuple[int, int], to: Any
+    ) -> None:
+        transactional = producer[0] >= 0
+        response = messages.TxnOffsetCommitResponse if transactional else messages.OffsetCommitResponse
+        group = self._groups.find(request.group_id)
+        wanted = sum(len(topic.partitions) for topic in request.topics)
+        code = NONE
+        if wanted > len(codes):
+            code = self._refusal(group, request, version, transactional)
+
+        def written(failed: int) -> None:
+            self._groups.reply(to, committed_answer(response, request, codes, failed))
+
+        if code:
+            written(code)
+            return
+        if group is not None:
+            group.heard_from(request.member_id)
+        records = self._offsets.records(request, codes, self._groups.now)
+        self._groups.write(request.group_id, records, written, producer)
+
+    def _refusal(self, group: ClassicGroup | None, request: Any, version: int, transactional: bool) -> int:
+        if group is not None:
+            return group.commit_refusal(request, version, transactional=transactional)
+        if request.generation_id_or_member_epoch < 0:
+            return NONE
+        return UNKNOWN_MEMBER_ID if transactional else ILLEGAL_GENERATION
+
+    def _fetch(self, request: Any, version: int, client: Client, to: Any) -> None:
+        response = messages.OffsetFetchResponse
+        stable = request.require_stable
+        if version >= _GROUPS:
+            rows = [self._fetched(group, version, stable) for group in request.groups]
+            self._groups.reply(to, response(groups=rows))
+            return
+        found = self._offsets.fetch(request.group_id, request.topics, by_id=False, stable=stable)
+        partition = response.OffsetFetchResponsePartition
+        topics = [
+            response.OffsetFetchResponseTopic(name=name, partitions=[partition(**row.to_dict()) for row in rows])
+            for name, _, rows in found
+        ]
+        if version == 0:  # as when offsets were in ZooKeeper
+            for row in [row for topic in topics for row in topic.partitions if row.committed_offset == -1]:
+                row.error_code = UNKNOWN_TOPIC_OR_PARTITION
+        self._groups.reply(to, response(topics=topics))
+
+    def _fetched(self, asked: Any, version: int, stable: bool) -> Any:
+        response = messages.OffsetFetchResponse
+        group = self._groups.find(asked.group_id)
+        code = group.fetch_refusal(asked.member_id, asked.member_epoch) if group is not None else NONE
+        row = response.OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
+        if not code:
+            found = self._offsets.fetch(asked.group_id, asked.topics, by_id=version >= _IDS, stable=stable)
+            topic = response.OffsetFetchResponseTopics
+            row.topics = [topic(name=name, topic_id=known, partitions=rows) for name, known, rows in found]
+        return row
+
+    def _delete(self, request: Any, version: int, client: Client, to: Any) -> None:
+        self._groups.run(request.group_id, partial(self._delete_now, request, to))
+
+    def _delete_now(self, request: Any, to: Any) -> None:
+        response = messages.OffsetDeleteResponse
+        group = self._groups.find(request.group_id)
+        code = GROUP_ID_NOT_FOUND if group is None else group.delete_refusal()
+        if not request.group_id:
+            code = INVALID_GROUP_ID
+        if code or group is None:
+            self._groups.reply(to, response(error_code=code))
+            return
+        row = response.OffsetDeleteResponsePartition
+        topics = []
+        for topic in request.topics:
+            rows = [
+                row(
+                    partition_index=p.partition_index,
+                    error_code=self._undeletable(group, topic.name, p.partition_index),
+                )
+                for p in topic.partitions
+            ]
+            topics.append(response.OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
+        wanted = {(topic.name, p.partition_index) for topic in topics for p in topic.partitions if not p.error_code}
+        here = [place for place in self._offsets.places(request.group_id) if place in wanted]
+
+        def written(failed: int) -> None:
+            answer = response(error_code=failed) if failed else response(topics=topics)
+            self._groups.reply(to, answer)
+
+        group.room.write(self._offsets.tombstones(request.group_id, here), written)
+
+    def _undeletable(self, group: ClassicGroup, topic: str, partition: int) -> int:
+        if not self._offsets.known((topic, partition)):
+            return UNKNOWN_TOPIC_OR_PARTITION
+        return GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(topic) else NONE

@@ -1,0 +1,259 @@
+"""Committed offsets: OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, and their end.
+
+A commit in a transaction is pending until the transaction's marker is in the same partition of ``__consumer_offsets``.
+Which offset of a partition counts is decided by the order of the log, not by that of the markers.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import Any, NamedTuple
+
+from kafkacodec import messages
+from kafkacodec.broker.state.machine import Topics
+from kafkacodec.broker.state.options import GroupOptions
+from kafkacodec.errors import (
+    NONE,
+    OFFSET_METADATA_TOO_LARGE,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    UNSTABLE_OFFSET_COMMIT,
+)
+from kafkacodec.messages.stored import StoredRecord
+
+__all__ = ["Offsets", "Place", "committed_answer", "partitions_by_topic"]
+
+_ZERO = uuid.UUID(int=0)
+_VALUE_VERSION, _VALUE_WITH_EXPIRY = 4, 1
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+class _Commit(NamedTuple):
+    """The value of a record, and its number in the order in which they were written."""
+
+    number: int
+    value: Any
+
+
+class Offsets:
+    """The offsets of all groups.
+
+    Args:
+        topics: the topics of the cluster.
+        options: see `GroupOptions`.
+    """
+
+    def __init__(self, topics: Topics, options: GroupOptions) -> None:
+        self._topics, self._options = topics, options
+        self._committed: dict[str, dict[Place, _Commit]] = {}
+        self._pending: dict[int, dict[str, dict[Place, _Commit]]] = {}
+        self._numbers = count()
+
+    # Records
+
+    def apply(self, key: Any, value: Any, producer_id: int) -> None:
+        """Apply a record of a commit."""
+        place = key.topic, key.partition
+        if value is None:
+            _take(self._committed, key.group, place)
+            for groups in self._pending.values():
+                _take(groups, key.group, place)
+            return
+        groups = self._committed if producer_id < 0 else self._pending.setdefault(producer_id, {})
+        groups.setdefault(key.group, {})[place] = _Commit(next(self._numbers), value)
+
+    def end_transaction(self, producer_id: int, committed: bool, groups: Iterable[str]) -> None:
+        """Apply a marker: what these groups have pending counts, or is forgotten."""
+        pending = self._pending.get(producer_id, {})
+        for group in groups:
+            for place, commit in pending.pop(group, {}).items():
+                present = self._committed.get(group, {}).get(place)
+                if committed and (present is None or present.number < commit.number):
+                    self._committed.setdefault(group, {})[place] = commit
+        if not pending:
+            self._pending.pop(producer_id, None)
+
+    def pending_groups(self, producer_id: int) -> list[str]:
+        """The groups with commits in the open transaction of a producer."""
+        return list(self._pending.get(producer_id, ()))
+
+    def tombstones(self, group: str, places: Iterable[Place]) -> list[StoredRecord]:
+        """The records that remove offsets."""
+        key = messages.OffsetCommitKey
+        return [StoredRecord(key(group=group, topic=t, partition=p), None, None) for t, p in places]
+
+    def places(self, group: str) -> list[Place]:
+        """The partitions that a group has an offset for, pending ones too."""
+        found = dict.fromkeys(self._committed.get(group, ()))
+        for groups in self._pending.values():
+            found.update(dict.fromkeys(groups.get(group, ())))
+        return list(found)
+
+    def places_of_topics(self, topics: Iterable[str]) -> dict[str, list[Place]]:
+        """The partitions of topics that there are offsets for, by group."""
+        wanted = set(topics)
+        groups = dict.fromkeys(self._committed)
+        for pending in self._pending.values():
+            groups.update(dict.fromkeys(pending))
+        found = {group: [place for place in self.places(group) if place[0] in wanted] for group in groups}
+        return {group: places for group, places in found.items() if places}
+
+    # OffsetCommit and TxnOffsetCommit
+
+    def check_places(self, request: Any, by_id: bool) -> dict[tuple[int, int], int]:
+        """The partitions of a commit that are not there: their error codes by position in the request."""
+        codes: dict[tuple[int, int], int] = {}
+        for t, topic in enumerate(request.topics):
+            if by_id:
+                topic.name = self._topics.name_of(topic.topic_id) or ""
+            there = self._topics.partitions(topic.name) if topic.name else 0
+            missing = UNKNOWN_TOPIC_ID if by_id and not there else UNKNOWN_TOPIC_OR_PARTITION
+            for p, partition in enumerate(topic.partitions):
+                if not 0 <= partition.partition_index < there:
+                    codes[t, p] = missing
+        return codes
+
+    def records(self, request: Any, codes: dict[tuple[int, int], int], now: int) -> list[StoredRecord]:
+        """The records of a commit without the partitions that have error codes; too long texts get one."""
+        found: list[StoredRecord] = []
+        retention = getattr(request, "retention_time_ms", -1)
+        for t, topic in enumerate(request.topics):
+            for p, partition in enumerate(topic.partitions):
+                text = partition.committed_metadata or ""
+                if (t, p) not in codes and _java_length(text) > self._options.offset_metadata_max_bytes:
+                    codes[t, p] = OFFSET_METADATA_TOO_LARGE
+                if (t, p) in codes:
+                    continue
+                when = getattr(partition, "commit_timestamp", -1)
+                value = messages.OffsetCommitValue(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=text,
+                    commit_timestamp=now if when == -1 else when,
+                )
+                if retention != -1:
+                    value.expire_timestamp = value.commit_timestamp + retention
+                elif topic.topic_id != _ZERO:
+                    value.topic_id = topic.topic_id
+                key = messages.OffsetCommitKey(
+                    group=request.group_id, topic=topic.name, partition=partition.partition_index
+                )
+                version = _VALUE_VERSION if retention == -1 else _VALUE_WITH_EXPIRY
+                found.append(StoredRecord(key, value, version))
+        return found
+
+    # OffsetFetch
+
+    def fetch(self, group: str, topics: Any, *, by_id: bool, stable: bool) -> list[tuple[str, uuid.UUID, list[Any]]]:
+        """Names, ids and rows of the topics of an answer; None asks for all."""
+        if topics is not None:
+            return [self._asked(group, topic, by_id, stable) for topic in topics]
+        found = []
+        for name, numbers in partitions_by_topic(self.places(group)).items():
+            known = self._topics.id_of(name)
+            if not by_id or known is not None:
+                rows = [row for number in numbers if (row := self._row(group, (name, number), stable, all_=True))]
+                if rows:
+                    found.append((name, known or _ZERO, rows))
+        return found
+
+    def _asked(self, group: str, topic: Any, by_id: bool, stable: bool) -> tuple[str, uuid.UUID, list[Any]]:
+        if not by_id:
+            return topic.name, _ZERO, [self._row(group, (topic.name, n), stable) for n in topic.partition_indexes]
+        name = self._topics.name_of(topic.topic_id)
+        if name is None:
+            rows = [_row(number, UNKNOWN_TOPIC_ID) for number in topic.partition_indexes]
+        else:
+            rows = [self._row(group, (name, number), stable) for number in topic.partition_indexes]
+        return "", topic.topic_id, rows
+
+    def _row(self, group: str, place: Place, stable: bool, *, all_: bool = False) -> Any:
+        if stable and self._is_pending(group, place):
+            return _row(place[1], UNSTABLE_OFFSET_COMMIT)
+        commit = self._committed.get(group, {}).get(place)
+        if commit is None:
+            return None if all_ else _row(place[1], NONE)
+        return _row(place[1], NONE, commit.value)
+
+    # Their end
+
+    def known(self, place: Place) -> bool:
+        """Whether there is such a partition."""
+        return 0 <= place[1] < self._topics.partitions(place[0])
+
+    def expired(self, group: str, start: Callable[[str], int | None], now: int) -> list[Place]:
+        """The offsets of a group whose time is over.
+
+        Args:
+            group: its name.
+            start: when the time of a topic's offsets began; -1 for the time of each commit, None while in use.
+            now: the time.
+        """
+        found: list[Place] = []
+        for place, commit in self._committed.get(group, {}).items():
+            begun, end = start(place[0]), commit.value.expire_timestamp
+            if begun is None or self._is_pending(group, place):
+                continue
+            if end == -1:
+                end = (commit.value.commit_timestamp if begun == -1 else begun) + self._options.offsets_retention_ms
+            if now >= end:
+                found.append(place)
+        return found
+
+    def _is_pending(self, group: str, place: Place) -> bool:
+        return any(place in groups.get(group, ()) for groups in self._pending.values())
+
+
+def committed_answer(response: Any, request: Any, codes: Mapping[tuple[int, int], int], code: int = NONE) -> Any:
+    """The answer to OffsetCommit or TxnOffsetCommit: `code` for the partitions without one of their own."""
+    topic_class, partition_class = (getattr(response, response.__name__ + part) for part in ("Topic", "Partition"))
+    return response(
+        topics=[
+            topic_class(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    partition_class(partition_index=row.partition_index, error_code=codes.get((t, p), code))
+                    for p, row in enumerate(topic.partitions)
+                ],
+            )
+            for t, topic in enumerate(request.topics)
+            if topic.partitions
+        ]
+    )
+
+
+def partitions_by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    """Partitions by their topics."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in places:
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def _row(partition: int, code: int, value: Any = None) -> Any:
+    row = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
+    if value is None:
+        return row(partition_index=partition, committed_offset=-1, metadata="", error_code=code)
+    return row(
+        partition_index=partition,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        error_code=code,
+    )
+
+
+def _take(groups: dict[str, dict[Place, _Commit]], group: str, place: Place) -> None:
+    if group in groups:
+        groups[group].pop(place, None)
+        if not groups[group]:
+            del groups[group]
+
+
+def _java_length(text: str) -> int:
+    return len(text.encode("utf-16-be", "surrogatepass")) // 2
