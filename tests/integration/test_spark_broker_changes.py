@@ -9,10 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 import kafkacodec as kc
+from kafkacodec.spark.live.producing import send
 from kafkacodec.spark.live.read_options import parse_broker_options
 from kafkacodec.spark.live.streaming import BrokerStreamReader
+from kafkacodec.spark.live.write_options import parse_sink_options
 from tests.integration import kafka_jvm
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
@@ -348,16 +351,50 @@ def test_a_topic_that_is_made_again_while_tasks_are_planned(server: str, topic: 
 
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_a_topic_that_is_deleted_after_planning(server: str, topic: str, caplog: Any, strict: str) -> None:
-    options = {"failOnDataLoss": strict, "kafka.default.api.timeout.ms": "3000"}
-    reader = stream_reader(server, topic, **options)
+    """Brokers say so: a task does not wait for as long as for brokers that do not answer, a minute."""
+    reader = stream_reader(server, topic, failOnDataLoss=strict)
     start = reader.initialOffset()
     (task, _) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
     with kc.client.Admin(server) as admin:
         admin.delete_topics(topic)
-    said = f"{topic}-0: the topic was deleted after offsets 0 to 149 were planned to be read"
+    said, begun = f"{topic}-0: the topic was deleted after offsets 0 to 149 were planned to be read", time.monotonic()
     if strict == "true":
         with pytest.raises(kc.MissingOffsets, match=said):
             values(reader.read(task))
     else:
         assert values(reader.read(task)) == set()
         assert said in caplog.text
+    assert time.monotonic() - begun < 45
+
+
+def test_a_topic_that_is_deleted_while_it_is_read(server: str, topic: str) -> None:
+    """What is already fetched is given; then the task does not wait for `kafkaConsumer.pollTimeoutMs`, two minutes."""
+    fill(server, topic, 40_000, "x" * 1000)  # more than a consumer fetches ahead
+    reader = stream_reader(server, topic)
+    start = reader.initialOffset()
+    (task, _) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
+    batches = iter(reader.read(task))
+    next(batches)
+    with kc.client.Admin(server) as admin:
+        admin.delete_topics(topic)
+    begun = time.monotonic()
+    with pytest.raises(kc.MissingOffsets, match=rf"{topic}-0: the topic was deleted after offsets \d+ to 20149 were"):
+        values(batches)
+    assert time.monotonic() - begun < 90
+
+
+def test_a_topic_that_is_deleted_while_it_is_written(server: str, topic: str) -> None:
+    """The task says so; the producer would wait for two minutes whether it comes back."""
+    options = {"kafka.bootstrap.servers": server, "topic": topic, "kafka.linger.ms": "0"}
+    parsed = parse_sink_options(options, StructType([StructField("value", StringType())]))
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": ["first"]})
+        with kc.client.Admin(server) as admin:
+            admin.delete_topics(topic)
+        yield pa.record_batch({"value": ["second"] * 100})
+
+    begun = time.monotonic()
+    with pytest.raises(kc.spark.OptionError, match=f"topic: the cluster does not have '{topic}'"):
+        send(rows(), parsed, 0)
+    assert time.monotonic() - begun < 90

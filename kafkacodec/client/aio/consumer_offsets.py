@@ -8,7 +8,7 @@ from typing import Any
 
 from kafkacodec.client.aio.consumer_base import ConsumerBase
 from kafkacodec.client.aio.consumer_group import ConsumerGroup
-from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys
+from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys, seconds
 from kafkacodec.client.consuming.offset_lookup import FoundOffset
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
@@ -93,13 +93,19 @@ class ConsumerOffsets(ConsumerBase):
 
     # Partitions, assigned or not
 
-    async def partitions_for(self, topic: str) -> list[int]:
+    async def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[int]:
         """The partitions of a topic, for `assign`.
 
+        Args:
+            topic: its name. One that the cluster does not have is waited for.
+            timeout: the limit in seconds; None: ``default_api_timeout_ms``.
+
         Raises:
-            DeadlineExceeded: they are not known within ``default_api_timeout_ms``; its cause is why.
+            DeadlineExceeded: they are not known in time; its cause is why.
             BrokerError: the topic cannot be read.
         """
+        timeout = seconds("timeout", timeout)
+        limit_ms = self._settings.default_api_timeout_ms if timeout is None else timeout * 1000
         parts = self._started()
         cluster = parts.network.cluster
         cluster.want({check_topic(topic)}, create=False, keep=False)
@@ -116,15 +122,15 @@ class ConsumerOffsets(ConsumerBase):
             missing = LocalProtocolError(f"the cluster does not have topic {topic!r}")
             return cluster.last_error or (found.error(f"topic {topic!r}") if found and found.error else missing)
 
-        await parts.until(known, self._settings.default_api_timeout_ms, problem)
+        await parts.until(known, limit_ms, problem)
         return sorted(cluster.topics[topic].partitions)
 
-    async def topic_id(self, topic: str) -> uuid.UUID | None:
+    async def topic_id(self, topic: str, *, timeout: float | None = None) -> uuid.UUID | None:
         """The id of a topic, which another topic that is made with its name later does not have.
 
-        None before Kafka 2.8. Raises as `partitions_for`.
+        None before Kafka 2.8. Arguments and errors are those of `partitions_for`.
         """
-        await self.partitions_for(topic)
+        await self.partitions_for(topic, timeout=timeout)
         return self._started().network.cluster.topic_id(topic)
 
     async def beginning_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:

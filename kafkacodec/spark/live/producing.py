@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from kafkacodec.client import PreparedTransaction, Producer
-from kafkacodec.errors import EncodeError
+from kafkacodec.errors import DeadlineExceeded, EncodeError
+from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.connections import borrowed
 from kafkacodec.spark.live.topics import require_topics
 from kafkacodec.spark.live.write_options import SinkOptions
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Sent", "send", "send_in_transaction", "sent_messages", "task_number", "transactional_id"]
 
 _PENDING_TABLES = 16  # whose deliveries are looked at later: what is not acknowledged is limited by buffer_memory
+_LOOK_SECONDS = 5.0  # after which a task that waits for acknowledgements asks whether its topics are still there
 _MAX_TRANSACTION_MS = 900_000  # what brokers allow unless they are told otherwise: `transaction.max.timeout.ms`
 
 
@@ -88,10 +90,24 @@ def _send_all(producer: Producer, batches: Iterable[pa.RecordBatch], options: Si
             topic = topic or table.column("topic")[0].as_py()
         if len(pending) >= _PENDING_TABLES:
             pending = [delivery for delivery in pending if not _is_known(delivery)]
-    producer.flush()
+    _flush(producer, options, known)
     for delivery in pending:
         delivery.result()
     return Sent(task, records, topic if records else None)
+
+
+def _flush(producer: Producer, options: SinkOptions, topics: Collection[str]) -> None:
+    """Wait for what was sent. Raises OptionError if topics were deleted meanwhile: a producer waits for new ones."""
+    while True:
+        try:
+            producer.flush(timeout=_LOOK_SECONDS)
+            return
+        except DeadlineExceeded:
+            try:
+                require_topics(options, topics)
+            except OptionError:
+                producer.close(timeout=0)
+                raise
 
 
 def _is_known(delivery: TableDelivery) -> bool:

@@ -7,6 +7,8 @@ same offsets, after it was planned.
 from __future__ import annotations
 
 import logging
+import math
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -29,6 +31,10 @@ logger = logging.getLogger("kafkacodec.spark")
 _OutOfRange = error(OFFSET_OUT_OF_RANGE)
 _UnknownTopic = error(UNKNOWN_TOPIC_OR_PARTITION)
 _WITHOUT_TIMES: Final = "the option columns reads records without their timestamps"
+
+_LOOK_SECONDS: Final = 3.0
+"""How long brokers may say that they do not have the topic, before it counts as deleted; and how long a task waits for
+records before it asks for that."""
 
 _REFUSALS: Final = 5
 """How often brokers may refuse an offset that they have, before the task fails: they hear of new topics at different
@@ -71,39 +77,47 @@ class _Reading:
         self.key, self.start, self.end = (wanted.topic, wanted.partition), wanted.start, wanted.end
         self.name, self.topic_id = f"{wanted.topic}-{wanted.partition}", wanted.topic_id
         self._refusals = 0
+        self._limit = min(_LOOK_SECONDS, options.client.get("default_api_timeout_ms", math.inf) / 1000)
 
     def tables(self, columns: Sequence[str]) -> Iterator[ConsumedColumns]:
         """The records."""
-        timeout = self.options.poll_timeout_ms / 1000
+        timeout = left = self.options.poll_timeout_ms / 1000
+        assigned = None
         while self.start < self.end:
-            self.consumer.assign_ranges({self.key: (self.start, self.end)})
+            if assigned is None:
+                assigned = self.start, self.end
+                self.consumer.assign_ranges({self.key: assigned})
             if not self._is_planned_topic():
+                assigned = None
                 continue
+            part, start = min(left, _LOOK_SECONDS), self.start
             try:
-                for table in self.consumer.columns(max_rows=ROWS, timeout=timeout, columns=columns):
+                for table in self.consumer.columns(max_rows=ROWS, timeout=part, columns=columns):
                     self.start = table.next_offsets.get(self.key, self.start)
                     yield table
             except _OutOfRange:
                 if self._is_planned_topic():
                     self._out_of_range(self.consumer.position(*self.key))
+                assigned = None
                 continue
-            reached = self.consumer.position(*self.key)
-            if reached <= self.start < self.end:
+            except _UnknownTopic:
+                if left <= part:
+                    raise
+            self.start = max(self.start, self.consumer.position(*self.key))  # offsets without records may have come
+            left = timeout if self.start > start else left - part
+            if left <= 0 and self.start < self.end:
                 raise DeadlineExceeded(
                     f"{self.name}: no record from offset {self.start} to {self.end - 1} came within {timeout:g} s "
                     "(kafkaConsumer.pollTimeoutMs)"
                 )
-            self.start = reached  # offsets without records came
 
     def _is_planned_topic(self) -> bool:
         """Whether the topic is the one for which the range was planned; else the range becomes what is there."""
         name, number = self.key
         after = f"after offsets {self.start} to {self.end - 1} were planned to be read"
         try:
-            now = self.consumer.topic_id(name)
-        except DeadlineExceeded as late:
-            if not isinstance(late.__cause__, _UnknownTopic):
-                raise
+            now = self._topic_id(name)
+        except _UnknownTopic:
             self._report(f"the topic was deleted {after}")
             self.start = self.end
             return False
@@ -120,6 +134,18 @@ class _Reading:
             first, end = self._there()
             self.start, self.end = max(self.start, first), min(self.end, end)
         return False
+
+    def _topic_id(self, name: str) -> uuid.UUID | None:
+        """The topic's id now. Raises UnknownTopicOrPartitionError if brokers say for seconds that it is not there."""
+        for limit in (self._limit, None):
+            try:
+                return self.consumer.topic_id(name, timeout=limit)
+            except DeadlineExceeded as late:
+                if isinstance(late.__cause__, _UnknownTopic):
+                    raise late.__cause__ from None
+                if limit is None:
+                    raise
+        raise AssertionError("not reached")
 
     def _out_of_range(self, at: int) -> None:
         """The broker refuses an offset: go on after what is not there."""
