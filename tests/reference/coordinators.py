@@ -69,14 +69,23 @@ class Bench:
         else:
             self._do(self.machine.not_appended(append.token, error, self.now))
 
+    def restart(self) -> None:
+        """The broker ends, and another starts with its log."""
+        self.machine = self._loaded()
+        self._do(self.machine.loaded(self.now))
+
     def restarted(self) -> Machine:
-        """A coordinator that has loaded the log of this one."""
-        fresh = self.make()
-        for append in self.log:
-            for key, value in append.data.rows:
-                fresh.load(key, value, append.data.producer_id)
+        """A coordinator that has loaded the log of this one, which goes on."""
+        fresh = self._loaded()
         fresh.loaded(self.now)
-        return fresh  # type: ignore[no-any-return]
+        return fresh
+
+    def _loaded(self) -> Machine:
+        fresh: Machine = self.make()
+        for append in self.log:
+            for key, value in getattr(append.data, "rows", ()):
+                fresh.load(key, value, append.data.producer_id)
+        return fresh
 
     def append(self, append: Append) -> None:
         """Records arrive in the log."""

@@ -20,6 +20,13 @@ At the start: ``load(key, value, producer_id)`` for each record of the topic in 
 ``end_transaction(partition, producer_id, committed)``, in the order of the log. ``topics_deleted(names, now)`` when
 topics are gone. A coordinator asks about topics through `kafkacodec.broker.state.machine.Topics`.
 
+The transaction coordinator's appends to other topics have ``data=Marker(...)``: a control batch, for which the host
+asks no machine. `kafkacodec.broker.state.verification` has what Produce and TxnOffsetCommit ask it before they append:
+
+1. ``transactions.receive(verification(api, version, ...), VERIFY_VERSION, ...)``; its reply goes to the host itself.
+2. ``verified(answer, api, version)`` has an error code for each partition. Where it is 0, Produce appends, and
+   TxnOffsetCommit goes on to the group coordinator; else `kafkacodec.broker.state.offsets.committed_answer` refuses it.
+
 What depends on who asks is left to the host: authorization, and ``authorized_operations`` of what is described.
 
 >>> from kafkacodec import messages

@@ -6,8 +6,8 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import joined_error
-from kafkacodec.broker.state.group import Groups, Handler
-from kafkacodec.broker.state.machine import Client
+from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.errors import (
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_GROUP_ID,

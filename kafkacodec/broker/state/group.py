@@ -8,17 +8,14 @@ from typing import Any, ClassVar
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup
-from kafkacodec.broker.state.machine import Client, Machine, Room, Topics
+from kafkacodec.broker.state.machine import Machine, Room, Topics
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.offsets import Offsets
 from kafkacodec.broker.state.options import GroupOptions
 from kafkacodec.internal_records import CONSUMER_OFFSETS
 from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["Groups", "Handler"]
-
-Handler = Callable[[Any, int, Client, Any], None]
-"""Takes a request, its version, who sent it, and what its response is to be sent to."""
+__all__ = ["Groups"]
 
 _EVERYWHERE = "\0all groups"  # the key of the timer that looks at all of them; no group has such a name
 

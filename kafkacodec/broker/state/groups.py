@@ -9,7 +9,7 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic_calls import ClassicCalls
-from kafkacodec.broker.state.group import Groups, Handler
+from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Topics
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.offset_calls import OffsetCalls
@@ -29,9 +29,6 @@ class GroupCoordinator(Groups):
         partitions: the number of partitions of ``__consumer_offsets``.
         options: see `GroupOptions`.
         new_id: makes the ids of members.
-
-    Attributes:
-        handlers: what takes each request, by API key.
     """
 
     def __init__(
@@ -43,27 +40,13 @@ class GroupCoordinator(Groups):
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         super().__init__(topics, partitions, options or GroupOptions(), new_id)
-        self.handlers: dict[int, Handler] = {
+        self.handlers = {
             **ClassicCalls(self).handlers,
             **OffsetCalls(self).handlers,
             keys.DESCRIBE_GROUPS: self._describe,
             keys.LIST_GROUPS: self._list,
             keys.DELETE_GROUPS: self._delete,
         }
-
-    def receive(self, request: Any, version: int, client: Client, to: Any, now: float) -> Effect:
-        """Take a request of one of the APIs in `handlers`.
-
-        Args:
-            request: the decoded message.
-            version: its version; the response is for the same.
-            client: who sent it.
-            to: given back with the response.
-            now: the time.
-        """
-        self._at(now)
-        self.handlers[request.api_key](request, version, client, to)
-        return self._effect()
 
     def topics_deleted(self, names: Iterable[str], now: float) -> Effect:
         """Remove the offsets of topics that are gone."""

@@ -16,11 +16,11 @@ from functools import partial
 from itertools import count
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from kafkacodec.errors import NOT_COORDINATOR
+from kafkacodec.errors import NONE, NOT_COORDINATOR
 from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
 from kafkacodec.net.service import Append, Effect, Reply
 
-__all__ = ["Client", "Machine", "NoTopics", "Records", "Room", "Topics", "partition_of"]
+__all__ = ["Client", "Handler", "Machine", "Marker", "NoTopics", "Records", "Room", "Topics", "partition_of"]
 
 Then = Callable[[int], None]
 """What a job does once its records are appended: it gets 0, or the error code for a request that could not be kept."""
@@ -31,6 +31,10 @@ class Client(NamedTuple):
 
     id: str = ""
     host: str = "/127.0.0.1"
+
+
+Handler = Callable[[Any, int, Client, Any], None]
+"""Takes a request, its version, who sent it, and what its response is to be sent to."""
 
 
 class Records(NamedTuple):
@@ -112,13 +116,27 @@ class Room(NamedTuple):
         self.machine.cancel_timer(self.key, name)
 
 
-class _Write(NamedTuple):
-    """Records on their way, and replies that leave after them because they were made in the same call."""
+class Marker(NamedTuple):
+    """The end of a transaction, to be written as a control batch to a partition; the log of the Append is that.
 
-    key: str
-    records: Sequence[StoredRecord]
+    Attributes:
+        producer_id, producer_epoch: whose transaction.
+        committed: whether its records count.
+        coordinator: topic and partition of the log of the coordinator; the marker has its leader epoch.
+        timestamp: milliseconds since 1970.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator: tuple[str, int]
+    timestamp: int
+
+
+class _Sent(NamedTuple):
+    """An append on its way: what happens then, and replies that leave after it as they were made in the same call."""
+
     then: Then
-    producer: tuple[int, int]
     replies: list[Reply]
 
 
@@ -129,9 +147,15 @@ class Machine:
 
     Args:
         partitions: the number of partitions of its topic.
+
+    Attributes:
+        handlers: what takes each request, by API key.
+        now: the time of this call.
+        loading: until `loaded` is called.
     """
 
     topic: ClassVar[str]
+    handlers: dict[int, Handler]
 
     def __init__(self, partitions: int) -> None:
         self.now = 0
@@ -139,7 +163,7 @@ class Machine:
         self._partitions = partitions
         self._appends: list[Append] = []
         self._replies: list[Reply] = []
-        self._writes: dict[int, _Write] = {}
+        self._sent: dict[int, _Sent] = {}
         self._writing: set[str] = set()  # keys with records on their way
         self._waiting: dict[str, deque[Callable[[], None]]] = {}  # jobs behind those
         self._tokens = count(1)
@@ -147,6 +171,20 @@ class Machine:
         self._due: list[tuple[int, int, tuple[str, str], Callable[[], None]]] = []
 
     # For hosts
+
+    def receive(self, request: Any, version: int, client: Client, to: Any, now: float) -> Effect:
+        """Take a request of one of the APIs in `handlers`.
+
+        Args:
+            request: the decoded message.
+            version: its version; the response is for the same.
+            client: who sent it.
+            to: given back with the response.
+            now: the time.
+        """
+        self._at(now)
+        self.handlers[request.api_key](request, version, client, to)
+        return self._effect()
 
     def tick(self, now: float) -> Effect:
         """Do what is due."""
@@ -165,11 +203,11 @@ class Machine:
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Note that the records of an Append are in the log."""
-        return self._written(token, 0, now)
+        return self._arrived(token, NONE, now)
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
         """Note that they are not, and will not be."""
-        return self._written(token, NOT_COORDINATOR, now)
+        return self._arrived(token, NOT_COORDINATOR, now)
 
     def load(self, key: Any, value: Any, producer_id: int = -1) -> None:
         """Apply a record of the topic when the broker starts, in the order of the log; other types are ignored.
@@ -222,12 +260,17 @@ class Machine:
         if not records:
             then(0)
             return
-        token = next(self._tokens)
         self._writing.add(key)
         self._waiting.setdefault(key, deque())
         rows = [encode_internal_record(self.topic, record) for record in records]
-        self._writes[token] = _Write(key, records, then, producer, [])
-        self._appends.append(Append(self.log_of(key), Records(rows, self.now, *producer), token))
+        done = partial(self._written, key, records, then, producer[0])
+        self.send(self.log_of(key), Records(rows, self.now, *producer), done)
+
+    def send(self, log: tuple[str, int], data: Any, then: Then) -> None:
+        """Append something to any log, and go on when it is there; no job waits for it."""
+        token = next(self._tokens)
+        self._sent[token] = _Sent(then, [])
+        self._appends.append(Append(log, data, token))
 
     def set_timer(self, key: str, name: str, due: int, call: Callable[[], None]) -> None:
         """See `Room.set_timer`; `due` is a time."""
@@ -256,28 +299,31 @@ class Machine:
             del self._timers[place]
             call()
 
-    def _written(self, token: Any, code: int, now: float) -> Effect:
+    def _arrived(self, token: Any, code: int, now: float) -> Effect:
         self._at(now)
-        write = self._writes.pop(token)
-        self._replies += write.replies
-        if not code:
-            for record in write.records:
-                self.apply(record.key, record.value, write.producer[0])
-        self._writing.discard(write.key)
-        write.then(code)
-        behind = self._waiting[write.key]
-        while write.key not in self._writing and behind:
-            behind.popleft()()
-        if write.key not in self._writing:
-            del self._waiting[write.key]
+        sent = self._sent.pop(token)
+        self._replies += sent.replies
+        sent.then(code)
         return self._effect()
+
+    def _written(self, key: str, records: Sequence[StoredRecord], then: Then, producer_id: int, code: int) -> None:
+        if not code:
+            for record in records:
+                self.apply(record.key, record.value, producer_id)
+        self._writing.discard(key)
+        then(code)
+        behind = self._waiting[key]
+        while key not in self._writing and behind:
+            behind.popleft()()
+        if key not in self._writing:
+            del self._waiting[key]
 
     def _effect(self) -> Effect:
         """What this call decided. Replies that do not depend on an append do not fail with it, so they leave apart."""
         appends, self._appends = self._appends, []
         replies, self._replies = self._replies, []
         if appends:
-            self._writes[appends[0].token].replies.extend(replies)
+            self._sent[appends[0].token].replies.extend(replies)
             return Effect(appends)
         return Effect((), replies)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup
-from kafkacodec.broker.state.group import Groups, Handler
-from kafkacodec.broker.state.machine import Client
+from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.offsets import committed_answer
 from kafkacodec.errors import (
     GROUP_ID_NOT_FOUND,
