@@ -499,7 +499,7 @@ async def administers(address):
     ids=["http", "tls"],
 )
 async def test_faces_say_at_once_that_the_peer_is_no_broker(use, data, reason):
-    async with Peer(sends(data)) as peer, asyncio.timeout(10):
+    async with Peer(sends(data)) as peer, asyncio.timeout(60):
         with pytest.raises(RemoteProtocolError, match=reason):
             await use(peer.address)
         assert peer.connections <= 3

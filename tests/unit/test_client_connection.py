@@ -10,6 +10,7 @@ from kafkacodec import client, errors, messages
 from kafkacodec.client import ANY, CONTROLLER, Coordinator, KafkaConnection, aio
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.client.core.relay import Relay
+from tests.patience import SOON
 
 NOBODY = "127.0.0.1:1"
 
@@ -44,7 +45,7 @@ def test_replies_come_in_the_order_of_the_answers():
 @pytest.mark.parametrize("place", [ANY, CONTROLLER, 5])
 def test_nobody_there_is_a_reply(place):
     with KafkaConnection(NOBODY, request_timeout_ms=300) as connection:
-        (reply,) = connection.poll(10, (place, messages.ListGroupsRequest()))
+        (reply,) = connection.poll(SOON, (place, messages.ListGroupsRequest()))
         assert isinstance(reply.error, (errors.ConnectionFailed, errors.DeadlineExceeded))
         assert connection.pending == 0
         assert connection.poll(None) == []
@@ -68,7 +69,7 @@ def test_wrong_requests_are_refused_at_the_call(request_, reason):
         with pytest.raises(TypeError, match=reason):
             connection.poll(0, messages.ListGroupsRequest(), request_)
         assert connection.pending == 0
-        (reply,) = connection.poll(10, messages.ListGroupsRequest())
+        (reply,) = connection.poll(SOON, messages.ListGroupsRequest())
         assert isinstance(reply.error, errors.KafkaCodecError)
 
 

@@ -221,7 +221,7 @@ except KeyboardInterrupt:
             assert process.stdout.readline() == "reading\n"
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=20)[0] == "1\n"
+            assert process.communicate(timeout=60)[0] == "1\n"
         finally:
             process.kill()
     assert process.returncode == 0

@@ -12,6 +12,7 @@ import kafkacodec as kc
 from kafkacodec.client import Consumer, aio
 from kafkacodec.client.blocking import callbacks
 from kafkacodec.errors import DeadlineExceeded, UnknownTopicOrPartitionError
+from tests.patience import SOON
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_traffic import SERVER, modelled
 
@@ -92,7 +93,7 @@ def test_a_wait_ends_in_time_whatever_comes_that_is_no_record(model, markers, fa
 
     start = time.monotonic()
     lists, tables, position = in_both(face, blocking if face == "blocking" else asynchronous)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < SOON
     assert (lists, tables) == ({}, [])
     assert position > 2
 
@@ -128,7 +129,7 @@ def test_topics_that_do_not_exist_are_asked_for_no_more(model):
             consumer.getmany(0.1)
         model.create("missing")
         put(model, b"x", topic="missing")
-        assert len(consumer.getmany(5)["missing", 0]) == 1
+        assert len(consumer.getmany(SOON)["missing", 0]) == 1
 
 
 class SlowEvent(threading.Event):
@@ -156,7 +157,7 @@ def test_a_thread_that_waits_takes_no_wake_from_another(monkeypatch):
     reader.start()
     time.sleep(0.1)
     caller.start()
-    caller.join(1)
+    caller.join(SOON)
     left = caller.is_alive()
     ended.set()
     thread.event.set()
@@ -171,7 +172,7 @@ class Stop(Exception):
 
 READS = {
     "iteration": lambda consumer: ([record] for record in consumer),
-    "lists": lambda consumer: iter(lambda: consumer.getmany(5, 2)[("t", 0)], None),
+    "lists": lambda consumer: iter(lambda: consumer.getmany(SOON, 2)[("t", 0)], None),
     "columns": lambda consumer: (list(table) for table in consumer.columns(max_rows=2)),
 }
 

@@ -8,6 +8,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.client import Consumer, aio
+from tests.patience import SOON, until
 from tests.reference.group_broker import GroupBroker
 
 FAST = {
@@ -23,15 +24,9 @@ def member(broker, *topics, **options):
     return aio.Consumer(*topics, bootstrap_servers=broker.address, group_id="g", **FAST | options)
 
 
-async def until(holds, seconds=3.0):
-    async with asyncio.timeout(seconds):
-        while not holds():
-            await asyncio.sleep(0.005)
-
-
 async def count(consumer, most=10):
     """How many records come at once."""
-    found = await consumer.getmany(2, most)
+    found = await consumer.getmany(SOON, most)
     return sum(map(len, found.values()))
 
 
@@ -39,7 +34,7 @@ async def test_unsubscribing_commits_what_was_given_and_leaves_the_group_at_once
     async with GroupBroker({"t": 2}) as broker, member(broker, "t") as consumer:
         broker.write("t", 0, 10)
         assert await count(consumer, 3) == 3
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(SOON / 2):
             await consumer.unsubscribe()
         assert broker.committed[T0] == 3
         assert broker.members_gone == 1
@@ -64,7 +59,7 @@ async def test_a_member_that_iterates_gives_partitions_up_with_the_next_record(m
         seen = [await anext(first)]
         async with member(broker, "t", **protocol) as second:
             reading = asyncio.create_task(second.getmany(None))
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(SOON):
                 while not second.assignment():
                     seen.append(await anext(first))
                     await asyncio.sleep(0.01)
@@ -84,7 +79,7 @@ async def test_partitions_are_read_although_a_callback_failed():
         broker.write("t", 0, 10)
         await consumer.subscribe(["t"], on_assigned=fails)
         with pytest.raises(KeyError, match="mine"):
-            await consumer.getmany(2)
+            await consumer.getmany(SOON)
         assert await count(consumer) == 10
 
 
@@ -209,25 +204,26 @@ async def test_an_interrupt_in_a_callback_ends_it():
         with Consumer(bootstrap_servers=broker.address, group_id="g", **FAST) as consumer:
             consumer.subscribe(["t"], on_assigned=interrupted)
             with pytest.raises(KeyboardInterrupt):
-                consumer.getmany(5)
-            return sum(map(len, consumer.getmany(5).values()))
+                consumer.getmany(SOON)
+            return sum(map(len, consumer.getmany(SOON).values()))
 
     async with GroupBroker({"t": 1}) as broker:
         broker.write("t", 0, 10)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(SOON / 2):
             assert await asyncio.to_thread(read) == 10
         assert broker.members_gone == 1
 
 
 async def test_the_time_without_a_subscription_is_not_one_without_reading():
-    async with GroupBroker({"t": 1}) as broker, member(broker, "t", max_poll_interval_ms=400) as consumer:
+    assigned = []
+    async with GroupBroker({"t": 1}) as broker, member(broker, "t", max_poll_interval_ms=1500) as consumer:
         broker.write("t", 0, 10)
         assert await count(consumer) == 10
         await consumer.unsubscribe()
-        await asyncio.sleep(0.5)
-        await consumer.subscribe(["t"])
-        await until(lambda: consumer.assignment() == [T0], 0.3)
-        await until(lambda: not consumer.assignment(), 0.6)  # it does not read now
+        await asyncio.sleep(1.6)
+        await consumer.subscribe(["t"], on_assigned=assigned.extend)
+        await until(lambda: assigned == [T0])
+        await until(lambda: not consumer.assignment())  # it does not read now
 
 
 @pytest.mark.parametrize("committed", [4, None])
@@ -237,7 +233,7 @@ async def test_the_position_is_known_to_a_callback(committed):
     async def assigned(partitions):
         positions.append(await consumer.position(*partitions[0]))
 
-    async with GroupBroker({"t": 1}) as broker, member(broker, default_api_timeout_ms=1000) as consumer:
+    async with GroupBroker({"t": 1}) as broker, member(broker, default_api_timeout_ms=30_000) as consumer:
         broker.write("t", 0, 10)
         if committed is not None:
             broker.committed[T0] = committed
@@ -260,7 +256,7 @@ async def test_a_member_can_commit_and_leave_while_a_rebalance_waits_for_others(
             await until(consumer.paused)
             await consumer.getmany(0)
         await until(lambda: membership.metadata is None)
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(SOON / 2):
             await consumer.close()
         assert broker.members_gone == 1
         assert broker.committed == ({} if strategy == "range" else {T0: 3})
@@ -300,7 +296,7 @@ async def test_a_commit_that_does_not_succeed_does_not_hold_up_the_end(caplog):
     options = {"request_timeout_ms": 400, "enable_auto_commit": False}
     async with GroupBroker({"t": 1}) as broker:
         broker.refuse("OffsetCommit", *[14] * 1000)
-        async with asyncio.timeout(3), member(broker, **options) as consumer:
+        async with asyncio.timeout(SOON / 2), member(broker, **options) as consumer:
             await consumer.assign([T0])
             await consumer.commit({T0: 5}, wait=False)
     assert "offsets of group 'g' were not committed: the consumer was closed" in caplog.text

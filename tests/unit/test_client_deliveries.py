@@ -12,6 +12,7 @@ import pytest
 from kafkacodec.client.producing.delivery import Delivery, Outcome, Part, TableDelivery, TableOutcome
 from kafkacodec.errors import ClientClosed
 from tests.model_producer import ModelCluster
+from tests.patience import SOON
 
 
 class Failed(BaseException):
@@ -89,11 +90,11 @@ def test_deliveries_of_the_process_that_this_one_was_forked_from(kind):
     delivery = delivery_of(outcome)
 
     def child():
-        for wait in (delivery.result, lambda: delivery.result(5), lambda: delivery.add_done_callback(print)):
+        for wait in (delivery.result, lambda: delivery.result(SOON), lambda: delivery.add_done_callback(print)):
             with pytest.raises(ClientClosed, match="forked"):
                 wait()
         with pytest.raises(ClientClosed, match="forked"):
-            asyncio.run(asyncio.wait_for(delivery, 5))
+            asyncio.run(asyncio.wait_for(delivery, SOON))
         assert not delivery.done()
 
     assert in_child(child)
@@ -118,7 +119,7 @@ def test_a_fork_while_another_thread_makes_an_outcome_known():
     def child():
         own = Outcome()
         threading.Thread(target=lambda: own.resolve(part(0, 1))).start()
-        assert Delivery(own, 0, 0).result(10).offset == 10
+        assert Delivery(own, 0, 0).result(SOON).offset == 10
 
     slow = Slow()
     thread = threading.Thread(target=lambda: slow.when(0, print))
@@ -143,5 +144,5 @@ def test_a_signal_handler_asks_for_a_delivery_while_its_thread_does():
     interrupted = Interrupted()
     thread = threading.Thread(target=lambda: interrupted.when(0, print), daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(SOON)
     assert not thread.is_alive()

@@ -32,6 +32,7 @@ from kafkacodec.errors import (
 )
 from kafkacodec.net.frames import FrameBuffers, FrameReader
 from kafkacodec.net.loop import LoopThread
+from tests.patience import SOON
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([65531, 65532, 65533, 70000, 200_000]))
 
@@ -190,7 +191,7 @@ def test_a_last_coroutine_runs_once_and_all_wait_for_it(caplog):
     assert thread.run(lambda: double(4)) == 8  # meanwhile
     go_on.set()
     for other in others:
-        other.join(20)
+        other.join(SOON)
     assert ran == [1]
     assert "test loop was not closed properly" in caplog.text
     assert "test loop" not in {t.name for t in threading.enumerate()}
@@ -217,14 +218,14 @@ def test_what_runs_is_cancelled_at_the_end():
 
     def wait():
         with pytest.raises(ClientClosed):
-            thread.run(lambda: asyncio.sleep(60))
+            thread.run(lambda: asyncio.sleep(600))
         found.append(True)
 
     waiter = threading.Thread(target=wait)
     waiter.start()
     thread.run(lambda: asyncio.sleep(0.01))
     thread.close()
-    waiter.join(5)
+    waiter.join(SOON)
     assert found == [True]
 
 
@@ -247,14 +248,14 @@ def test_a_process_forked_while_another_thread_waits_is_refused():
     def hold():
         with thread._lock:
             held.set()
-            go_on.wait(10)
+            go_on.wait(SOON)
 
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
     child = os.fork()
     if not child:
-        signal.alarm(5)
+        signal.alarm(SOON // 2)
         with contextlib.suppress(ClientClosed):
             thread.run(lambda: double(1))
             os._exit(1)
@@ -288,9 +289,9 @@ def test_a_function_that_is_interrupted_is_waited_for_no_more():
         ended.set()
 
     waiting = asyncio.run_coroutine_threadsafe(wait(), thread.loop)
-    thread.event.wait(5)
+    thread.event.wait(SOON)
     with pytest.raises(KeyboardInterrupt):
         thread.serve()
-    assert ended.wait(5)
-    waiting.result(5)
+    assert ended.wait(SOON)
+    waiting.result(SOON)
     thread.close()

@@ -9,7 +9,6 @@ import gc
 import os
 import pickle
 import threading
-import time
 import warnings
 import weakref
 from typing import Any
@@ -19,8 +18,9 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.errors import ClientClosed, DeadlineExceeded
 from kafkacodec.messages import MetadataRequest
+from tests.patience import SOON, eventually, until
 from tests.reference.group_broker import GroupBroker
-from tests.unit.test_client_consumer_group import FAST, count, member, until
+from tests.unit.test_client_consumer_group import FAST, count, member
 from tests.unit.test_client_producer_faces import NOBODY, knowing
 
 NAMES = ["Producer", "Consumer", "ShareConsumer", "Admin", "KafkaConnection"]
@@ -35,13 +35,6 @@ def made(package, name, server):
 
 def descriptors():
     return len(os.listdir("/proc/self/fd"))
-
-
-def eventually(holds):
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @contextlib.contextmanager
@@ -83,8 +76,8 @@ async def test_a_client_for_asyncio(name):
         gone = weakref.ref(client)
         with warned(name, line):
             del client
-        await until(lambda: (len(asyncio.all_tasks()), descriptors()) == before, 20)
-        await until(lambda: gc.collect() is not None and gone() is None, 20)
+        await until(lambda: (len(asyncio.all_tasks()), descriptors()) == before)
+        await until(lambda: gc.collect() is not None and gone() is None)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,7 +111,7 @@ def test_what_a_dropped_producer_has_queued_becomes_known():
     with pytest.warns(ResourceWarning):
         del producer
     with pytest.raises(DeadlineExceeded):  # it was tried until its time was over
-        delivery.result(20)
+        delivery.result(SOON)
 
 
 async def test_a_dropped_consumer_leaves_its_group_although_its_callbacks_refer_to_it():

@@ -10,11 +10,12 @@ import pytest
 from kafkacodec.client import Consumer
 from kafkacodec.client.aio.called import Called
 from kafkacodec.errors import ClientClosed, LocalProtocolError
+from tests.patience import until
 from tests.reference.group_broker import GroupBroker
-from tests.unit.test_client_consumer_group import FAST, count, member, until
+from tests.unit.test_client_consumer_group import FAST, count, member
 
 ENDS = pytest.mark.parametrize("end", ["close", "unsubscribe"])
-SOON = 15  # seconds; a client that waits for itself takes 30
+SOON = 25  # seconds; a client that waits for itself takes 30
 
 
 def tasks():
@@ -76,13 +77,13 @@ async def test_a_blocking_consumer_ends_in_its_own_callback(end, when):
 
         consumer.subscribe(["t"], on_assigned=assigned, on_revoked=revoked)
         if when == "on_revoked":
-            assert sum(map(len, consumer.getmany(5).values())) == 10
+            assert sum(map(len, consumer.getmany(SOON).values())) == 10
             getattr(consumer, end)()
         elif end == "close":
             with pytest.raises(LookupError):  # there is nobody else to tell
-                consumer.getmany(5)
+                consumer.getmany(SOON)
             with pytest.raises(ClientClosed):
-                consumer.getmany(5)
+                consumer.getmany(SOON)
         else:
             with pytest.raises(LocalProtocolError, match="nothing to read"):
                 list(iter(lambda: consumer.getmany(0.05), None))
@@ -113,7 +114,7 @@ async def test_a_callback_that_raises_what_is_for_nobody(kind, as_coroutine):
         async with asyncio.timeout(SOON), member(broker) as consumer:
             await consumer.subscribe(["t"], on_assigned=raises_later if as_coroutine else raises)
             with pytest.raises(RuntimeError, match=f"raises.* raised {kind.__name__}"):
-                await consumer.getmany(5)
+                await consumer.getmany(SOON)
             assert await count(consumer) == 10
         assert broker.members_gone == 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import linecache
-import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -19,32 +18,20 @@ from kafkacodec.client.blocking.callbacks import CallbackThread
 from kafkacodec.client.lifecycle import BlockingClient, blocking
 from kafkacodec.net import loop as thread_module
 from kafkacodec.net.loop import LoopThread
+from tests import interrupts
+from tests.patience import SOON
 
 FILES = {thread_module.__file__, lifecycle.__file__, callbacks.__file__}
 
 
-class Interrupts:
-    """Raises KeyboardInterrupt at one of the lines that a call runs through in this thread, as Ctrl-C does."""
-
-    def __init__(self, at):
-        self.left = at
-
-    def __enter__(self):
-        sys.settrace(self.trace)
-
-    def __exit__(self, *_):
-        sys.settrace(None)
-
-    def trace(self, frame, event, _):
+class Interrupts(interrupts.Interrupts):
+    def steps(self, frame, event):
         # What an interrupt that has come leads to is not interrupted once more.
         if frame.f_code.co_filename not in FILES or frame.f_code.co_name in ("give_up", "close"):
             return None
         # CPython looks for signals after calls, not where a block is left, which is an event of the line of `with`.
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        self.left -= event == "line" and not line.strip().startswith("with ")
-        if self.left == 0:
-            raise KeyboardInterrupt
-        return self.trace
+        return event == "line" and not line.strip().startswith("with ")
 
 
 class Face:
@@ -72,7 +59,7 @@ class Client(BlockingClient):
 def in_a_thread(function, *arguments):
     # CPython 3.11 may leave the thread with the exception that was being handled when a trace function raised.
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(function, *arguments).result(60)
+        thread.submit(function, *arguments).result(10 * SOON)
 
 
 def tasks_of(client):
@@ -92,13 +79,13 @@ def tasks_of(client):
 def interrupt_each_line_of_a_call(kind):
     client = Client(kind)
     for at in count(1):
-        interrupts = Interrupts(at)
+        interrupted = Interrupts(at)
         try:
-            with interrupts:
+            with interrupted:
                 client.work(0.002)
         except KeyboardInterrupt:
             pass
-        if interrupts.left > 0:
+        if interrupted.left > 0:
             break
         assert tasks_of(client) == 0
         assert client.work(0) == 0
@@ -108,15 +95,15 @@ def interrupt_each_line_of_a_call(kind):
 
 def interrupt_each_line_of_close(kind):
     for at in count(1):
-        client, interrupts = Client(kind), Interrupts(at)
+        client, interrupted = Client(kind), Interrupts(at)
         try:
-            with interrupts:
+            with interrupted:
                 client.close()
         except KeyboardInterrupt:
             client.close()
         assert not client._thread._thread.is_alive()
         assert client._thread.loop.is_closed()
-        if interrupts.left > 0:
+        if interrupted.left > 0:
             break
     assert at > 10
 

@@ -25,6 +25,7 @@ from kafkacodec.messages import APIS, by_key
 from kafkacodec.net.frames import Frame
 from kafkacodec.protocol import decode_response, encode_response, supported_ranges
 from tests.message_values import Values
+from tests.patience import SOON
 
 SECONDS = float(os.environ.get("KAFKACODEC_LIES", "0.4"))
 IDS = [uuid.UUID(int=n) for n in range(1, 4)]
@@ -139,7 +140,7 @@ async def for_a_while(step: Any) -> None:
     end = loop.time() + SECONDS
     while loop.time() < end:
         with contextlib.suppress(KafkaCodecError, kc.ItemErrors):
-            await asyncio.wait_for(step(), 5)
+            await asyncio.wait_for(step(), SOON)
         await asyncio.sleep(0)
 
 
@@ -162,7 +163,7 @@ async def test_consumers(seed: int, protocol: str, faults: list[BaseException]) 
 
     await for_a_while(step)
     with contextlib.suppress(KafkaCodecError):
-        await asyncio.wait_for(consumer.close(), 10)
+        await asyncio.wait_for(consumer.close(), SOON)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -175,7 +176,7 @@ async def test_share_consumers(seed: int, faults: list[BaseException]) -> None:
         await consumer.commit(0.05)
 
     await for_a_while(step)
-    await asyncio.wait_for(consumer.close(), 10)
+    await asyncio.wait_for(consumer.close(), SOON)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -197,7 +198,7 @@ async def test_producers(seed: int, transactional_id: str | None, faults: list[B
         await producer.flush(0.05)
 
     await for_a_while(step)
-    await asyncio.wait_for(producer.close(0.1), 10)
+    await asyncio.wait_for(producer.close(0.1), SOON)
 
 
 ADMIN_CALLS: dict[str, tuple[Any, ...]] = {
@@ -233,7 +234,7 @@ async def test_admin_clients(name: str, faults: list[BaseException]) -> None:
         admin = kc.client.aio.Admin(**OPTIONS)
         for _ in range(5):
             with contextlib.suppress(KafkaCodecError, kc.ItemErrors):
-                await asyncio.wait_for(getattr(admin, name)(*ADMIN_CALLS[name]), 5)
+                await asyncio.wait_for(getattr(admin, name)(*ADMIN_CALLS[name]), SOON)
         await admin.close()
 
 

@@ -11,6 +11,7 @@ import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.client.driver.network import Network
 from kafkacodec.protocol import Connection
+from tests.patience import SOON
 
 pa = pytest.importorskip("pyarrow")
 
@@ -123,4 +124,4 @@ async def test_the_topics_of_a_table_are_met_together_and_its_rows_go_out_in_few
 
 def send_in_thread(server: str, table: Any) -> int:
     with kc.client.Producer(server) as producer:
-        return int(producer.send_columns(table).result(30).rows)
+        return int(producer.send_columns(table).result(SOON).rows)

@@ -18,6 +18,7 @@ from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
 from kafkacodec.protocol import Connection
 from kafkacodec.protocol.versions import supported_ranges
+from tests.patience import SOON, until
 
 
 class SmallBroker:
@@ -110,7 +111,7 @@ def test_a_loop_whose_timers_are_rounded():
         for wait_ms in (10.3, 10.5, 10.7):
             client = network(["127.0.0.1:1"], reconnect_backoff_ms=3, retry_backoff_ms=3)
             with pytest.raises(DeadlineExceeded):
-                await asyncio.wait_for(client.call(messages.MetadataRequest(topics=[]), timeout_ms=wait_ms), 5)
+                await asyncio.wait_for(client.call(messages.MetadataRequest(topics=[]), timeout_ms=wait_ms), SOON)
             await client.close()
         assert not reports
 
@@ -129,7 +130,7 @@ async def test_an_address_that_cannot_be_says_why():
 async def test_a_connection_that_others_cancel_is_made_again():
     async with SmallBroker() as broker:
         client = network(broker.address)
-        waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[]), timeout_ms=5000))
+        waiting = asyncio.create_task(client.call(messages.MetadataRequest(topics=[]), timeout_ms=60_000))
         while not (found := [task for task in asyncio.all_tasks() if task.get_name().startswith("connect to")]):
             await asyncio.sleep(0)
         found[0].cancel()
@@ -142,7 +143,7 @@ async def test_a_broker_that_is_gone_is_passed_over():
         await gone.__aexit__()
         for _ in range(5):
             client = network([gone.address, broker.address])
-            answer = await client.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
+            answer = await client.call(messages.MetadataRequest(topics=[]), timeout_ms=60_000)
             assert answer.brokers[0].port == broker.port
             await client.close()
 
@@ -179,7 +180,7 @@ async def test_who_waits_hears_of_a_close_that_is_cancelled():
         await asyncio.sleep(0)
         closing.cancel()
         with pytest.raises(ClientClosed, match="was closed"):
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, SOON)
         with pytest.raises(asyncio.CancelledError):
             await closing
         await asyncio.sleep(0.01)
@@ -193,7 +194,7 @@ async def test_a_cancelled_call_is_not_sent_later():
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(client.call(messages.DeleteTopicsRequest(topic_names=["orders"]), place), 0.1)
         broker.server = await asyncio.start_server(broker.serve, "127.0.0.1", broker.port)
-        await client.call(messages.MetadataRequest(topics=[]), CONTROLLER, timeout_ms=10_000)
+        await client.call(messages.MetadataRequest(topics=[]), CONTROLLER, timeout_ms=60_000)
         assert 20 not in [key for key, _ in broker.requests]
         await client.close()
 
@@ -225,7 +226,7 @@ async def test_a_broker_that_closes_connections_while_they_are_opened_keeps_its_
     async with Cutting(list(cuts)) as broker:
         client = network(broker.address, reconnect_backoff_ms=1)
         for _ in range(2):  # before it has answered, and afterwards
-            await client.call(messages.MetadataRequest(topics=[]), -1, timeout_ms=5000)
+            await client.call(messages.MetadataRequest(topics=[]), -1, timeout_ms=60_000)
             node = client._traffic._nodes.get(-1)
             assert node.link.versions == supported_ranges()
             broker.cuts = list(cuts)
@@ -259,7 +260,7 @@ async def test_a_broker_before_2_0_has_throttled_when_it_answers():
     async with SmallBroker(throttle_ms=10_000, versions={0: range(6), 3: range(6), 18: range(2)}) as broker:
         client = network(broker.address)
         for _ in range(2):
-            await client.call(messages.MetadataRequest(topics=[]), -1, timeout_ms=5000)
+            await client.call(messages.MetadataRequest(topics=[]), -1, timeout_ms=60_000)
         assert client.metrics.snapshot()["throttle_ms"] >= 20_000
         await client.close()
 
@@ -271,7 +272,7 @@ async def test_as_many_requests_are_in_flight_as_the_option_allows():
         for _ in range(1600):
             relay.add(-1, messages.ListGroupsRequest())
         client.add(relay)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SOON):
             while len(broker.requests) < 1500:
                 await asyncio.sleep(0.01)
         assert not relay.has_replies
@@ -324,11 +325,11 @@ async def test_requests_without_answers_are_sent_when_they_have_left():
         await asyncio.sleep(0.2)
         assert machine.landed < 30
         reads.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SOON):
             while machine.landed < 60:
                 await asyncio.sleep(0)
         await client.close()
-        await asyncio.wait(broker.tasks, timeout=5)
+        await asyncio.wait(broker.tasks, timeout=SOON)
         assert [key for key, _ in broker.requests].count(0) == 60
 
 
@@ -336,8 +337,7 @@ async def test_unused_connections_are_closed_and_opened_again():
     async with SmallBroker() as broker:
         client = network(broker.address, connections_max_idle_ms=50)
         await client.call(messages.MetadataRequest(topics=[]))
-        await asyncio.sleep(0.2)
-        assert client.metrics.snapshot()["connections"] == 0
+        await until(lambda: client.metrics.snapshot()["connections"] == 0)
         before = broker.connections
         await asyncio.sleep(0.2)
         assert broker.connections == before
@@ -396,7 +396,7 @@ async def test_a_machine_that_raises():
         client = network(broker.address)
         broken: asyncio.Future[Exception] = client.loop.create_future()
         client.add(Curious(KeyError("topic")), broke=broken.set_result)
-        error = await asyncio.wait_for(broken, 5)
+        error = await asyncio.wait_for(broken, SOON)
         assert str(error) == "broker -1: this MetadataResponse cannot be right: KeyError('topic')"
         assert isinstance(error, RemoteProtocolError)
         assert isinstance(error.__cause__, KeyError)
@@ -404,7 +404,7 @@ async def test_a_machine_that_raises():
         done = asyncio.Event()
         unexpected = Curious(RemoteProtocolError("a response without topics"))
         client.add(unexpected, changed=lambda: done.set() if unexpected.failures else None)
-        await asyncio.wait_for(done.wait(), 5)
+        await asyncio.wait_for(done.wait(), SOON)
         assert str(unexpected.failures[0]) == "a response without topics"
         await client.close()
 
@@ -418,6 +418,6 @@ async def test_a_request_that_cannot_be_made():
     async with SmallBroker() as broker:
         client = network(broker.address)
         with pytest.raises(TypeError, match="no such thing"):
-            await asyncio.wait_for(client.call(broken), 10)
+            await asyncio.wait_for(client.call(broken), SOON)
         await client.call(messages.MetadataRequest(topics=[]))
         await client.close()

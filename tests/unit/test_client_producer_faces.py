@@ -17,6 +17,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, EncodeError, LocalProtocolError, QueueFull
+from tests.patience import SOON
 
 NOBODY = "127.0.0.1:1"
 
@@ -60,9 +61,9 @@ def test_closing_in_a_callback_of_a_delivery():
     first.add_done_callback(close)
     with pytest.raises(DeadlineExceeded):
         first.result()
-    assert called.wait(20)
+    assert called.wait(SOON)
     with pytest.raises(DeadlineExceeded):  # it was tried until its time was over
-        late[0].result(20)
+        late[0].result(SOON)
     producer.close()
     assert threading.active_count() == before
 
@@ -188,7 +189,7 @@ def test_waiting_for_a_result_in_the_loop_is_refused():
             started = time.monotonic()
             with pytest.raises(DeadlineExceeded, match="the partition has no leader"):
                 await delivery
-            assert 0.1 < time.monotonic() - started < 5
+            assert 0.1 < time.monotonic() - started < SOON
             with pytest.raises(DeadlineExceeded):
                 delivery.result()
             with pytest.raises(LocalProtocolError, match="no transactional_id"):
@@ -204,12 +205,12 @@ def test_a_blocking_producer_is_waited_for_where_another_loop_runs():
         producer = knowing(kc.client.Producer(NOBODY, delivery_timeout_ms=50))
         for delivery in (producer.send("t", b"v"), producer.send_columns(pa.table({"value": ["v"]}), topic="t")):
             with pytest.raises(DeadlineExceeded, match="the partition has no leader"):
-                delivery.result(5)
+                delivery.result(SOON)
         caught = []
 
         def wait(delivery):
             try:
-                producer.send("t", b"w").result(5)
+                producer.send("t", b"w").result(SOON)
             except LocalProtocolError as error:
                 caught.append(str(error))
 

@@ -13,6 +13,7 @@ from kafkacodec.client.core.calls import Coordinator, Send
 from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.client.producing.transactions import State
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, RemoteProtocolError
+from tests.patience import SOON
 
 NOBODY = "127.0.0.1:1"
 
@@ -118,7 +119,7 @@ async def test_a_commit_that_is_aborted_while_it_sends_does_not_succeed():
 
 
 async def test_who_waits_for_memory_is_not_overtaken():
-    async with kc.client.aio.Producer(NOBODY, buffer_memory=1000, max_block_ms=5000) as producer:
+    async with kc.client.aio.Producer(NOBODY, buffer_memory=1000, max_block_ms=60_000) as producer:
         know(producer)
         queues = producer._queues
 
@@ -134,7 +135,7 @@ async def test_who_waits_for_memory_is_not_overtaken():
             with queues.lock:
                 queues.append(queues.topic("t"), None, None, b"x" * 100, (), 0)
         assert queues.full
-        await asyncio.wait_for(waiting, 1)
+        await asyncio.wait_for(waiting, SOON)
         producer._sender.discard(ClientClosed("dropped"))
 
 
@@ -149,6 +150,6 @@ async def test_an_end_that_is_answered_with_nonsense(commit, caplog):
         for _ in range(3):
             own.failed(Send(Coordinator("transaction", "x"), messages.EndTxnRequest()), nonsense, 0.0)
         with pytest.raises(RemoteProtocolError, match="unexpected correlation id 7"):
-            await asyncio.wait_for(ending, 5)
+            await asyncio.wait_for(ending, SOON)
         own._ended(messages.EndTxnResponse())
         await (producer.commit_transaction() if commit else producer.abort_transaction())

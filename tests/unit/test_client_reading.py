@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -13,6 +12,7 @@ import kafkacodec as kc
 from kafkacodec.client.consuming import given, open_part, reading
 from kafkacodec.client.consuming.positions import Position
 from kafkacodec.errors import BrokerError, LocalProtocolError, NoOffset, error
+from tests import interrupts
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_consumer import ModelConsumer
 
@@ -241,14 +241,14 @@ def test_one_thread_reads_at_a_time():
 
     def waits(data):
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return data
 
     read = numbered(4, value_deserializer=waits)
     found = []
     thread = threading.Thread(target=lambda: found.extend(offsets(read, "lists", 3)))
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     for how in READS:
         with pytest.raises(LocalProtocolError, match="another thread is reading"):
             offsets(read, how)
@@ -261,28 +261,14 @@ def test_one_thread_reads_at_a_time():
 FILES = {reading.__file__, open_part.__file__, given.__file__}
 
 
-class Interrupts:
-    """Raises KeyboardInterrupt at one of the lines that a read runs through, as Ctrl-C does."""
-
-    def __init__(self, at):
-        self.left = at
-
-    def __enter__(self):
-        sys.settrace(self.trace)
-
-    def __exit__(self, *_):
-        sys.settrace(None)
-
-    def trace(self, frame, event, _):
+class Interrupts(interrupts.Interrupts):
+    def steps(self, frame, event):
         code = frame.f_code
         if code.co_filename not in FILES or code.co_name in ("_undo", "columns", "records_by_partition", "iterated"):
             return None
         if code.co_name == "_whole":
-            return self.trace if event == "call" else None  # the steps in it, not those around it
-        self.left -= event == "line"
-        if self.left == 0:
-            raise KeyboardInterrupt
-        return self.trace
+            return 0 if event == "call" else None  # the steps in it, not those around it
+        return event == "line"
 
 
 @pytest.mark.parametrize("how", READS)
@@ -298,14 +284,14 @@ def interrupt_at_each_line(how, late):
         read = numbered(5, partitions=2, late=late)
         found = offsets(read, "iteration", 1) + offsets(read, "lists", 1)
         positions = [read.state(number).position.offset for number in range(2)]
-        interrupts = Interrupts(at)
+        interrupted = Interrupts(at)
         try:
-            with interrupts:
+            with interrupted:
                 offsets(read, how, 7, found)
         except KeyboardInterrupt:
             if how != "iteration":
                 assert [read.state(number).position.offset for number in range(2)] == positions
-        if interrupts.left > 0:
+        if interrupted.left > 0:
             break
         for _ in range(12):
             found += offsets(read, "columns")

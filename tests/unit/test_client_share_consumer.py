@@ -8,6 +8,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.client import aio
+from tests.patience import SOON
 from tests.reference.group_broker import GroupBroker
 
 FAST = {"retry_backoff_ms": 20, "retry_backoff_max_ms": 20}
@@ -23,9 +24,9 @@ async def test_a_consumer_that_was_refused_can_subscribe_again():
         broker.refuse("ShareGroupHeartbeat", 30)
         for _ in range(2):
             with pytest.raises(kc.errors.error(30)):
-                await consumer.getmany(2)
+                await consumer.getmany(SOON)
         await consumer.subscribe(["t"])
-        (record,) = await consumer.getmany(2)
+        (record,) = await consumer.getmany(SOON)
         assert record.value == b"a"
 
 
@@ -34,7 +35,7 @@ async def test_a_second_close_waits_for_the_first():
         broker.share.append(b"a")
         consumer = member(broker, "t")
         async with consumer:
-            assert await consumer.getmany(10)
+            assert await consumer.getmany(SOON)
             first = asyncio.create_task(consumer.close())
             await asyncio.sleep(0)
             assert not first.done()

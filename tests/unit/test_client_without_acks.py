@@ -10,6 +10,7 @@ import pytest
 from kafkacodec import messages
 from kafkacodec.client import aio
 from tests.certificates import Authority
+from tests.patience import SOON
 from tests.unit.test_client_network import SmallBroker
 
 PRODUCE = 0
@@ -70,7 +71,7 @@ async def test_closing_at_once_over_tls(authority):
 async def test_closing_does_not_wait_for_a_broker_that_hangs_or_is_gone(authority):
     reads = asyncio.Event()
     async with Leader(authority.issue("broker", "127.0.0.1"), silent={PRODUCE}, reads=reads) as broker:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SOON):
             client = producer(broker, authority)
             await (await client.send("t", b"the broker reads nothing after this one"))
             await client.close(0.05)

@@ -19,6 +19,7 @@ from kafkacodec.log.segments import walk
 from kafkacodec.log.storage import stores
 from kafkacodec.spark.reading.tasks import read_ranges
 from tests.hostile_store import HostileStore, strong, use
+from tests.patience import SOON, eventually
 
 URL = "s3://bucket/t-0/x.log"
 DATA = bytes(range(256)) * 800
@@ -42,9 +43,9 @@ def store(server, monkeypatch):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Requests are made once, and given up after half a second of silence."""
+    """Requests are made once, and given up after two seconds of silence."""
     monkeypatch.setattr(stores, "_RETRIES", 0)
-    monkeypatch.setattr(stores, "_SILENCE", timedelta(seconds=0.5))
+    monkeypatch.setattr(stores, "_SILENCE", timedelta(seconds=2))
 
 
 def read(start=1000, end=150_000):
@@ -166,7 +167,7 @@ def test_a_slow_answer_is_awaited_while_bytes_arrive(store):
         for start in range(0, len(data), len(data) // 8):
             request.wfile.write(data[start : start + len(data) // 8])
             request.wfile.flush()
-            time.sleep(0.1)
+            time.sleep(0.3)
         return True
 
     store.fault = on_get(drip)
@@ -177,11 +178,13 @@ def test_a_slow_answer_is_awaited_while_bytes_arrive(store):
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("sent", [0, 50_000])
 def test_a_server_that_falls_silent_is_given_up(store, sent):
+    given_up = threading.Event()
+
     def stall(request):
         if sent:
             request.send_part(request.span, slice_of(request)[:sent], request.span[1] - request.span[0])
             request.wfile.flush()
-        time.sleep(5)
+        given_up.wait(SOON)
         request.close_connection = True
         return True
 
@@ -189,7 +192,8 @@ def test_a_server_that_falls_silent_is_given_up(store, sent):
     begin = time.monotonic()
     with pytest.raises(OSError, match="did not answer as expected"):
         read()
-    assert 0.5 <= time.monotonic() - begin < 4
+    given_up.set()
+    assert 2 <= time.monotonic() - begin < SOON
 
 
 @pytest.mark.parametrize("size", [1 << 62, 1 << 63])
@@ -211,10 +215,7 @@ def test_a_failed_read_leaves_no_cycle(store):
         with pytest.raises(PermissionError), file:
             file.view(0, 10)
         del file
-        deadline = time.monotonic() + 2
-        while gone() is not None and time.monotonic() < deadline:  # the thread may not have let go of it yet
-            time.sleep(0.01)
-        assert gone() is None
+        eventually(lambda: gone() is None)  # the thread may not have let go of it yet
     finally:
         gc.enable()
 
@@ -267,21 +268,22 @@ def test_permissive_tasks_of_spark_skip_no_object_that_is_not_given(store, statu
 
 @pytest.mark.parametrize("silent", ["HEAD", "GET", "list"])
 def test_control_c_ends_a_program_that_waits_for_a_silent_server(store, silent):
-    waiting = threading.Event()
+    waiting, ended = threading.Event(), threading.Event()
 
     def wait(request):
         if (request.command if request.key else "list") == silent:
             waiting.set()
-            time.sleep(10)
+            ended.wait(2 * SOON)
 
     store.fault = wait
     what = f"entries({URL.rpartition('/')[0]!r})" if silent == "list" else f"read_file({URL!r}, 1 << 20)"
     program = f"from kafkacodec.log.opening import entries, read_file\n{what}"
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
-    assert waiting.wait(20)
+    assert waiting.wait(SOON)
     time.sleep(0.05)  # until the program waits too
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=5)
+    _, said = process.communicate(timeout=SOON)
+    ended.set()
     assert said.rstrip().endswith("KeyboardInterrupt")
 
 

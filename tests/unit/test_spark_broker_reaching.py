@@ -7,6 +7,7 @@ import time
 import pytest
 
 from kafkacodec.spark.live.reaching import why_unreachable
+from tests.patience import SOON
 
 NOBODY = ("127.0.0.1", 1)
 
@@ -33,7 +34,7 @@ def silent(listener):
 def test_one_of_several_is_enough(listener, silent):
     begin = time.monotonic()
     assert why_unreachable([NOBODY, silent, listener.getsockname()], tries=1, wait=0) is None
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < SOON
 
 
 def test_why_none_is_reached(silent):
@@ -50,7 +51,7 @@ def test_a_broker_that_starts_meanwhile(listener):
     again = []
     timer = threading.Timer(0.1, lambda: again.append(socket.create_server(place)))
     timer.start()
-    assert why_unreachable([place], tries=20, wait=0.05) is None
+    assert why_unreachable([place], tries=1200, wait=0.05) is None
     timer.join()
     again[0].close()
 
@@ -58,7 +59,7 @@ def test_a_broker_that_starts_meanwhile(listener):
 def test_the_number_of_tries():
     begin = time.monotonic()
     assert why_unreachable([NOBODY], tries=3, wait=0.05) == "127.0.0.1:1: connection refused"
-    assert 0.1 <= time.monotonic() - begin < 1
+    assert 0.1 <= time.monotonic() - begin < SOON
 
 
 def test_what_is_no_host_name() -> None:

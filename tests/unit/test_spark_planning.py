@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import Partition, Segment
+from kafkacodec.log.files import pool
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.partitions import planning as range_planning
 from kafkacodec.records.headers import scan
@@ -103,7 +105,9 @@ def test_threads_join_when_files_are_waited_for(tmp_path, monkeypatch):
         return ordinary(*arguments)
 
     monkeypatch.setattr(range_planning, "segment_ranges", noting)
-    one = Partition(tmp_path / "t-0").ranges()
+    with monkeypatch.context() as idle:  # on a machine where nothing else makes it wait
+        idle.setattr(pool, "time", SimpleNamespace(perf_counter=time.thread_time, thread_time=time.thread_time))
+        one = Partition(tmp_path / "t-0").ranges()
     assert threads == {threading.get_ident()}
     delay = 0.001
     assert Partition(tmp_path / "t-0").ranges(threads=4) == one

@@ -17,29 +17,15 @@ from kafkacodec import temporary
 from kafkacodec.cli.files import sources, standard_input
 from kafkacodec.log.files import publishing
 from kafkacodec.temporary import directory_until_exit, temporary_directory
+from tests import interrupts
+from tests.patience import SOON
 
 FILES = {module.__file__ for module in (temporary, publishing, standard_input, sources, contextlib)}
 
 
-class Interrupts:
-    """Raises KeyboardInterrupt at one of the lines that this thread runs through, as Ctrl-C does."""
-
-    def __init__(self, at):
-        self.left = at
-
-    def __enter__(self):
-        sys.settrace(self.trace)
-
-    def __exit__(self, *_):
-        sys.settrace(None)
-
-    def trace(self, frame, event, _):
-        if frame.f_code.co_filename not in FILES:
-            return None
-        self.left -= event == "line"
-        if self.left == 0:
-            raise KeyboardInterrupt
-        return self.trace
+class Interrupts(interrupts.Interrupts):
+    def steps(self, frame, event):
+        return event == "line" if frame.f_code.co_filename in FILES else None
 
 
 def directory(_):
@@ -95,8 +81,8 @@ WAYS = [
 def interrupt_each_line(way, place, monkeypatch):
     for at in range(1, 2000):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"data")))
-        interrupts = Interrupts(at)
-        with contextlib.suppress(KeyboardInterrupt), interrupts:
+        interrupted = Interrupts(at)
+        with contextlib.suppress(KeyboardInterrupt), interrupted:
             way(place)
         if way is standard_input_of_a_command:  # click may hold the directory until the process ends
             temporary._remove_kept()
@@ -106,7 +92,7 @@ def interrupt_each_line(way, place, monkeypatch):
             path = os.path.join(place, name)
             assert os.listdir(path) == ["file"] if os.path.isdir(path) else Path(path).read_bytes() == b"data"
             os.rename(path, f"{place}.{at}")
-        if interrupts.left > 0:
+        if interrupted.left > 0:
             break
     assert at > 10
 
@@ -117,9 +103,10 @@ def test_an_interrupt_leaves_no_temporary_file(way, tmp_path, monkeypatch):
     place = tmp_path / "place"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setattr(temporary, "_kept", {})  # those of other tests stay
     # CPython 3.11 may leave the thread with the exception that was being handled when a trace function raised.
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(interrupt_each_line, way, str(place), monkeypatch).result(60)
+        thread.submit(interrupt_each_line, way, str(place), monkeypatch).result(10 * SOON)
 
 
 def test_what_stays_until_the_exit_is_known_before_it_is_made(tmp_path, monkeypatch):
