@@ -110,3 +110,55 @@ TEST(renumber_keeps_offsets_in_range) {
     kc_store_u32(data.data + KC_BATCH_LAST_DELTA_AT, UINT32_MAX);
     CHECK_EQ(run(&data, (kc_renumbering){.by = 0}, out, 4, &count, &next), KC_CANNOT_ENCODE);
 }
+
+TEST(assign_writes_offsets_and_epochs_in_place) {
+    bytes data = two_batches();
+    const bytes before = data;
+    const uint64_t half = data.size / 2;
+    kc_batch out[4];
+    size_t count;
+    int64_t next = 1000;
+    uint64_t position = 0;
+    kc_store_u64(data.data, INT64_MAX); /* whatever it was */
+    CHECK_EQ(kc_assign(data.data, data.size, &position, &next, 9, out, 1, &count, &error), KC_OK);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(position, half);
+    CHECK_EQ(next, 1002);
+    CHECK_EQ(kc_assign(data.data, data.size, &position, &next, 9, out, 4, &count, &error), KC_OK);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(position, data.size);
+    CHECK_EQ(next, 1004);
+    CHECK_EQ(out[0].base_offset, 1002);
+    CHECK_EQ(out[0].last_offset, 1003);
+    CHECK_EQ(out[0].position, half);
+    CHECK_EQ(out[0].partition_leader_epoch, 9);
+    for (uint64_t at = 0; at < data.size; at += half) {
+        CHECK_EQ(kc_load_u64(data.data + at), at ? 1002 : 1000);
+        CHECK_EQ(kc_load_u32(data.data + at + KC_BATCH_LEADER_EPOCH_AT), 9);
+        CHECK_EQ(kc_load_u32(data.data + at + 8), kc_load_u32(before.data + at + 8));
+        CHECK(memcmp(data.data + at + 16, before.data + at + 16, (size_t)half - 16) == 0);
+    }
+}
+
+TEST(assign_refuses_what_renumber_refuses) {
+    bytes data = two_batches();
+    kc_batch out[4];
+    size_t count;
+    uint64_t position = 0;
+    int64_t next = INT64_MAX - 1; /* the last offset would be 2^63 - 1 */
+    CHECK_EQ(kc_assign(data.data, data.size, &position, &next, 0, out, 4, &count, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(count, 0);
+    next = -1;
+    CHECK_EQ(kc_assign(data.data, data.size, &position, &next, 0, out, 4, &count, &error), KC_CANNOT_ENCODE);
+    next = INT64_MAX - 3; /* there is room for one of them */
+    CHECK_EQ(kc_assign(data.data, data.size, &position, &next, 0, out, 4, &count, &error), KC_CANNOT_ENCODE);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(position, data.size / 2);
+    CHECK_EQ(next, INT64_MAX - 1);
+    position = 0;
+    next = 0;
+    data.data[KC_ENTRY_MAGIC_AT] = 1;
+    CHECK_EQ(kc_assign(data.data, data.size, &position, &next, 0, out, 4, &count, &error), KC_BAD_MAGIC);
+    data = two_batches();
+    CHECK_EQ(kc_assign(data.data, data.size - 1, &position, &next, 0, out, 4, &count, &error), KC_TRUNCATED);
+}

@@ -11,22 +11,39 @@ cdef extern from "decode/kc_walk.h" nogil:
         KC_WALK_PARTIAL
         KC_WALK_FAULT
 
+    ctypedef struct kc_span:
+        uint64_t position
+        uint64_t size
+        int64_t base_offset
+        int8_t magic
+
+    kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_span *span, kc_error *error)
     uint64_t kc_walk_reach(const uint8_t *data, uint64_t size, uint64_t position, uint64_t target)
 
 
 cdef extern from "decode/kc_batch.h" nogil:
+    enum:
+        KC_TRANSACTIONAL
+        KC_CONTROL
+
     ctypedef struct kc_batch:
         uint64_t position
         uint64_t size
         int64_t base_offset
         int64_t last_offset
+        int64_t max_timestamp
+        int64_t producer_id
+        int32_t partition_leader_epoch
+        int32_t base_sequence
         int16_t attributes
+        int16_t producer_epoch
         int8_t magic
         int32_t count
         const uint8_t *records
         size_t records_size
 
     int kc_batch_codec(const kc_batch *b)
+    void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch)
 
 
 cdef extern from "decode/kc_record_table.h" nogil:

@@ -2,6 +2,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kafkacodec._core.arrow cimport *
+from kafkacodec._core.decode cimport kc_batch
 
 
 cdef extern from "encode/kc_input.h" nogil:
@@ -122,6 +123,8 @@ cdef extern from "encode/kc_renumber.h" nogil:
 
     int kc_renumber(const uint8_t *data, uint64_t size, uint64_t *position, const kc_renumbering *how,
                     kc_renumbered *out, size_t max, size_t *count, int64_t *next_offset, kc_error *error)
+    int kc_assign(uint8_t *data, uint64_t size, uint64_t *position, int64_t *next_offset, int32_t leader_epoch,
+                  kc_batch *out, size_t max, size_t *count, kc_error *error)
 
 
 cdef extern from "encode/kc_murmur2.h" nogil:

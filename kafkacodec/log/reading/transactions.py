@@ -313,8 +313,17 @@ def markers_of(
     if not len(rows):
         return {}
     starts, sizes = headers["position"][rows].tolist(), headers["size_in_bytes"][rows].tolist()
+    return _markers_in(b"".join(map(read, starts, sizes)))
+
+
+def marker_of(batch: bytes) -> Marker | None:
+    """The contents of one control batch; None if they cannot be read."""
+    return next(iter(_markers_in(batch).values()), None)
+
+
+def _markers_in(data: bytes) -> dict[int, Marker]:
     found = {}
-    for record in iter_records(b"".join(map(read, starts, sizes)), include_control=True, on_error="skip"):
+    for record in iter_records(data, include_control=True, on_error="skip"):
         kind = marker_type(record.key)
         if kind is not None:
             # An EndTxnMarker: version, epoch of the coordinator.

@@ -25,6 +25,7 @@ class IndexEntries:
         size_in_bytes (int): the bytes of batches so far: the position of the next one.
         count (int): the entries of the offset index so far; the time index has at most one more.
         max_timestamp (int): the largest timestamp so far, in ms; -1 for none.
+        offset_of_max (int): the last offset of the first batch that has it.
     """
 
     def __init__(self, base_offset: int, interval_bytes: int) -> None:
@@ -32,7 +33,7 @@ class IndexEntries:
         self.max_timestamp = NO_TIMESTAMP
         self._base_offset, self._interval = base_offset, interval_bytes
         self._since_entry = 0
-        self._offset_of_max = base_offset
+        self.offset_of_max = base_offset
         self._last_time = NO_TIMESTAMP
         self._offsets: list[tuple[int, int]] = []
         self._times: list[tuple[int, int]] = []
@@ -41,7 +42,7 @@ class IndexEntries:
         """Add batches: of each its size in bytes, its last offset and its largest timestamp in ms (-1: none)."""
         for size, last, timestamp in zip(sizes, last_offsets, max_timestamps, strict=True):
             if timestamp > self.max_timestamp:
-                self.max_timestamp, self._offset_of_max = timestamp, last
+                self.max_timestamp, self.offset_of_max = timestamp, last
             if self._since_entry > self._interval:
                 self._offsets.append((last, self.size_in_bytes))
                 self.count += 1
@@ -54,14 +55,32 @@ class IndexEntries:
         """No batch follows: the largest timestamp of the segment gets an entry."""
         self._add_time()
 
+    def resume(self, size: int, count: int, max_timestamp: int, offset_of_max: int) -> None:
+        """Go on after an entry of the offset index, or before the first batch.
+
+        Args:
+            size: the position in the entry: the next batch to add is that of the entry, and gets no other.
+            count: the entries of the offset index so far.
+            max_timestamp, offset_of_max: the last entry of the time index; -1 and the base offset if it has none.
+        """
+        self.size_in_bytes, self.count, self._since_entry = size, count, 0
+        self.max_timestamp = self._last_time = max_timestamp
+        self.offset_of_max = offset_of_max
+        self._offsets, self._times = [], []
+
+    def pending(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """The entries since the last call: (offset, position) and (timestamp, offset)."""
+        offsets, times = self._offsets, self._times
+        self._offsets, self._times = [], []
+        return offsets, times
+
     def take(self) -> tuple[bytes, bytes]:
-        """The bytes that the offset index and the time index grow by: the entries since the last call.
+        """As `pending`: the bytes that the offset index and the time index grow by.
 
         Raises:
             EncodeError: an offset is not within 2^31 of the base offset.
         """
-        offsets, times = self._offsets, self._times
-        self._offsets, self._times = [], []
+        offsets, times = self.pending()
         return (
             encode_offset_index(*_columns(offsets), self._base_offset),
             encode_time_index(*_columns(times), self._base_offset),
@@ -71,7 +90,7 @@ class IndexEntries:
         """Add an entry of the time index if the largest timestamp has grown since the last one."""
         if self.max_timestamp > self._last_time:
             self._last_time = self.max_timestamp
-            self._times.append((self.max_timestamp, self._offset_of_max))
+            self._times.append((self.max_timestamp, self.offset_of_max))
 
 
 def _columns(entries: list[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -1,0 +1,68 @@
+"""The transaction index of a segment that grows: the transactions whose abort marker is in it."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.indexes import encode_transaction_index
+from kafkacodec.log.growing.disk import Disk
+from kafkacodec.log.opening.indexes import read_transaction_index
+
+__all__ = ["Aborted", "AbortedTransactions"]
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction; the last offset is that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class AbortedTransactions:
+    """The entries of one segment's ``.txnindex``, which exists only if there are any.
+
+    Args:
+        path: the ``.log`` file.
+        disk: writes the file.
+    """
+
+    def __init__(self, path: str, disk: Disk) -> None:
+        self._path, self._disk = layout.sibling(path, layout.TRANSACTION_INDEX_SUFFIX), disk
+        self._entries: list[Aborted] | None = None
+
+    @property
+    def entries(self) -> list[Aborted]:
+        """Those of the file, up to the first fault; read at first use."""
+        if self._entries is None:
+            self._entries = []
+            if os.path.exists(self._path):
+                index = read_transaction_index(self._path, on_error="stop")
+                columns = (index[name].tolist() for name in Aborted._fields)
+                self._entries = [Aborted(*row) for row in zip(*columns, strict=True)]
+        return self._entries
+
+    def add(self, aborted: Aborted) -> None:
+        """Add an entry and write it. Raises OSError; it is not added then."""
+        entries = self.entries
+        raw = np.array([(0, *aborted)], layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
+        position = len(entries) * layout.TRANSACTION_INDEX_ENTRY.itemsize
+        self._disk.write(self._disk.open(self._path), encode_transaction_index(raw), position)
+        entries.append(aborted)
+
+    def truncate(self, offset: int) -> None:
+        """Remove the entries whose marker is at an offset or later."""
+        kept = [entry for entry in self.entries if entry.last_offset < offset]
+        if os.path.exists(self._path):
+            self._disk.truncate(self._disk.open(self._path), len(kept) * layout.TRANSACTION_INDEX_ENTRY.itemsize)
+        self._entries = kept
+
+    def sync(self) -> None:
+        """Wait until the file, if there is one, is on the disk."""
+        if os.path.exists(self._path):
+            self._disk.sync(self._disk.open(self._path))

@@ -1,0 +1,90 @@
+"""The system calls by which a growing log changes files: in one place, so that each can be made to fail."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from kafkacodec.log.files.opening import close_read, naming
+
+__all__ = ["Disk", "OpenFile"]
+
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+
+
+class OpenFile:
+    """An open file, closed with the last reference to it: what is being sent to a client may have been deleted.
+
+    Attributes:
+        path (str): its name when it was opened.
+    """
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path, self._descriptor = path, descriptor
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._descriptor
+
+    def __del__(self) -> None:
+        close_read(self._descriptor)
+
+
+class Disk:
+    """Changes files. Errors are OSError, with the file's name."""
+
+    def open(self, path: str) -> OpenFile:
+        """Open a file for reading and writing; create it if it is missing."""
+        return OpenFile(path, os.open(path, _FLAGS, 0o644))
+
+    def write(self, file: OpenFile, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Write all bytes at a position. After an error a part of them may be there."""
+        descriptor = file.fileno()
+        with naming(file.path):
+            written = os.pwrite(descriptor, data, position)
+            if written == len(data):
+                return
+            view = memoryview(data)
+            while written < len(view):
+                written += os.pwrite(descriptor, view[written:], position + written)
+
+    def truncate(self, file: OpenFile, size: int) -> None:
+        """Cut a file."""
+        with naming(file.path):
+            os.ftruncate(file.fileno(), size)
+
+    def sync(self, file: OpenFile) -> None:
+        """Wait until a file's bytes are on the disk."""
+        with naming(file.path):
+            os.fsync(file.fileno())
+
+    def sync_names(self, directory: str) -> None:
+        """Wait until the names in a directory are on the disk."""
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            with naming(directory):
+                os.fsync(descriptor)
+        finally:
+            close_read(descriptor)
+
+    def replace(self, path: str, data: bytes, *, sync: bool) -> None:
+        """Write a small file under a temporary name, as a broker names it, and rename it."""
+        temporary = path + ".tmp"
+        with naming(path, temporary):
+            file = self.open(temporary)
+            self.truncate(file, 0)
+            self.write(file, data, 0)
+            if sync:
+                self.sync(file)
+            self.rename(temporary, path)
+
+    def rename(self, path: str, to: str) -> None:
+        """Rename a file or a directory; an existing file of that name is replaced."""
+        os.replace(path, to)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; it may be missing."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)

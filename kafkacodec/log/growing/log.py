@@ -1,0 +1,404 @@
+"""One partition's log: appended to, read, rolled, cut and recovered as by its broker."""
+
+from __future__ import annotations
+
+import os
+import time
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kafkacodec.errors import EncodeError
+from kafkacodec.log.growing._batches import BatchHead, assign_offsets
+from kafkacodec.log.growing.disk import Disk
+from kafkacodec.log.growing.epochs import LogEpochs
+from kafkacodec.log.growing.loading import (
+    Loss,
+    find_segments,
+    load_producers,
+    recover,
+    remove_leftovers,
+    remove_snapshots,
+)
+from kafkacodec.log.growing.producers import LogProducers
+from kafkacodec.log.growing.segment import GrowingSegment, Range
+from kafkacodec.log.growing.settings import LogConfig
+from kafkacodec.records.decode import decode
+
+__all__ = ["AppendInfo", "Found", "PartitionLog"]
+
+_MAX_INT32 = 2**31 - 1
+_NOTHING = Range(None, 0, 0, -1, None)
+
+
+class AppendInfo(NamedTuple):
+    """What was appended.
+
+    Attributes:
+        base_offset, last_offset (int): of the batches.
+        max_timestamp (int): the largest, in ms; -1 for none.
+        position (int): where they begin in their segment.
+        size (int): their bytes.
+    """
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    position: int
+    size: int
+
+
+class Found(NamedTuple):
+    """A record found by its time: timestamp in ms, offset, and the leader epoch of its batch."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def now_ms() -> int:
+    """The time, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class PartitionLog:
+    """The log in a partition's directory. It has one caller at a time, and the directory one log.
+
+    Args:
+        path: the directory; created if it is missing.
+        config: may be replaced at any time.
+        start_offset: where the log begins, from ``log-start-offset-checkpoint``; 0 if it has no entry.
+        recovery_point: what is before it is on the disk, from ``recovery-point-offset-checkpoint``.
+        clean: the log was closed in good order: nothing is checked.
+        clock: the time in ms since 1970.
+        disk: changes the files.
+
+    Attributes:
+        path (str): the directory.
+        config (LogConfig): see above.
+        start_offset (int): the first offset that can be read.
+        end_offset (int): the offset of the next record.
+        recovery_point (int): the offset up to which all is on the disk.
+        loss (Loss | None): what was removed at opening, after the last whole batch.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        config: LogConfig | None = None,
+        *,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+        clean: bool = False,
+        clock: Callable[[], int] = now_ms,
+        disk: Disk | None = None,
+    ) -> None:
+        self.path, self.config = os.fspath(path), config or LogConfig()
+        self._clock, self._disk = clock, disk or Disk()
+        os.makedirs(self.path, exist_ok=True)
+        remove_leftovers(self.path, self._disk)
+        self._epochs = LogEpochs(self.path, self._disk)
+        self._producers = LogProducers(self.path, self._disk)
+        self._segments = find_segments(self.path, self.config.index_interval_bytes, self._disk, clock())
+        self.loss: Loss | None = None
+        changed: int | None = None
+        if not self._segments:
+            self._segments = [self._new_segment(start_offset)]
+        elif not clean or not all(segment.load_indexes() for segment in self._segments):
+            changed, self.loss = recover(self._segments, 0 if clean else recovery_point, self._epochs)
+        self._bases = [segment.base_offset for segment in self._segments]
+        active = self._active
+        active.resume()
+        self.end_offset = active.end_offset()
+        self.start_offset = max(start_offset, self._bases[0])
+        self.recovery_point = min(recovery_point, self.end_offset)
+        self._epochs.truncate(self.end_offset)
+        self._unflushed = [s for s in self._segments if s.base_offset >= self.recovery_point or s is active]
+        self._set_aside: list[tuple[int, str]] = []
+        load_producers(self._producers, self._segments, self.end_offset if changed is None else changed, changed)
+        remove_snapshots(self.path, self._segments, self.end_offset, self._disk)
+        self._producers.expire(clock() - self.config.producer_id_expiration_ms)
+
+    @property
+    def _active(self) -> GrowingSegment:
+        return self._segments[-1]
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The bytes of all segments."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset of the oldest open transaction, or the end of the log."""
+        return max(next(iter(self._producers.open.values()), self.end_offset), self.start_offset)
+
+    def append(
+        self, batches: bytearray | memoryview, *, leader_epoch: int, base_offset: int | None = None
+    ) -> AppendInfo:
+        """Append record batches, whose base offsets and leader epochs are written into their headers first.
+
+        Args:
+            batches: whole batches of magic 2 in a writable buffer; only their structure is checked.
+            leader_epoch: the present one.
+            base_offset: of the first batch; by default the end of the log, below which it must not be.
+
+        Raises:
+            DecodeError: not whole batches of magic 2. Nothing was appended.
+            EncodeError: no batch, or offsets that a log cannot have. Nothing was appended.
+            OSError: the disk is full, for example. Nothing was appended, and the log is as before.
+        """
+        first = self.end_offset if base_offset is None else base_offset
+        if first < self.end_offset:
+            raise EncodeError(f"the batches begin at offset {first}, below the end {self.end_offset}", path=self.path)
+        heads = assign_offsets(batches, first, leader_epoch)
+        if not heads:
+            raise EncodeError("there is no batch to append", path=self.path)
+        last = heads[-1].last_offset
+        timestamp = heads[0].max_timestamp if len(heads) == 1 else max(head.max_timestamp for head in heads)
+        active = self._segments[-1]
+        if self._must_roll(active, len(batches), timestamp, last):
+            active = self.roll(first)
+        if leader_epoch > self._epochs.latest:
+            self._epochs.assign(leader_epoch, first)
+        position = active.append(batches, heads)
+        self.end_offset = last + 1
+        for head in heads:
+            if head.producer_id >= 0:
+                self._follow(active, batches, head)
+        active.write_indexes()
+        return AppendInfo(first, last, timestamp, position, len(batches))
+
+    def _follow(self, active: GrowingSegment, batches: bytearray | memoryview, head: BatchHead) -> None:
+        def batch() -> bytes:
+            return bytes(memoryview(batches)[head.position : head.position + head.size])
+
+        aborted = self._producers.take(head, batch)
+        if aborted is not None:
+            active.aborted.add(aborted)
+
+    def _must_roll(self, active: GrowingSegment, size: int, timestamp: int, last: int) -> bool:
+        config = self.config
+        if active.size + size > config.segment_bytes and active.size:
+            return True
+        if last - active.base_offset > _MAX_INT32 or active.indexes.is_full(config.segment_index_bytes):
+            return True
+        if not active.size:
+            return False
+        began = active.first_timestamp
+        waited = timestamp - began if began >= 0 else self._clock() - active.created
+        return waited > config.segment_ms
+
+    def roll(self, base_offset: int | None = None) -> GrowingSegment:
+        """Begin a new segment, unless the last one is empty; the snapshot of the producers is written.
+
+        Args:
+            base_offset: the offset in its name; by default the end of the log.
+
+        Raises:
+            OSError: a file cannot be written. The last segment is still the active one.
+        """
+        base = self.end_offset if base_offset is None else base_offset
+        active = self._active
+        if active.base_offset == base:
+            return active
+        self._producers.write_snapshot(base)
+        active.seal()
+        segment = self._new_segment(base)
+        if not active.size:
+            active.remove()
+            self._unflushed.remove(active)
+            self._segments.pop(), self._bases.pop()
+        else:
+            active.release()
+        self._segments.append(segment)
+        self._bases.append(base)
+        self._unflushed.append(segment)
+        return segment
+
+    def read(self, offset: int, max_bytes: int, *, upto: int | None = None, at_least_one: bool = True) -> Range:
+        """The batches from the one that has an offset on, of one segment.
+
+        Args:
+            offset: between `start_offset` and `end_offset`.
+            max_bytes: the range ends here, also within a batch.
+            upto: only batches before this offset, which is the end of one; by default all.
+            at_least_one: the first batch is whole even if it is larger than `max_bytes`.
+
+        Raises:
+            IndexError: there is no such offset.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise IndexError(f"offset {offset} is not between {self.start_offset} and {self.end_offset}")
+        end = self.end_offset if upto is None else min(upto, self.end_offset)
+        at = max(bisect_right(self._bases, offset) - 1, 0)
+        for i in range(at, len(self._segments)):
+            segment = self._segments[i]
+            head = segment.find(offset)
+            if head is None:
+                continue
+            stop = segment.size
+            if end <= head.base_offset:
+                break
+            if end < (self._bases[i + 1] if i + 1 < len(self._bases) else self.end_offset):
+                limit = segment.find(end)
+                stop = segment.size if limit is None else limit.position
+            count = min(max_bytes, stop - head.position)
+            if at_least_one:
+                count = max(count, min(head.size, stop - head.position))
+            return segment.range(head.position, count)
+        return _NOTHING
+
+    def offset_for_timestamp(self, timestamp: int) -> Found | None:
+        """The first record at or after a time in ms that can be read; None if there is none."""
+        for i, segment in enumerate(self._segments):
+            following = self._bases[i + 1] if i + 1 < len(self._bases) else self.end_offset
+            if following <= self.start_offset or segment.max_timestamp < timestamp:
+                continue
+            start = max(self.start_offset, segment.indexes.offset_before(timestamp))
+            first = segment.find(start)
+            for head in segment.heads(segment.size if first is None else first.position):
+                if head.max_timestamp >= timestamp and head.last_offset >= self.start_offset:
+                    found = self._record(segment, head, timestamp)
+                    if found is not None:
+                        return found
+        return None
+
+    def max_timestamp(self) -> Found | None:
+        """The first record with the greatest timestamp, markers too; None if there is no timestamp."""
+        segment = max(self._segments, key=lambda s: s.max_timestamp)
+        greatest = segment.max_timestamp
+        if greatest < 0:
+            return None
+        for head in segment.heads(segment.indexes.position_before(segment.indexes.offset_of_max)):
+            if head.max_timestamp == greatest:
+                return self._record(segment, head, greatest, start=head.base_offset)
+        return None
+
+    def _record(
+        self, segment: GrowingSegment, head: BatchHead, timestamp: int, start: int | None = None
+    ) -> Found | None:
+        """The first record of a batch at or after a time and an offset."""
+        records = decode(
+            segment.range(head.position, head.size).read(), columns=("offset", "timestamp"), include_control=True
+        )
+        late = records["timestamp"] >= np.datetime64(timestamp, "ms")
+        rows = np.flatnonzero(late & (records["offset"] >= (self.start_offset if start is None else start)))
+        if not len(rows):
+            return None
+        row = int(rows[0])
+        return Found(int(records["timestamp"][row].astype(np.int64)), int(records["offset"][row]), head.leader_epoch)
+
+    def aborted_in(self, read: Range, offset: int) -> list[tuple[int, int]]:
+        """The aborted transactions that matter to who reads a range: producer id and first offset of each.
+
+        Args:
+            read: from `read`.
+            offset: that was asked for.
+        """
+        at = bisect_right(self._bases, read.base_offset) - 1
+        if read.file is None or at < 0:
+            return []
+        upper = self._segments[at].indexes.offset_at(read.position + read.count)
+        if upper is None:
+            upper = self._bases[at + 1] if at + 1 < len(self._bases) else self.end_offset
+        found = []
+        for segment in self._segments[at:]:
+            for entry in segment.aborted.entries:
+                if entry.last_offset >= offset and entry.first_offset < upper:
+                    found.append((entry.producer_id, entry.first_offset))
+                if entry.last_stable_offset >= upper:
+                    return found
+        return found
+
+    @property
+    def leader_epoch(self) -> int:
+        """The newest leader epoch, -1 for none."""
+        return self._epochs.latest
+
+    def begin_epoch(self, epoch: int) -> None:
+        """A leader of this epoch begins, at the end of the log; an older one changes nothing. Raises OSError."""
+        self._epochs.assign(epoch, self.end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of an offset, -1 if unknown."""
+        return self._epochs.at(offset)
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The newest leader epoch not above `epoch`, and the offset at which it ends; -1 and -1 if unknown."""
+        return self._epochs.end(epoch, self.end_offset)
+
+    def truncate(self, offset: int) -> int:
+        """Remove the batches from the one that has an offset on.
+
+        Returns:
+            The end of the log: `offset`, or the first offset of its batch.
+
+        Raises:
+            OSError: a file cannot be changed. Some segments at the end may be gone.
+        """
+        if offset >= self.end_offset:
+            return self.end_offset
+        offset = max(offset, self.start_offset)
+        while len(self._segments) > 1 and self._bases[-1] >= offset:
+            last = self._active
+            last.remove()
+            self._segments.pop(), self._bases.pop()
+            self._unflushed = [s for s in self._unflushed if s is not last]
+            self.end_offset = last.base_offset
+        active = self._active
+        head = active.find(offset)
+        if head is not None:
+            active.truncate(head.position)
+            self.end_offset = max(active.end_offset(), active.base_offset)
+        if active not in self._unflushed:
+            self._unflushed.append(active)
+        active.aborted.truncate(self.end_offset)
+        self._epochs.truncate(self.end_offset)
+        self.recovery_point = min(self.recovery_point, self.end_offset)
+        remove_snapshots(self.path, self._segments, self.end_offset, self._disk)
+        load_producers(self._producers, self._segments, self.end_offset, None)
+        return self.end_offset
+
+    def delete_before(self, offset: int) -> None:
+        """Records before an offset can no longer be read; `retention` removes the segments.
+
+        Raises:
+            IndexError: it is after the end of the log.
+            OSError: the leader epochs cannot be written.
+        """
+        if offset > self.end_offset:
+            raise IndexError(f"offset {offset} is after the end {self.end_offset}")
+        if offset > self.start_offset:
+            self._epochs.begin(offset)
+            self.start_offset = offset
+
+    def flush(self) -> int:
+        """Wait until everything is on the disk; the end offset, which is the recovery point then. Raises OSError."""
+        for segment in list(self._unflushed):
+            active = segment is self._active
+            segment.flush(indexes=not active)
+            if not active:
+                self._unflushed.remove(segment)
+        self._epochs.sync()
+        self._disk.sync_names(self.path)
+        self.recovery_point = self.end_offset
+        return self.end_offset
+
+    def close(self) -> None:
+        """Flush, and leave the files as a broker does that stops in good order. Raises OSError."""
+        self._producers.write_snapshot(self.end_offset)
+        self._active.seal()
+        self.flush()
+        for segment in self._segments:
+            segment.release()
+
+    def _new_segment(self, base_offset: int) -> GrowingSegment:
+        return GrowingSegment.create(
+            self.path, base_offset, self.config.index_interval_bytes, self._disk, self._clock()
+        )

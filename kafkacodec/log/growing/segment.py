@@ -1,0 +1,270 @@
+"""One segment of a growing log: batches are appended in place, and read while they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kafkacodec.errors import CorruptRecord
+from kafkacodec.log.files._mapping import Mapping
+from kafkacodec.log.formats import layout
+from kafkacodec.log.growing._batches import BatchHead, batch_heads, find_batch
+from kafkacodec.log.growing.aborted import AbortedTransactions
+from kafkacodec.log.growing.disk import Disk, OpenFile
+from kafkacodec.log.growing.indexes import GrowingIndexes
+from kafkacodec.log.writing.index_entries import NO_TIMESTAMP
+
+__all__ = ["GrowingSegment", "Range"]
+
+_HEADS_AT_ONCE = 4096
+_LEAST_MAPPED = 1 << 20
+SUFFIXES = (
+    layout.LOG_SUFFIX,
+    layout.OFFSET_INDEX_SUFFIX,
+    layout.TIME_INDEX_SUFFIX,
+    layout.TRANSACTION_INDEX_SUFFIX,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Batches in a file, which stays open while there is a reference.
+
+    Attributes:
+        file (OpenFile | None): the open segment; `file.fileno()` is for `os.sendfile`. None: there are no bytes.
+        position, count (int): where the bytes are. The last batch may be cut, as in a broker's answers.
+        base_offset (int): the offset in the segment's name, -1 for none.
+    """
+
+    file: OpenFile | None
+    position: int
+    count: int
+    base_offset: int
+    mapped: Callable[[], Mapping] | None
+
+    def view(self) -> memoryview:
+        """The bytes without a copy: a view of the mapped file. What is cut from it later becomes zeros."""
+        if not self.count or self.mapped is None:
+            return memoryview(b"")
+        return memoryview(self.mapped())[self.position : self.position + self.count]
+
+    def read(self) -> bytes:
+        """A copy of the bytes."""
+        if self.file is None:
+            return b""
+        return os.pread(self.file.fileno(), self.count, self.position)
+
+
+class GrowingSegment:
+    """A segment of a partition's directory.
+
+    Args:
+        directory: the partition's.
+        base_offset: the offset in its name.
+        interval: `index.interval.bytes`.
+        disk: changes the files.
+        created: when it was begun, ms since 1970.
+
+    Attributes:
+        path (str): the ``.log`` file.
+        base_offset (int): the offset in its name.
+        size (int): the bytes of its batches.
+        created (int): as given.
+    """
+
+    def __init__(self, directory: str, base_offset: int, interval: int, disk: Disk, created: int) -> None:
+        self.path = os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX))
+        self.base_offset, self.created, self._disk = base_offset, created, disk
+        self.size = 0
+        self._file: OpenFile | None = None
+        self._mapping: Mapping | None = None
+        self._untidy = False
+        self._first_timestamp = NO_TIMESTAMP
+        self._loaded = False
+        self._indexes = GrowingIndexes(self.path, base_offset, interval, disk)
+        self.aborted = AbortedTransactions(self.path, disk)
+
+    @classmethod
+    def create(cls, directory: str, base_offset: int, interval: int, disk: Disk, created: int) -> GrowingSegment:
+        """Make the files of a new segment. Raises OSError; what was made stays and is made again."""
+        segment = cls(directory, base_offset, interval, disk, created)
+        disk.truncate(segment.file, 0)
+        segment._loaded = True
+        segment._indexes.write()
+        return segment
+
+    @property
+    def file(self) -> OpenFile:
+        """The open ``.log`` file."""
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+        return self._file
+
+    @property
+    def indexes(self) -> GrowingIndexes:
+        """Its indexes; read, or made again, at first use."""
+        if not self._loaded and not self.load_indexes():
+            self.index_again(0)
+            self._indexes.finish()
+        return self._indexes
+
+    def load_indexes(self) -> bool:
+        """Read the indexes; False if one is missing or damaged."""
+        self._loaded = self._loaded or self._indexes.load()
+        return self._loaded
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in ms, -1 for none."""
+        return self.indexes.max_timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch in ms, -1 for none."""
+        if self._first_timestamp == NO_TIMESTAMP and self.size:
+            head = find_batch(self.mapped(), 0, self.size, 0)
+            self._first_timestamp = NO_TIMESTAMP if head is None else head.max_timestamp
+        return self._first_timestamp
+
+    def append(self, data: bytes | bytearray | memoryview, heads: Sequence[BatchHead]) -> int:
+        """Write batches at the end.
+
+        Returns:
+            Their position.
+
+        Raises:
+            OSError: they cannot be written; the segment is as before.
+        """
+        position = self.size
+        if self._untidy:
+            self._tidy()
+        try:
+            self._disk.write(self.file, data, position)
+        except BaseException:
+            self._untidy = True
+            with suppress(OSError):  # tried again before the next batch
+                self._tidy()
+            raise
+        if len(heads) == 1:
+            head = heads[0]
+            self.indexes.add((head.size,), (head.last_offset,), (head.max_timestamp,))
+        else:
+            self._index(heads)
+        self.size = position + len(data)
+        return position
+
+    def write_indexes(self) -> None:
+        """Write the index entries that are due. Raises OSError; a later call writes the same entries."""
+        if self.indexes.is_due():
+            self.indexes.write()
+
+    def find(self, offset: int) -> BatchHead | None:
+        """The head of the batch that has an offset or else of the next one, with its position; None: there is none."""
+        return find_batch(self.mapped(), self.indexes.position_before(offset), self.size, offset)
+
+    def heads(self, position: int = 0) -> Iterator[BatchHead]:
+        """The heads of the batches from a position on."""
+        while position < self.size:
+            found = batch_heads(self.mapped(), position, self.size, _HEADS_AT_ONCE)
+            if not found:
+                raise CorruptRecord("no batch begins here", position=position, path=self.path)
+            yield from found
+            position = found[-1].position + found[-1].size
+
+    def range(self, position: int, count: int) -> Range:
+        """A part of the segment."""
+        return Range(self.file, position, count, self.base_offset, self.mapped)
+
+    def mapped(self) -> Mapping:
+        """The file in memory: at least the bytes that it has now."""
+        mapping = self._mapping
+        if mapping is None or len(mapping) < self.size:
+            # More than there is yet, so that it need not be mapped for each batch.
+            size = _LEAST_MAPPED
+            while size < self.size:
+                size *= 2
+            mapping = self._mapping = Mapping(self.file.fileno(), size)
+        return mapping
+
+    def truncate(self, position: int) -> None:
+        """Remove the batches from a position on, which is where one begins, and their index entries.
+
+        Raises:
+            OSError: a file cannot be cut. If it is the segment, nothing has changed.
+        """
+        indexes = self.indexes
+        self.cut(position)
+        self.index_again(position)
+        indexes.write()
+
+    def cut(self, position: int) -> None:
+        """Remove the bytes from a position on; the indexes stay. Raises OSError: nothing has changed."""
+        if position < self.size:
+            self._disk.truncate(self.file, position)
+            self.size = position
+            self._mapping = None
+        if not position:
+            self._first_timestamp = NO_TIMESTAMP
+
+    def index_again(self, position: int) -> None:
+        """Make the entries of the indexes from the batches from a position on, up to which they are right."""
+        self._loaded = True
+        run: list[BatchHead] = []
+        for head in self.heads(self._indexes.resume(position)):
+            run.append(head)
+            if len(run) == _HEADS_AT_ONCE:
+                self._index(run)
+                run = []
+        self._index(run)
+
+    def resume(self) -> None:
+        """Batches will be appended to the loaded segment: its indexes go on from their last entries."""
+        self.index_again(self.size)
+
+    def end_offset(self) -> int:
+        """The offset after the last batch; the base offset without one."""
+        end = self.base_offset
+        for head in self.heads(self.indexes.positions[-1] if self.indexes.positions else 0):
+            end = head.last_offset + 1
+        return end
+
+    def seal(self) -> None:
+        """No batch follows for now: write the indexes whole. Raises OSError."""
+        self.indexes.finish()
+        self.indexes.write()
+
+    def flush(self, *, indexes: bool) -> None:
+        """Wait until the batches are on the disk, with `indexes` those too."""
+        self._disk.sync(self.file)
+        if indexes:
+            self.indexes.write(sync=True)
+
+    def remove(self) -> None:
+        """Remove the files, the segment last."""
+        for suffix in reversed(SUFFIXES):
+            self._disk.remove(layout.sibling(self.path, suffix))
+        self.release()
+
+    def set_aside(self) -> list[str]:
+        """Rename the files, so that they are not part of the log; their paths then. They can still be read."""
+        renamed = []
+        for suffix in SUFFIXES:
+            path = layout.sibling(self.path, suffix)
+            if os.path.exists(path):
+                self._disk.rename(path, path + layout.DELETED_SUFFIX)
+                renamed.append(path + layout.DELETED_SUFFIX)
+        return renamed
+
+    def release(self) -> None:
+        """Let go of the file and of what is in memory of the indexes; all is opened again when it is needed."""
+        self._file = self._mapping = None
+
+    def _index(self, heads: Sequence[BatchHead]) -> None:
+        self._indexes.add([h.size for h in heads], [h.last_offset for h in heads], [h.max_timestamp for h in heads])
+
+    def _tidy(self) -> None:
+        """Remove what a failed write left."""
+        self._disk.truncate(self.file, self.size)
+        self._untidy = False

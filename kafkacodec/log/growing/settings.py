@@ -1,0 +1,36 @@
+"""What can be set of a growing log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LogConfig"]
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogConfig:
+    """The configuration of a topic as far as its log heeds it; names and defaults as a broker has them.
+
+    Attributes:
+        segment_bytes (int): a segment ends before it would be larger than this.
+        segment_ms (int): a segment ends before a batch that is this much later than its first one.
+        segment_index_bytes (int): the largest size of an index file.
+        index_interval_bytes (int): an index entry is added after this number of bytes.
+        retention_bytes (int): the oldest segments go while the log is larger than this without them; -1: no limit.
+        retention_ms (int): segments go when their records are older than this; -1: no limit.
+        delete (bool): `cleanup.policy` has ``delete``: both limits apply.
+        file_delete_delay_ms (int): how long a deleted segment's files stay under another name.
+        producer_id_expiration_ms (int): producers are forgotten when they have not written for this long.
+    """
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    retention_bytes: int = -1
+    retention_ms: int = 7 * DAY_MS
+    delete: bool = True
+    file_delete_delay_ms: int = 60_000
+    producer_id_expiration_ms: int = DAY_MS
