@@ -125,7 +125,7 @@ class FrameReader:
                     self._begin_large(scratch[at:end], size)
                     at = end
                 break
-            frames.append(Frame(memoryview(bytes(scratch[at : at + size]))))
+            frames.append(Frame(memoryview(bytearray(scratch[at : at + size]))))
             at += size
         self._kept = end - at
         if at and self._kept:

@@ -7,7 +7,6 @@ durable as asked, and only then sends the replies. So no answer can leave before
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, Protocol
@@ -23,7 +22,6 @@ __all__ = [
     "Fate",
     "Reply",
     "Service",
-    "clock",
     "together",
 ]
 
@@ -74,21 +72,29 @@ class Effect(NamedTuple):
     """What is to be done: first all appends in their order, then all replies in theirs.
 
     If one of the appends fails, the replies are not sent: `Service.not_appended` says what is answered instead.
+
+    Attributes:
+        appends, replies: belong together.
+        others: further effects, which neither wait for these nor fail with them.
     """
 
     appends: Sequence[Append] = ()
     replies: Sequence[Reply] = ()
+    others: Sequence[Effect] = ()
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self.appends or self.replies)
+        return bool(self.appends or self.replies or self.others)
 
 
 NOTHING: Final = Effect()
 
 
 class Service(Protocol):
-    """A server's side of a protocol, without I/O. All times are of one clock that does not go back, in milliseconds."""
+    """A server's side of a protocol, without I/O.
+
+    All times are milliseconds since 1970, of one clock that does not go back.
+    """
 
     def receive(self, request: Any, session: Any, to: Any, now: float) -> Effect:
         """Takes a request of a session. Exactly one Reply to `to` follows, in this effect or a later one."""
@@ -132,14 +138,9 @@ class Codec(Protocol):
         """Frees the memory of an incomplete request."""
 
 
-def clock() -> float:
-    """The time in milliseconds of the clock of services and their hosts."""
-    return time.monotonic() * 1000
-
-
 def together(effects: Iterable[Effect]) -> Effect:
-    """Several effects as one, in which all replies wait for all appends."""
+    """Several effects as one. They stay apart: none waits for another, or fails with it."""
     found = [effect for effect in effects if effect]
     if len(found) == 1:
         return found[0]
-    return Effect([a for e in found for a in e.appends], [r for e in found for r in e.replies]) if found else NOTHING
+    return Effect((), (), found) if found else NOTHING

@@ -1,0 +1,85 @@
+"""Starting and stopping listeners, in a fixed order."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kafkacodec.broker.host.limits import Limits
+from kafkacodec.broker.host.listener import Listener, Load
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.host.runner import Runner
+    from kafkacodec.net.service import Codec
+
+__all__ = ["Host"]
+
+_CLOSING_SECONDS = 0.01
+"""How long a stop waits for clients to take what is written."""
+
+
+class Host:
+    """Listeners with common limits, in one event loop.
+
+    Args:
+        loop: the running event loop.
+        limits: see `Limits`.
+
+    Attributes:
+        listeners: in the order in which they were started.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.listeners: list[Listener] = []
+        self._loop = loop
+        self._load = Load()
+        self._runners: dict[int, Runner] = {}
+        self._idle: asyncio.Handle | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._load.sessions)
+
+    async def listen(
+        self, name: str, runner: Runner, codec: Callable[[], Codec], host: str, port: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> Listener:  # fmt: skip
+        """Accept connections at an address; port 0 takes a free one. Raises OSError."""
+        listener = Listener(name, runner, codec, self.limits, self._load, self._loop)
+        await listener.start(host, port, tls)
+        self.listeners.append(listener)
+        self._runners[id(runner)] = runner
+        if self._idle is None:
+            self._set_idle()
+        return listener
+
+    async def stop(self) -> None:
+        """Stop: accept no more, finish what is being written, close connections, flush."""
+        if self._idle is not None:
+            self._idle.cancel()
+        for listener in self.listeners:
+            listener.stop()
+        await asyncio.sleep(0)  # what was received is answered
+        for session in list(self._load.sessions):
+            session.close()
+        end = self._loop.time() + _CLOSING_SECONDS
+        while self._load.sessions and self._loop.time() < end:
+            await asyncio.sleep(0.0005)
+        for session in list(self._load.sessions):
+            session.abort()
+        for runner in self._runners.values():
+            await runner.close()
+
+    def _set_idle(self) -> None:
+        self._idle = self._loop.call_later(self.limits.max_idle_ms / 4000, self._close_idle)
+
+    def _close_idle(self) -> None:
+        latest = self._loop.time() * 1000 - self.limits.max_idle_ms
+        for session in list(self._load.sessions):
+            if session.last < latest and not session.waits:
+                session.close()
+        self._set_idle()

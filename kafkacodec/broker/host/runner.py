@@ -1,0 +1,150 @@
+"""Runs a service: carries out its effects in the order append, durable, replies, and wakes it when something is due."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kafkacodec.broker.host.disk import Disk
+from kafkacodec.net.service import CLOSE, Append, Effect, Service
+from kafkacodec.net.timers import DeadlineTimer
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.host.sessions import Call, Session
+
+__all__ = ["Runner", "Store"]
+
+_log = logging.getLogger("kafkacodec.broker")
+
+
+class Store(Protocol):
+    """The logs that a service's effects append to."""
+
+    def append(self, log: Any, data: Any) -> Any:
+        """Append data to a log; what it returns goes to `Service.appended`. Raises OSError, KafkaCodecError."""
+
+    def flushing(self, log: Any) -> Any:
+        """What makes durable what is in a log now; its `sync()` is called in another thread. Raises OSError."""
+
+    def flushed(self, log: Any, flushing: Any) -> None:
+        """Note that it is done."""
+
+
+class Runner:
+    """One service with its clock.
+
+    Args:
+        service: decides.
+        store: appends.
+        loop: the event loop in which everything but flushing happens.
+
+    The service's clock shows milliseconds since 1970, goes on with the loop's and never goes back.
+    """
+
+    def __init__(self, service: Service, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        self._service, self._store, self._loop = service, store, loop
+        self.disk = Disk(loop, store)
+        self._ahead = time.time() * 1000 - loop.time() * 1000  # of the loop's clock
+        self._timer = DeadlineTimer(loop, self._due)
+        self._closed = False
+
+    @property
+    def now(self) -> float:
+        """The time of the service, in milliseconds since 1970."""
+        return self._loop.time() * 1000 + self._ahead
+
+    def receive(self, call: Call) -> None:
+        """Give a request to the service."""
+        try:
+            self.run(self._service.receive(call.request, call.session, call, self.now))
+        except Exception:
+            _log.exception("a request of %s could not be handled; its connection is closed", call.session.peer)
+            call.answer(CLOSE)
+
+    def disconnected(self, session: Session) -> None:
+        """Tell the service that a session ended."""
+        if not self._closed:
+            self._guarded(self._service.disconnected, session, self.now)
+
+    def advance(self, milliseconds: float) -> None:
+        """Put the service's clock forward."""
+        self._ahead += milliseconds
+        self._due()
+
+    def run(self, effect: Effect) -> None:
+        """Carry out an effect and those that follow from it."""
+        waiting = deque([effect])
+        while waiting:
+            effect = waiting.popleft()
+            waiting.extend(effect.others)
+            self._carry_out(effect, waiting)
+        self._set_timer()
+
+    async def close(self) -> None:
+        """Stop the timer, and wait for what is being flushed."""
+        await self.disk.close()
+        self._closed = True
+        self._timer.cancel()
+
+    def _carry_out(self, effect: Effect, waiting: deque[Effect]) -> None:
+        done: list[tuple[Append, Any]] = []
+        for append in effect.appends:
+            try:
+                done.append((append, self._store.append(append.log, append.data)))
+            except Exception as error:
+                self._failed(append, error, effect, waiting)
+                effect = Effect((), ())
+        flushed = [append.log for append, _ in done if append.durability == "flushed"]
+        if flushed:
+            self._flush(flushed, done, effect)
+        else:
+            self._done(done, effect, waiting)
+
+    def _done(self, done: list[tuple[Append, Any]], effect: Effect, waiting: deque[Effect]) -> None:
+        for append, result in done:
+            if append.token is not None:
+                waiting.append(self._service.appended(append.token, result, self.now))
+        for to, response in effect.replies:
+            to.answer(response)
+
+    def _failed(self, append: Append, error: Exception, effect: Effect, waiting: deque[Effect]) -> None:
+        if not isinstance(error, OSError):
+            _log.error("%s could not be appended to", append.log, exc_info=error)
+        if append.token is not None:
+            waiting.append(self._service.not_appended(append.token, error, self.now))
+            return
+        for to, _ in effect.replies:
+            to.answer(CLOSE)
+
+    def _flush(self, logs: list[Hashable], done: list[tuple[Append, Any]], effect: Effect) -> None:
+        def flushed(error: Exception | None) -> None:
+            waiting: deque[Effect] = deque()
+            if error is None:
+                self._done(done, effect, waiting)
+            else:
+                for append, _ in done:
+                    self._failed(append, error, effect, waiting)
+            for one in waiting:
+                self.run(one)
+            self._set_timer()
+
+        self.disk.flush(logs, flushed)
+
+    def _due(self) -> None:
+        if not self._closed:
+            self._guarded(self._service.tick, self.now)
+
+    def _guarded(self, call: Any, *arguments: Any) -> None:
+        try:
+            self.run(call(*arguments))
+        except Exception:
+            _log.exception("the service failed")
+
+    def _set_timer(self) -> None:
+        deadline = self._service.next_deadline()
+        if deadline is not None:
+            self._timer.set(deadline - self._ahead)

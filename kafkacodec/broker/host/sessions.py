@@ -1,0 +1,235 @@
+"""Sessions: one connection's bytes, the order of its answers, and who must wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.errors import KafkaCodecError
+from kafkacodec.net.service import CLOSE, Codec, Fate
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.host.listener import Listener
+
+__all__ = ["Call", "Session"]
+
+_log = logging.getLogger("kafkacodec.broker")
+_JOINED_BYTES = 1 << 16
+
+
+class Call:
+    """A request that waits for its answer, and for the answers to those before it.
+
+    Attributes:
+        session: where it came from.
+        request: what the codec made of it.
+        size: the bytes of memory that count for it.
+    """
+
+    __slots__ = ("pieces", "ready", "request", "session", "size")
+
+    def __init__(self, session: Session, request: Any, size: int) -> None:
+        self.session, self.request, self.size = session, request, size
+        self.ready = False
+        self.pieces: list[bytes | memoryview] | Fate = []
+
+    def answer(self, response: Any) -> None:
+        """Give the response, once: a message for the codec, or a fate. It is sent when it is its turn."""
+        if not self.ready:
+            self.session.answered(self, response)
+
+
+class Session(asyncio.BufferedProtocol):
+    """A connection of a client.
+
+    Attributes:
+        listener: where it was accepted.
+        peer: the client's address as text.
+        host: the client's host.
+        state: for the service: whatever it keeps of this connection.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.peer = self.host = ""
+        self.state: Any = None
+        self.last = 0.0  # when something was received, in ms
+        self._codec: Codec = listener.codec()
+        self._limits = listener.limits
+        self._transport: Any = None
+        self._pending: deque[Call] = deque()
+        self._later: deque[Any] = deque()  # requests that were received and are not begun
+        self._out: list[bytes | memoryview] = []
+        self._corked = self._full = self._paused = self._ending = self._ended = False
+
+    # What asyncio calls
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin: refuse what is too much."""
+        self._transport = transport
+        name = transport.get_extra_info("peername")
+        self.host = str(name[0]) if isinstance(name, tuple) else ""
+        self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "a client"
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        transport.set_write_buffer_limits(self._limits.max_unsent_bytes)
+        self.last = self.listener.now()
+        if not self.listener.add(self):
+            _log.warning("%s was refused: there are %d connections", self.peer, self._limits.max_connections)
+            self._ended = True
+            transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Memory for received bytes."""
+        return self._codec.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take received bytes."""
+        self.last = self.listener.now()
+        if self._ending:
+            return
+        try:
+            self._later.extend(self._codec.received(nbytes))
+        except KafkaCodecError as error:
+            _log.info("%s: %s; its connection is closed", self.peer, error)
+            self._later.extend(getattr(error, "events", ()))
+            self._later.append(CLOSE)
+        self._begin()
+
+    def eof_received(self) -> bool:
+        """Close once the client has sent all, as brokers do."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Read nothing from a client that takes no answers."""
+        self._full = True
+        self._set_reading()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._full = False
+        self._begin()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End: what waits is dropped."""
+        if self._ended:
+            return
+        self._ended = self._ending = True
+        self._codec.drop()
+        for call in self._pending:
+            self.listener.freed(call.size)
+            self._codec.release(call.request)
+            call.ready = True
+        self._pending.clear()
+        self._later.clear()
+        self.listener.remove(self)
+
+    # What the host calls
+
+    def answered(self, call: Call, response: Any) -> None:
+        """Take the answer to one of its requests."""
+        if self._ended:
+            return
+        call.ready = True
+        if isinstance(response, Fate):
+            call.pieces = response
+        else:
+            try:
+                call.pieces = self._codec.response(call.request, response)
+            except Exception:
+                _log.exception("an answer to %s could not be encoded; its connection is closed", self.peer)
+                call.pieces = CLOSE
+        if not self._corked and self._pending and self._pending[0] is call:
+            self._send()
+            self._begin()
+
+    def resume(self) -> None:
+        """Go on after others have freed memory."""
+        self._begin()
+
+    def close(self) -> None:
+        """Close after what is written has been taken; what waits for an answer gets none."""
+        self._ending = True
+        if self._transport is not None and not self._ended:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None and not self._ended:
+            self._transport.abort()
+
+    @property
+    def waits(self) -> bool:
+        """Whether a request waits for its answer."""
+        return bool(self._pending)
+
+    # Inside
+
+    def _may_begin(self) -> bool:
+        return len(self._pending) < self._limits.max_pending and not self._full and not self.listener.loaded
+
+    def _begin(self) -> None:
+        """Begin requests that were received, as far as there is room."""
+        if self._corked:
+            return
+        self._corked = True
+        try:
+            while self._later and not self._ending and self._may_begin():
+                request = self._later.popleft()
+                size = 0 if request is CLOSE else getattr(request, "nbytes", 0)
+                call = Call(self, request, size)
+                self._pending.append(call)
+                self.listener.took(size)
+                if request is CLOSE:
+                    call.ready, call.pieces = True, CLOSE
+                    self._later.clear()
+                else:
+                    self.listener.receive(call)
+                self._send()
+        finally:
+            self._corked = False
+        self._set_reading()
+
+    def _send(self) -> None:
+        """Send the answers whose turn it is."""
+        out: list[bytes | memoryview] = []
+        ends = False
+        while self._pending and self._pending[0].ready and not ends:
+            call = self._pending.popleft()
+            ends = call.pieces is CLOSE
+            if not isinstance(call.pieces, Fate):
+                out += call.pieces
+            self._write_and_free(out, call)
+        if ends:
+            self.close()
+
+    def _write_and_free(self, out: list[bytes | memoryview], call: Call) -> None:
+        """Write, and free the request; its memory may be part of its answer."""
+        if out and not self._ended:
+            if len(out) == 1:
+                self._transport.write(out[0])
+            elif sum(map(len, out)) <= _JOINED_BYTES:
+                self._transport.write(b"".join(out))
+            else:
+                for piece in out:
+                    self._transport.write(piece)
+            out.clear()
+        if not isinstance(call.request, Fate):
+            self._codec.release(call.request)
+        self.listener.freed(call.size)
+
+    def _set_reading(self) -> None:
+        """Read only while what is read can begin."""
+        pause = bool(self._later) or not self._may_begin()
+        if self._ending or pause == self._paused:
+            return
+        self._paused = pause
+        if pause:
+            self._transport.pause_reading()
+            self.listener.paused(self)
+        else:
+            self._transport.resume_reading()

@@ -1,0 +1,266 @@
+"""The broker's host: any service behind sockets; appends before replies, order of answers, limits, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from kafkacodec.broker.host.host import Host
+from kafkacodec.broker.host.limits import Limits
+from kafkacodec.broker.host.runner import Runner
+from kafkacodec.errors import RemoteProtocolError
+from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, Reply, together
+
+
+class Lines:
+    """A codec of lines; a request is a line, a response a text."""
+
+    def __init__(self):
+        self.memory, self.kept = memoryview(bytearray(256)), b""
+        self.released = []
+
+    def buffer(self):
+        return self.memory
+
+    def received(self, count):
+        *lines, self.kept = (self.kept + bytes(self.memory[:count])).split(b"\n")
+        if b"bad" in lines:
+            raise RemoteProtocolError("not a line", events=[line.decode() for line in lines[: lines.index(b"bad")]])
+        return [line.decode() for line in lines]
+
+    def response(self, request, response):
+        return [response.encode(), b"\n"]
+
+    def release(self, request):
+        self.released.append(request)
+
+    def drop(self):
+        self.kept = b""
+
+
+class Store:
+    """Logs in memory, which can fail, and whose flush waits for an event."""
+
+    def __init__(self):
+        self.logs, self.safe, self.gate = {}, [], threading.Event()
+        self.gate.set()
+
+    def append(self, log, data):
+        if log == "full":
+            raise OSError(28, "no space left on device")
+        self.logs.setdefault(log, []).append(data)
+        return len(self.logs[log]) - 1
+
+    def flushing(self, log):
+        return Flushing(self, log)
+
+    def flushed(self, log, flushing):
+        self.safe.append(log)
+
+
+class Flushing:
+    """The flush of a log."""
+
+    def __init__(self, store, log):
+        self.store, self.log = store, log
+
+    def sync(self):
+        self.store.gate.wait(30)
+        if self.log == "broken":
+            raise OSError(5, "input/output error")
+
+
+class Service:
+    """Answers words: `echo X`, `put LOG X`, `safe LOG X`, `wait`, `go`, `later MS`, `quiet`, `close`, `boom`."""
+
+    store: Any
+    host: Any
+    runner: Any
+
+    def __init__(self):
+        self.waiting, self.later, self.gone = [], [], []
+
+    def receive(self, request, session, to, now):
+        word, _, rest = request.partition(" ")
+        if word in ("put", "safe"):
+            log, _, text = rest.partition(" ")
+            durability = "flushed" if word == "safe" else "written"
+            return Effect([Append(log, text, to, durability)])
+        if word == "wait":
+            self.waiting.append(to)
+            return NOTHING
+        if word == "go":
+            waiting, self.waiting = self.waiting, []
+            return Effect((), [Reply(to, "went"), *(Reply(one, "woken") for one in waiting)])
+        if word == "later":
+            self.later.append((now + float(rest), to))
+            return NOTHING
+        if word == "both":
+            return together([Effect([Append("full", "x")], [Reply(to, "not sent")])])
+        fates = {"quiet": NO_ANSWER, "close": CLOSE}
+        if word == "boom":
+            raise RuntimeError("a fault of the service")
+        return Effect((), [Reply(to, fates.get(word, rest))])
+
+    def disconnected(self, session, now):
+        self.gone.append(session)
+        return NOTHING
+
+    def tick(self, now):
+        due = [to for at, to in self.later if at <= now]
+        self.later = [(at, to) for at, to in self.later if at > now]
+        return Effect((), [Reply(to, "due") for to in due])
+
+    def next_deadline(self):
+        return min((at for at, _ in self.later), default=None)
+
+    def appended(self, token, result, now):
+        return Effect((), [Reply(token, f"at {result}")])
+
+    def not_appended(self, token, error, now):
+        return Effect((), [Reply(token, f"failed: {error.strerror}")])
+
+
+@asynccontextmanager
+async def served(limits=None):
+    loop = asyncio.get_running_loop()
+    service, store = Service(), Store()
+    host = Host(loop, limits)
+    runner = Runner(service, store, loop)
+    listener = await host.listen("lines", runner, Lines, "127.0.0.1", 0)
+    service.store, service.host, service.runner = store, host, runner
+    opened = []
+
+    async def connect():
+        opened.append(await asyncio.open_connection(*listener.address))
+        return opened[-1]
+
+    try:
+        yield service, connect
+    finally:
+        await host.stop()
+        for _, writer in opened:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
+async def say(connection, *lines):
+    connection[1].write("".join(f"{line}\n" for line in lines).encode())
+    await connection[1].drain()
+
+
+async def hear(connection):
+    return (await asyncio.wait_for(connection[0].readline(), 30)).decode().rstrip("\n")
+
+
+async def test_answers_are_in_the_order_of_the_requests():
+    async with served() as (_, connect):
+        one, other = await connect(), await connect()
+        await say(one, "wait", "echo second", "quiet", "echo third")
+        await say(other, "echo x")
+        assert await hear(other) == "x"
+        await say(other, "go")
+        assert [await hear(one) for _ in range(3)] == ["woken", "second", "third"]
+        assert await hear(other) == "went"
+
+
+async def test_replies_leave_after_what_they_promise_is_appended_and_flushed():
+    async with served() as (service, connect):
+        one, other = await connect(), await connect()
+        await say(one, "put a first", "put a second")
+        assert [await hear(one), await hear(one)] == ["at 0", "at 1"]
+        service.store.gate.clear()
+        await say(one, "safe a third", "echo after")
+        await say(other, "echo alive")
+        assert await hear(other) == "alive"
+        assert service.store.logs["a"] == ["first", "second", "third"]
+        assert service.store.safe == []
+        service.store.gate.set()
+        assert [await hear(one), await hear(one)] == ["at 2", "after"]
+        assert service.store.safe == ["a"]
+
+
+async def test_a_full_disk_is_an_answer_and_others_go_on():
+    async with served() as (_, connect):
+        one = await connect()
+        await say(one, "put full x", "safe broken x", "put a y")
+        assert [await hear(one) for _ in range(3)] == [
+            "failed: no space left on device", "failed: input/output error", "at 0",
+        ]  # fmt: skip
+        await say(one, "both")
+        assert await hear(one) == ""  # closed: it promised what was not kept
+
+
+async def test_a_connection_is_closed_after_the_answers_to_what_was_asked_before():
+    async with served() as (_, connect):
+        for ending in ("close", "bad", "boom"):
+            one = await connect()
+            await say(one, "echo before", ending, "echo after")
+            assert [await hear(one), await hear(one)] == ["before", ""]
+        one = await connect()
+        await say(one, "echo still")
+        assert await hear(one) == "still"
+
+
+async def test_what_is_due_is_done_and_the_clock_can_be_put_forward():
+    async with served() as (service, connect):
+        one = await connect()
+        await say(one, "later 20")
+        assert await hear(one) == "due"
+        await say(one, "later 3600000", "echo x")
+        while not service.later:
+            await asyncio.sleep(0)
+        service.runner.advance(3_600_000)
+        assert [await hear(one), await hear(one)] == ["due", "x"]
+
+
+async def test_too_many_connections_are_refused_and_the_service_learns_who_left():
+    async with served(Limits(max_connections=1)) as (service, connect):
+        one = await connect()
+        await say(one, "echo first")
+        assert await hear(one) == "first"
+        other = await connect()
+        with suppress(ConnectionError):
+            assert await hear(other) == ""
+        one[1].close()
+        while not service.gone:
+            await asyncio.sleep(0)
+
+
+async def test_a_client_that_asks_more_than_may_wait_is_not_read_until_it_gets_answers():
+    async with served(Limits(max_pending=2)) as (service, connect):
+        one, other = await connect(), await connect()
+        await say(one, *["wait"] * 5)
+        while len(service.waiting) < 2:
+            await asyncio.sleep(0)
+        await say(other, "echo x")
+        assert await hear(other) == "x"
+        assert len(service.waiting) == 2
+        for _ in range(3):
+            await say(other, "go")
+            assert await hear(other) == "went"
+        assert [await hear(one) for _ in range(5)] == ["woken"] * 5
+
+
+async def test_idle_connections_are_closed_but_not_those_that_wait():
+    async with served(Limits(max_idle_ms=40)) as (service, connect):
+        idle, waits = await connect(), await connect()
+        await say(waits, "wait")
+        assert await hear(idle) == ""
+        assert len(service.waiting) == 1
+        assert service.host.connections == 1
+
+
+async def test_stopping_closes_all_connections_and_ends_soon():
+    async with served() as (service, connect):
+        one = await connect()
+        await say(one, "echo x", "wait")
+        assert await hear(one) == "x"
+        start = time.monotonic()
+        await service.host.stop()
+        assert time.monotonic() - start < 5
+        assert await hear(one) == ""
