@@ -133,6 +133,11 @@ def encode_producer_snapshot(entries: npt.NDArray[np.void]) -> bytes:
     return header.tobytes()[: layout.PRODUCER_SNAPSHOT_CRC_FROM] + body
 
 
+def encode_partition_metadata(topic_id: uuid.UUID) -> bytes:
+    """The bytes of a ``partition.metadata`` file."""
+    return b"version: 0\ntopic_id: " + base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=")
+
+
 def encode_leader_epochs(epochs: list[LeaderEpoch]) -> bytes:
     """The bytes of a ``leader-epoch-checkpoint`` file."""
     lines = [str(CHECKPOINT_VERSION), str(len(epochs)), *(f"{e.epoch} {e.start_offset}" for e in epochs)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import encode_transaction_index
-from kafkacodec.log.growing.disk import Disk
+from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.opening.indexes import read_transaction_index
 
 __all__ = ["Aborted", "AbortedTransactions"]
@@ -62,7 +62,6 @@ class AbortedTransactions:
             self._disk.truncate(self._disk.open(self._path), len(kept) * layout.TRANSACTION_INDEX_ENTRY.itemsize)
         self._entries = kept
 
-    def sync(self) -> None:
-        """Wait until the file, if there is one, is on the disk."""
-        if os.path.exists(self._path):
-            self._disk.sync(self._disk.open(self._path))
+    def files(self) -> list[OpenFile]:
+        """The open file, if there is one."""
+        return [self._disk.open(self._path)] if os.path.exists(self._path) else []

@@ -8,7 +8,7 @@ from contextlib import suppress
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs
-from kafkacodec.log.growing.disk import Disk
+from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.opening.checkpoints import read_leader_epochs
 
 __all__ = ["LogEpochs"]
@@ -19,7 +19,7 @@ NONE = -1
 class LogEpochs:
     """The leader epochs of one log (`org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache`).
 
-    Every change is written at once; `sync` waits for the disk.
+    Every change is written at once.
 
     Args:
         directory: the partition's.
@@ -27,11 +27,12 @@ class LogEpochs:
 
     Attributes:
         entries (list[LeaderEpoch]): in order.
+        changes (int): how often they have changed.
     """
 
     def __init__(self, directory: str, disk: Disk) -> None:
         self._path, self._disk = os.path.join(directory, layout.LEADER_EPOCH_CHECKPOINT), disk
-        self._synced = True
+        self.changes = 0
         self.entries: list[LeaderEpoch] = []
         with suppress(OSError, KafkaCodecError):  # made again from the batches
             self.entries = read_leader_epochs(self._path)
@@ -80,12 +81,11 @@ class LogEpochs:
             first = LeaderEpoch(before[-1].epoch, start_offset)
             self._write([first, *self.entries[len(before) :]])
 
-    def sync(self) -> None:
-        """Wait until the file is on the disk."""
-        if not self._synced:
-            self._disk.replace(self._path, encode_leader_epochs(self.entries), sync=True)
-            self._synced = True
+    def files(self) -> list[OpenFile]:
+        """The open file, if there is one."""
+        return [self._disk.open(self._path)] if self.entries else []
 
     def _write(self, entries: list[LeaderEpoch]) -> None:
         self._disk.replace(self._path, encode_leader_epochs(entries), sync=False)
-        self.entries, self._synced = entries, False
+        self.entries = entries
+        self.changes += 1

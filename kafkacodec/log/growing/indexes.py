@@ -78,7 +78,7 @@ class GrowingIndexes:
         full = len(self.offsets) >= max_bytes // layout.OFFSET_INDEX_ENTRY.itemsize
         return full or len(self.timestamps) >= max_bytes // layout.TIME_INDEX_ENTRY.itemsize - 1
 
-    def write(self, *, sync: bool = False) -> None:
+    def write(self) -> None:
         """Write the entries that the files do not have yet; both exist then.
 
         Raises:
@@ -96,8 +96,6 @@ class GrowingIndexes:
                 self._disk.write(file, encode(first[start:], second[start:], self._base_offset), start * size)
             self._disk.truncate(file, end * size)  # a broker makes its indexes larger than what they have
             self._written[i] = end
-            if sync:
-                self._disk.sync(file)
 
     def position_before(self, offset: int) -> int:
         """The position of a batch before which all offsets are smaller than `offset`."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from kafkacodec.errors import EncodeError
+from kafkacodec.log.growing import times
 from kafkacodec.log.growing._batches import BatchHead, assign_offsets
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.epochs import LogEpochs
+from kafkacodec.log.growing.flushing import Flushing, Unflushed
 from kafkacodec.log.growing.loading import (
     Loss,
     find_segments,
@@ -22,12 +21,14 @@ from kafkacodec.log.growing.loading import (
     remove_leftovers,
     remove_snapshots,
 )
-from kafkacodec.log.growing.producers import LogProducers
+from kafkacodec.log.growing.producers import LogProducers, snapshot_path
+from kafkacodec.log.growing.retention import SetAside, num_expired
 from kafkacodec.log.growing.segment import GrowingSegment, Range
-from kafkacodec.log.growing.settings import LogConfig
-from kafkacodec.records.decode import decode
+from kafkacodec.log.growing.settings import LogConfig, now_ms
+from kafkacodec.log.growing.times import Found
+from kafkacodec.log.writing.producers import Producer
 
-__all__ = ["AppendInfo", "Found", "PartitionLog"]
+__all__ = ["AppendInfo", "Flushing", "Found", "PartitionLog"]
 
 _MAX_INT32 = 2**31 - 1
 _NOTHING = Range(None, 0, 0, -1, None)
@@ -48,19 +49,6 @@ class AppendInfo(NamedTuple):
     max_timestamp: int
     position: int
     size: int
-
-
-class Found(NamedTuple):
-    """A record found by its time: timestamp in ms, offset, and the leader epoch of its batch."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-def now_ms() -> int:
-    """The time, in ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class PartitionLog:
@@ -118,8 +106,11 @@ class PartitionLog:
         self.start_offset = max(start_offset, self._bases[0])
         self.recovery_point = min(recovery_point, self.end_offset)
         self._epochs.truncate(self.end_offset)
-        self._unflushed = [s for s in self._segments if s.base_offset >= self.recovery_point or s is active]
-        self._set_aside: list[tuple[int, str]] = []
+        self._unflushed = Unflushed(self.path, self._disk, self._epochs)
+        for segment in self._segments:
+            if segment.base_offset >= self.recovery_point or segment is active:
+                self._unflushed.add(segment)
+        self._set_aside = SetAside(self._disk)
         load_producers(self._producers, self._segments, self.end_offset if changed is None else changed, changed)
         remove_snapshots(self.path, self._segments, self.end_offset, self._disk)
         self._producers.expire(clock() - self.config.producer_id_expiration_ms)
@@ -127,6 +118,21 @@ class PartitionLog:
     @property
     def _active(self) -> GrowingSegment:
         return self._segments[-1]
+
+    @property
+    def first_offset(self) -> int:
+        """The offset in the name of the first segment; records from there on to `start_offset` are deleted."""
+        return self._bases[0]
+
+    @property
+    def producers(self) -> Mapping[int, Producer]:
+        """What is known of each producer by its id: its epoch and its last batch."""
+        return self._producers.producers.known
+
+    @property
+    def open_transactions(self) -> Mapping[int, int]:
+        """The first offset of each open transaction by producer id, oldest first."""
+        return self._producers.open
 
     @property
     def size_in_bytes(self) -> int:
@@ -212,13 +218,13 @@ class PartitionLog:
         segment = self._new_segment(base)
         if not active.size:
             active.remove()
-            self._unflushed.remove(active)
+            self._unflushed.discard(active)
             self._segments.pop(), self._bases.pop()
         else:
             active.release()
         self._segments.append(segment)
         self._bases.append(base)
-        self._unflushed.append(segment)
+        self._unflushed.add(segment)
         return segment
 
     def read(self, offset: int, max_bytes: int, *, upto: int | None = None, at_least_one: bool = True) -> Range:
@@ -245,7 +251,7 @@ class PartitionLog:
             stop = segment.size
             if end <= head.base_offset:
                 break
-            if end < (self._bases[i + 1] if i + 1 < len(self._bases) else self.end_offset):
+            if end < self.segment_end(segment.base_offset):
                 limit = segment.find(end)
                 stop = segment.size if limit is None else limit.position
             count = min(max_bytes, stop - head.position)
@@ -256,43 +262,11 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """The first record at or after a time in ms that can be read; None if there is none."""
-        for i, segment in enumerate(self._segments):
-            following = self._bases[i + 1] if i + 1 < len(self._bases) else self.end_offset
-            if following <= self.start_offset or segment.max_timestamp < timestamp:
-                continue
-            start = max(self.start_offset, segment.indexes.offset_before(timestamp))
-            first = segment.find(start)
-            for head in segment.heads(segment.size if first is None else first.position):
-                if head.max_timestamp >= timestamp and head.last_offset >= self.start_offset:
-                    found = self._record(segment, head, timestamp)
-                    if found is not None:
-                        return found
-        return None
+        return times.first_at(self._segments, timestamp, self.start_offset)
 
     def max_timestamp(self) -> Found | None:
         """The first record with the greatest timestamp, markers too; None if there is no timestamp."""
-        segment = max(self._segments, key=lambda s: s.max_timestamp)
-        greatest = segment.max_timestamp
-        if greatest < 0:
-            return None
-        for head in segment.heads(segment.indexes.position_before(segment.indexes.offset_of_max)):
-            if head.max_timestamp == greatest:
-                return self._record(segment, head, greatest, start=head.base_offset)
-        return None
-
-    def _record(
-        self, segment: GrowingSegment, head: BatchHead, timestamp: int, start: int | None = None
-    ) -> Found | None:
-        """The first record of a batch at or after a time and an offset."""
-        records = decode(
-            segment.range(head.position, head.size).read(), columns=("offset", "timestamp"), include_control=True
-        )
-        late = records["timestamp"] >= np.datetime64(timestamp, "ms")
-        rows = np.flatnonzero(late & (records["offset"] >= (self.start_offset if start is None else start)))
-        if not len(rows):
-            return None
-        row = int(rows[0])
-        return Found(int(records["timestamp"][row].astype(np.int64)), int(records["offset"][row]), head.leader_epoch)
+        return times.first_of_greatest(self._segments)
 
     def aborted_in(self, read: Range, offset: int) -> list[tuple[int, int]]:
         """The aborted transactions that matter to who reads a range: producer id and first offset of each.
@@ -305,8 +279,7 @@ class PartitionLog:
         if read.file is None or at < 0:
             return []
         upper = self._segments[at].indexes.offset_at(read.position + read.count)
-        if upper is None:
-            upper = self._bases[at + 1] if at + 1 < len(self._bases) else self.end_offset
+        upper = self.segment_end(offset) if upper is None else upper
         found = []
         for segment in self._segments[at:]:
             for entry in segment.aborted.entries:
@@ -315,6 +288,11 @@ class PartitionLog:
                 if entry.last_stable_offset >= upper:
                     return found
         return found
+
+    def segment_end(self, offset: int) -> int:
+        """The end offset of the segment that has an offset."""
+        at = bisect_right(self._bases, offset)
+        return self._bases[at] if at < len(self._bases) else self.end_offset
 
     @property
     def leader_epoch(self) -> int:
@@ -337,7 +315,7 @@ class PartitionLog:
         """Remove the batches from the one that has an offset on.
 
         Returns:
-            The end of the log: `offset`, or the first offset of its batch.
+            The end of the log: `offset`, or the first offset of its batch, where the log then begins at the latest.
 
         Raises:
             OSError: a file cannot be changed. Some segments at the end may be gone.
@@ -349,15 +327,15 @@ class PartitionLog:
             last = self._active
             last.remove()
             self._segments.pop(), self._bases.pop()
-            self._unflushed = [s for s in self._unflushed if s is not last]
+            self._unflushed.discard(last)
             self.end_offset = last.base_offset
         active = self._active
         head = active.find(offset)
         if head is not None:
             active.truncate(head.position)
             self.end_offset = max(active.end_offset(), active.base_offset)
-        if active not in self._unflushed:
-            self._unflushed.append(active)
+        self._unflushed.add(active)
+        self.start_offset = min(self.start_offset, self.end_offset)
         active.aborted.truncate(self.end_offset)
         self._epochs.truncate(self.end_offset)
         self.recovery_point = min(self.recovery_point, self.end_offset)
@@ -378,17 +356,59 @@ class PartitionLog:
             self._epochs.begin(offset)
             self.start_offset = offset
 
+    def retention(self, now: int | None = None) -> list[str]:
+        """Set aside the segments that are too old, or too many, or before the start of the log.
+
+        Args:
+            now: the time in ms since 1970; by default that of the clock.
+
+        Returns:
+            The paths that their files have now: `purge` removes them.
+
+        Raises:
+            OSError: a file cannot be renamed; those before it are set aside.
+        """
+        now = self._clock() if now is None else now
+        self._producers.expire(now - self.config.producer_id_expiration_ms)
+        count = num_expired(self._segments, self.start_offset, self.config, now)
+        if count == len(self._segments):
+            self.roll()
+        renamed = []
+        for _ in range(count):
+            segment = self._segments[0]
+            files = segment.set_aside(snapshot_path(self.path, segment.base_offset))
+            self._set_aside.add(now + self.config.file_delete_delay_ms, files)
+            renamed += files
+            del self._segments[0], self._bases[0]
+            self._unflushed.discard(segment)
+            self.delete_before(self._bases[0])
+        return renamed
+
+    def purge(self, now: int | None = None, *, everything: bool = False) -> None:
+        """Remove files that were set aside long enough ago (`file.delete.delay.ms`), or all. Raises OSError."""
+        self._set_aside.purge(None if everything else self._clock() if now is None else now)
+
     def flush(self) -> int:
         """Wait until everything is on the disk; the end offset, which is the recovery point then. Raises OSError."""
-        for segment in list(self._unflushed):
-            active = segment is self._active
-            segment.flush(indexes=not active)
-            if not active:
-                self._unflushed.remove(segment)
-        self._epochs.sync()
-        self._disk.sync_names(self.path)
-        self.recovery_point = self.end_offset
-        return self.end_offset
+        flushing = self.flushing()
+        flushing.sync()
+        return self.flushed(flushing)
+
+    def flushing(self) -> Flushing:
+        """What has to be on the disk for what is in the log now; `flushed` takes it when that is so.
+
+        Its `sync` may run in another thread, while this log is appended to.
+
+        Raises:
+            OSError: index entries or epochs cannot be written.
+        """
+        return self._unflushed.begin(self.end_offset)
+
+    def flushed(self, flushing: Flushing) -> int:
+        """What `flushing` returned is on the disk; the new recovery point."""
+        self._unflushed.end(flushing)
+        self.recovery_point = max(self.recovery_point, min(flushing.end_offset, self.end_offset))
+        return self.recovery_point
 
     def close(self) -> None:
         """Flush, and leave the files as a broker does that stops in good order. Raises OSError."""

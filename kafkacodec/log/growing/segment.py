@@ -235,11 +235,10 @@ class GrowingSegment:
         self.indexes.finish()
         self.indexes.write()
 
-    def flush(self, *, indexes: bool) -> None:
-        """Wait until the batches are on the disk, with `indexes` those too."""
-        self._disk.sync(self.file)
-        if indexes:
-            self.indexes.write(sync=True)
+    def index_files(self) -> list[OpenFile]:
+        """The files of a sealed segment beside it, open."""
+        paths = (layout.sibling(self.path, suffix) for suffix in SUFFIXES[1:3])
+        return [self._disk.open(path) for path in paths] + self.aborted.files()
 
     def remove(self) -> None:
         """Remove the files, the segment last."""
@@ -247,11 +246,13 @@ class GrowingSegment:
             self._disk.remove(layout.sibling(self.path, suffix))
         self.release()
 
-    def set_aside(self) -> list[str]:
-        """Rename the files, so that they are not part of the log; their paths then. They can still be read."""
+    def set_aside(self, *beside: str) -> list[str]:
+        """Rename the files, and others, so that they are not part of the log; their paths then.
+
+        Who has the segment open can still read it.
+        """
         renamed = []
-        for suffix in SUFFIXES:
-            path = layout.sibling(self.path, suffix)
+        for path in (*(layout.sibling(self.path, suffix) for suffix in SUFFIXES), *beside):
             if os.path.exists(path):
                 self._disk.rename(path, path + layout.DELETED_SUFFIX)
                 renamed.append(path + layout.DELETED_SUFFIX)

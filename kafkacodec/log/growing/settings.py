@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-__all__ = ["LogConfig"]
+__all__ = ["LogConfig", "now_ms"]
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -34,3 +35,8 @@ class LogConfig:
     delete: bool = True
     file_delete_delay_ms: int = 60_000
     producer_id_expiration_ms: int = DAY_MS
+
+
+def now_ms() -> int:
+    """The time, in ms since 1970."""
+    return time.time_ns() // 1_000_000

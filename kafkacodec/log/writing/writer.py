@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import errno
 import math
@@ -21,7 +20,7 @@ from kafkacodec.log.files import publishing
 from kafkacodec.log.files.locks import LOCK_FILE, PartitionLock
 from kafkacodec.log.files.opening import exists, is_directory
 from kafkacodec.log.formats import layout
-from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs
+from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs, encode_partition_metadata
 from kafkacodec.log.opening import check_local
 from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.opening.listing import directory_name
@@ -279,8 +278,7 @@ class LogWriter(publishing.Committing):
                 publishing.sync_path(os.path.dirname(self.path) or os.curdir)
         metadata = os.path.join(self.path, layout.PARTITION_METADATA)
         if not exists(metadata):
-            text = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=")
-            publishing.replace_file(metadata, b"version: 0\ntopic_id: " + text, sync=self._sync)
+            publishing.replace_file(metadata, encode_partition_metadata(self.topic_id), sync=self._sync)
         if not self._epochs or self._epochs[-1].epoch < self.leader_epoch:
             epochs = [*self._epochs, LeaderEpoch(self.leader_epoch, self.next_offset)]
             path = os.path.join(self.path, layout.LEADER_EPOCH_CHECKPOINT)

@@ -1,0 +1,265 @@
+"""All logs of a data directory, and the files beside them, as a broker keeps them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.internal_records import CLUSTER_METADATA
+from kafkacodec.log.files.locks import DirectoryLock
+from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_partition_metadata
+from kafkacodec.log.growing.disk import Disk
+from kafkacodec.log.growing.identity import Identity, read_or_make
+from kafkacodec.log.growing.log import PartitionLog
+from kafkacodec.log.growing.refused import DirectoryRefused
+from kafkacodec.log.growing.settings import LogConfig, now_ms
+from kafkacodec.log.opening.checkpoints import read_checkpoint, read_topic_id
+from kafkacodec.log.writing.writer import check_topic
+
+__all__ = ["DirectoryRefused", "GrowingDirectory", "PartitionFound"]
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+_LONGEST_NAME = 255
+Key = tuple[str, int]
+
+
+class PartitionFound(NamedTuple):
+    """A partition's directory: its topic and number, and the topic's id; None if it has no ``partition.metadata``."""
+
+    topic: str
+    partition: int
+    topic_id: uuid.UUID | None
+
+
+class GrowingDirectory:
+    """A data directory of one broker, which it locks. It has one caller at a time.
+
+    Partitions are opened one by one with `open`, since their configuration may itself be in one of them.
+
+    Args:
+        path: the directory; created if it is missing.
+        cluster_id, node_id: those that ``meta.properties`` must have; None: those that it has, or new ones.
+        clock: the time in ms since 1970.
+        disk: changes the files.
+
+    Attributes:
+        path (str): the directory.
+        identity (Identity): cluster, node and directory, from ``meta.properties``.
+        was_clean (bool): its last owner stopped in good order; otherwise each log is recovered when it is opened.
+        logs (dict): the open logs by topic and partition.
+        high_watermarks (dict): for the checkpoint, where they are not the ends of the logs; those found at opening.
+        cleaned (dict): where the cleaner goes on, by topic and partition.
+
+    Raises:
+        DirectoryRefused: another process has it, or it is of another cluster, node or version.
+        OSError: a file cannot be read or written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cluster_id: str | None = None,
+        node_id: int | None = None,
+        clock: Callable[[], int] = now_ms,
+        disk: Disk | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._clock, self._disk = clock, disk or Disk()
+        os.makedirs(self.path, exist_ok=True)
+        self._lock = DirectoryLock(self.path)
+        try:
+            self._lock.acquire()
+        except BlockingIOError as error:
+            raise DirectoryRefused(errno.EBUSY, error.strerror, self.path) from None
+        try:
+            self.identity: Identity = read_or_make(self.path, cluster_id, node_id, self._disk)
+            self.logs: dict[Key, PartitionLog] = {}
+            self._recovery_points = self._read(layout.RECOVERY_POINT_CHECKPOINT)
+            self._log_starts = self._read(layout.LOG_START_CHECKPOINT)
+            self.high_watermarks = self._read(layout.HIGH_WATERMARK_CHECKPOINT)
+            self.cleaned = self._read(layout.CLEANER_CHECKPOINT)
+            self._found = {(p.topic, p.partition) for p in self.partitions()}
+            marker = os.path.join(self.path, CLEAN_SHUTDOWN)
+            self.was_clean = os.path.exists(marker)
+            self._disk.remove(marker)
+            self._to_delete = [(clock(), found) for found in self._deleted_before()]
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def partitions(self) -> list[PartitionFound]:
+        """The partitions in the directory, by topic and number. Those that a broker has set aside are left out.
+
+        Raises:
+            DirectoryRefused: there is a directory that is no partition's; a broker does not start with it either.
+        """
+        found = []
+        for name in sorted(os.listdir(self.path)):
+            path = os.path.join(self.path, name)
+            if not os.path.isdir(path) or name == "lost+found":
+                continue
+            parts = layout.parse_directory_name(name, tiered=False)
+            if parts is None:
+                reason = "not the directory of a partition: move it elsewhere"
+                raise DirectoryRefused(errno.EINVAL, reason, path)
+            if parts.state == "current":
+                found.append(PartitionFound(parts.topic, parts.partition, self._topic_id(path)))
+        return sorted(found, key=lambda p: (p.topic, p.partition))
+
+    def open(
+        self, topic: str, partition: int, config: LogConfig | None = None, *, topic_id: uuid.UUID | None = None
+    ) -> PartitionLog:
+        """The log of a partition; it is created if it is missing.
+
+        Args:
+            topic, partition: which.
+            config: replaces that of an open log, too.
+            topic_id: written into ``partition.metadata`` if it is missing.
+
+        Raises:
+            ValueError: an invalid topic name, or the partition is of a topic with another id.
+            OSError: a file cannot be read or written.
+        """
+        key = (topic, partition)
+        log = self.logs.get(key)
+        if log is not None:
+            log.config = config or log.config
+            return log
+        check_topic(topic)
+        path = self._path_of(topic, partition)
+        known = self._topic_id(path)
+        if topic_id is not None and known is not None and known != topic_id:
+            raise ValueError(f"{path}: the topic's id is {topic_id}, but the partition has {known}")
+        os.makedirs(path, exist_ok=True)
+        if topic_id is not None and known is None:
+            self._disk.replace(
+                os.path.join(path, layout.PARTITION_METADATA), encode_partition_metadata(topic_id), sync=False
+            )
+        log = self.logs[key] = PartitionLog(
+            path,
+            config,
+            start_offset=self._log_starts.get(key, 0),
+            recovery_point=self._recovery_points.get(key, 0),
+            clean=self.was_clean and key in self._found,
+            clock=self._clock,
+            disk=self._disk,
+        )
+        return log
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Rename a partition's directory, so that the name is free; `purge` removes it later.
+
+        Raises:
+            KeyError: there is none.
+            OSError: it cannot be renamed, and is as before.
+        """
+        key, path = (topic, partition), self._path_of(topic, partition)
+        if key not in self.logs and not os.path.isdir(path):
+            raise KeyError(f"{topic}-{partition}")
+        suffix = f"-{partition}.{uuid.uuid4().hex}-delete"
+        aside = os.path.join(self.path, topic[: _LONGEST_NAME - len(suffix)] + suffix)
+        self._disk.rename(path, aside)
+        self.logs.pop(key, None)
+        self._found.discard(key)
+        for offsets in (self._recovery_points, self._log_starts, self.high_watermarks, self.cleaned):
+            offsets.pop(key, None)
+        self._to_delete.append((self._clock() + LogConfig().file_delete_delay_ms, aside))
+        self.write_checkpoints()
+
+    def purge(self, now: int | None = None, *, everything: bool = False) -> None:
+        """Remove the directories of deleted partitions, and deleted segments, whose time has come."""
+        now = self._clock() if now is None else now
+        waiting = []
+        for due, path in self._to_delete:
+            if everything or due <= now:
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                waiting.append((due, path))
+        self._to_delete = waiting
+        for log in self.logs.values():
+            log.purge(now, everything=everything)
+
+    def flush(self, keys: Iterable[Key] | None = None) -> None:
+        """Wait until logs are on the disk, all that are open by default, and write the recovery points.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        for key in self.logs if keys is None else keys:
+            self.logs[key].flush()
+        self.write_checkpoints()
+
+    def write_checkpoints(self) -> None:
+        """Write the checkpoints: recovery points, high watermarks, starts of logs, and where the cleaner goes on.
+
+        Raises:
+            OSError: one cannot be written; the others may have been.
+        """
+        for key, log in self.logs.items():
+            self._recovery_points[key] = log.recovery_point
+            self._log_starts.pop(key, None)
+            if log.start_offset > log.first_offset:
+                self._log_starts[key] = log.start_offset
+        ends = {key: log.end_offset for key, log in self.logs.items()}
+        for name, offsets in (
+            (layout.RECOVERY_POINT_CHECKPOINT, self._recovery_points),
+            (layout.HIGH_WATERMARK_CHECKPOINT, ends | self.high_watermarks),
+            (layout.LOG_START_CHECKPOINT, self._log_starts),
+            (layout.CLEANER_CHECKPOINT, self.cleaned),
+        ):
+            # The log of the metadata is recovered whole.
+            kept = {key: offset for key, offset in offsets.items() if key[0] != CLUSTER_METADATA}
+            if kept or name != layout.CLEANER_CHECKPOINT:
+                self._disk.replace(os.path.join(self.path, name), encode_checkpoint(kept), sync=True)
+
+    def close(self, *, broker_epoch: int = -1) -> None:
+        """Close all logs, and leave the directory as a broker does that stops in good order.
+
+        If some logs were neither closed in good order before nor opened since, they still are to be recovered.
+
+        Raises:
+            OSError: the disk failed; the directory is then as after a crash. It is unlocked in any case.
+        """
+        try:
+            unopened = self._found - self.logs.keys()
+            for log in self.logs.values():
+                log.close()
+            self.write_checkpoints()
+            if self.was_clean or not unopened:
+                text = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
+                self._disk.replace(os.path.join(self.path, CLEAN_SHUTDOWN), text.encode(), sync=True)
+                self._disk.sync_names(self.path)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Unlock the directory and leave everything as it is, as a crash would."""
+        self.logs.clear()
+        self._lock.release()
+
+    def _path_of(self, topic: str, partition: int) -> str:
+        return os.path.join(self.path, f"{topic}-{partition}")
+
+    def _read(self, name: str) -> dict[Key, int]:
+        """A checkpoint; empty if it is missing or damaged: then more is recovered, and deleted records come back."""
+        with suppress(FileNotFoundError, DecodeError):
+            return dict(read_checkpoint(os.path.join(self.path, name)))
+        return {}
+
+    @staticmethod
+    def _topic_id(path: str) -> uuid.UUID | None:
+        with suppress(FileNotFoundError):
+            return read_topic_id(os.path.join(path, layout.PARTITION_METADATA))
+        return None
+
+    def _deleted_before(self) -> list[str]:
+        names = (name for name in os.listdir(self.path) if name.endswith("-delete") and not layout.is_staging(name))
+        return [os.path.join(self.path, name) for name in names if os.path.isdir(os.path.join(self.path, name))]

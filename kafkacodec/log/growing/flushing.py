@@ -1,0 +1,79 @@
+"""What of a growing log is not known to be on the disk."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafkacodec.log.growing.disk import Disk, OpenFile
+from kafkacodec.log.growing.epochs import LogEpochs
+from kafkacodec.log.growing.segment import GrowingSegment
+
+__all__ = ["Flushing", "Unflushed"]
+
+
+class Flushing(NamedTuple):
+    """Files that have to be on the disk, so that the offsets of a log before `end_offset` are.
+
+    `sync` may run in another thread, while the log is appended to.
+    """
+
+    path: str
+    end_offset: int
+    files: list[OpenFile]
+    disk: Disk
+    sealed: list[GrowingSegment]
+    epochs: int
+    names: int
+
+    def sync(self) -> None:
+        """Wait until they are. Raises OSError: the log is to be opened again then, as after a crash."""
+        for file in self.files:
+            self.disk.sync(file)
+        if self.names:
+            self.disk.sync_names(self.path)
+
+
+class Unflushed:
+    """The files of one log that have changed since they were written to the disk.
+
+    Args:
+        path: the partition's directory.
+        disk: writes them to the disk.
+        epochs: the log's.
+    """
+
+    def __init__(self, path: str, disk: Disk, epochs: LogEpochs) -> None:
+        self._path, self._disk, self._epochs = path, disk, epochs
+        self._segments: list[GrowingSegment] = []
+        self._synced_epochs = 0
+        self._names = 1
+
+    def add(self, segment: GrowingSegment) -> None:
+        """A segment that will change, or may have: the last one is the active one."""
+        if segment not in self._segments:
+            self._segments.append(segment)
+            self._names += 1
+
+    def discard(self, segment: GrowingSegment) -> None:
+        """It is no longer part of the log."""
+        if segment in self._segments:
+            self._segments.remove(segment)
+
+    def begin(self, end_offset: int) -> Flushing:
+        """What has to be on the disk for the log up to here."""
+        *sealed, active = self._segments
+        files = [segment.file for segment in sealed] + [active.file]
+        for segment in sealed:
+            files += segment.index_files()
+        files += active.aborted.files()
+        changed = self._epochs.changes > self._synced_epochs
+        if changed:
+            files += self._epochs.files()
+        names = self._names + (1 if changed else 0)
+        return Flushing(self._path, end_offset, files, self._disk, sealed, self._epochs.changes, names)
+
+    def end(self, flushing: Flushing) -> None:
+        """It is on the disk."""
+        self._segments = [segment for segment in self._segments if segment not in flushing.sealed]
+        self._synced_epochs = flushing.epochs
+        self._names = max(self._names - flushing.names, 0)

@@ -1,0 +1,83 @@
+"""Which cluster, node and directory a data directory is: the file ``meta.properties``."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import os
+import uuid
+from typing import NamedTuple
+
+from kafkacodec.errors import DecodeError
+from kafkacodec.log.growing.disk import Disk
+from kafkacodec.log.growing.refused import DirectoryRefused
+from kafkacodec.log.opening.checkpoints import read_properties
+
+__all__ = ["META_PROPERTIES", "Identity", "new_id", "read_or_make"]
+
+META_PROPERTIES = "meta.properties"
+_VERSION = "1"  # 0: of a cluster with ZooKeeper
+
+
+class Identity(NamedTuple):
+    """The ids in ``meta.properties`` of version 1 (`org.apache.kafka.metadata.properties.MetaProperties`)."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+
+def new_id() -> str:
+    """A random id as Kafka writes it: 16 bytes in 22 characters of base64, not beginning with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, disk: Disk) -> Identity:
+    """The identity of a directory; a new one is written if it has none.
+
+    Args:
+        directory: the data directory.
+        cluster_id, node_id: what is expected, or what a new one gets; None: anything, or a random id and node 1.
+        disk: writes the file.
+
+    Raises:
+        DirectoryRefused: the file is damaged, of another version, or has other ids.
+        OSError: it cannot be read or written.
+    """
+    path = os.path.join(directory, META_PROPERTIES)
+    try:
+        properties = read_properties(path)
+    except FileNotFoundError:
+        properties = {}
+    except DecodeError as error:
+        raise DirectoryRefused(errno.EINVAL, error.reason, path) from None
+    if not properties:
+        made = Identity(cluster_id or new_id(), 1 if node_id is None else node_id, new_id())
+        disk.replace(path, _encode(made), sync=True)
+        return made
+    version = properties.get("version")
+    if version != _VERSION:
+        reason = f"version {version} instead of {_VERSION}: the directory is of another kind of cluster"
+        raise DirectoryRefused(errno.EINVAL, reason, path)
+    found_node, found_cluster = properties.get("node.id", ""), properties.get("cluster.id", "")
+    if not found_node.isdecimal() or not found_cluster:
+        raise DirectoryRefused(errno.EINVAL, "cluster.id or node.id is missing or no number", path)
+    if cluster_id is not None and cluster_id != found_cluster:
+        reason = f"the directory is of cluster {found_cluster}, not {cluster_id}: use another directory"
+        raise DirectoryRefused(errno.EINVAL, reason, path)
+    if node_id is not None and node_id != int(found_node):
+        reason = f"the directory is of node {found_node}, not {node_id}: use another directory"
+        raise DirectoryRefused(errno.EINVAL, reason, path)
+    identity = Identity(found_cluster, int(found_node), properties.get("directory.id") or new_id())
+    if "directory.id" not in properties:
+        disk.replace(path, _encode(identity), sync=True)
+    return identity
+
+
+def _encode(identity: Identity) -> bytes:
+    values = {"cluster.id": identity.cluster_id, "directory.id": identity.directory_id, "node.id": identity.node_id}
+    lines = [f"{name}={value}" for name, value in (values | {"version": _VERSION}).items()]
+    return ("\n".join(lines) + "\n").encode()
