@@ -18,7 +18,7 @@ from kafkacodec.assignment.partitions import TopicPartition, in_order
 from kafkacodec.errors import DecodeError
 from kafkacodec.messages.consumer_protocol import StickyUserData, decode_sticky_user_data, encode_sticky_user_data
 
-__all__ = ["CooperativeStickyAssignor", "StickyAssignor", "withhold_moving"]
+__all__ = ["CooperativeStickyAssignor", "StickyAssignor", "fill_equally", "withhold_moving"]
 
 _Claim: TypeAlias = tuple[int, list[TopicPartition]]  # the generation, and the member's partitions in it
 
@@ -31,7 +31,7 @@ class _Sticky:
         claims = {member: self._claim(subscriptions[member]) for member in members}
         kept = _kept(partitions, subscriptions, claims)
         if all(len(each) == len(members) for each in wanting.values()):
-            return _fill_equally({topic: partitions[topic] for topic in wanting}, kept)
+            return fill_equally({topic: partitions[topic] for topic in wanting}, kept)
         return level(partitions, wanting, kept)
 
     def _claim(self, subscription: MemberSubscription) -> _Claim:
@@ -106,7 +106,7 @@ def _kept(
     return kept
 
 
-def _fill_equally(partitions: Mapping[str, int], kept: Assignment) -> Assignment:
+def fill_equally(partitions: Mapping[str, int], kept: Assignment) -> Assignment:
     """Assign to members with equal subscriptions: each keeps up to its share, and the rest is dealt in turn."""
     everything = [TopicPartition(topic, number) for topic, count in partitions.items() for number in range(count)]
     share, larger = divmod(len(everything), len(kept))

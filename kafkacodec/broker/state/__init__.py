@@ -18,7 +18,8 @@ as a group, that has records on their way waits within the machine, so a host ma
 At the start: ``load(key, value, producer_id)`` for each record of the topic in the order of the log; then
 ``loaded(now)``. When a marker of a transaction is in a partition of ``__consumer_offsets``, then and at the start,
 ``end_transaction(partition, producer_id, committed)``, in the order of the log. ``topics_deleted(names, now)`` when
-topics are gone. A coordinator asks about topics through `kafkacodec.broker.state.machine.Topics`.
+topics are gone, ``topics_changed()`` when they came or grew, ``configure(group, name, value)`` for settings of a group.
+A coordinator asks about topics through `kafkacodec.broker.state.machine.Topics`.
 
 The transaction coordinator's appends to other topics have ``data=Marker(...)``: a control batch, for which the host
 asks no machine. `kafkacodec.broker.state.verification` has what Produce and TxnOffsetCommit ask it before they append:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import joined_error
+from kafkacodec.broker.state.consumer import ConsumerGroup
+from kafkacodec.broker.state.consumer_member import ConsumerMember
 from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.errors import (
+    FENCED_INSTANCE_ID,
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_GROUP_ID,
     INVALID_SESSION_TIMEOUT,
@@ -21,10 +26,15 @@ __all__ = ["ClassicCalls"]
 
 
 class ClassicCalls:
-    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-    def __init__(self, groups: Groups) -> None:
-        self._groups = groups
+    Args:
+        groups: all groups.
+        remove: puts members out of a group of the consumer protocol.
+    """
+
+    def __init__(self, groups: Groups, remove: Callable[[ConsumerGroup, list[ConsumerMember], Any], None]) -> None:
+        self._groups, self._remove = groups, remove
         self.handlers: dict[int, Handler] = {
             keys.JOIN_GROUP: self._join,
             keys.SYNC_GROUP: self._sync,
@@ -33,29 +43,37 @@ class ClassicCalls:
         }
 
     def _join(self, request: Any, version: int, client: Client, to: Any) -> None:
-        def job() -> None:
-            group = self._groups.find(request.group_id)
-            code = NONE
-            if not request.group_id:
-                code = INVALID_GROUP_ID
-            elif not shortest <= request.session_timeout_ms <= longest:
-                code = INVALID_SESSION_TIMEOUT
-            elif group is None and request.member_id:
-                code = UNKNOWN_MEMBER_ID
-            elif not request.protocol_type or not request.protocols:
-                code = INCONSISTENT_GROUP_PROTOCOL
-            if code:
-                self._groups.reply(to, joined_error(code, request.member_id, version))
+        self._groups.run(request.group_id, partial(self._join_now, request, version, client, to))
+
+    def _join_now(self, request: Any, version: int, client: Client, to: Any) -> None:
+        options = self._groups.options
+        group = self._groups.find(request.group_id)
+        code = NONE
+        if not request.group_id:
+            code = INVALID_GROUP_ID
+        elif not (
+            options.group_min_session_timeout_ms <= request.session_timeout_ms <= options.group_max_session_timeout_ms
+        ):
+            code = INVALID_SESSION_TIMEOUT
+        elif group is None and request.member_id:
+            code = UNKNOWN_MEMBER_ID
+        elif not request.protocol_type or not request.protocols or (isinstance(group, ConsumerGroup) and group.members):
+            code = INCONSISTENT_GROUP_PROTOCOL
+
+        def join(failed: int) -> None:
+            if failed:
+                self._groups.reply(to, joined_error(failed, request.member_id, version))
             else:
                 self._groups.classic(request.group_id).join(request, version, client, to)
 
-        shortest = self._groups.options.group_min_session_timeout_ms
-        longest = self._groups.options.group_max_session_timeout_ms
-        self._groups.run(request.group_id, job)
+        if not code and isinstance(group, ConsumerGroup):  # an empty one becomes classic
+            group.room.write(group.tombstones(), join)
+        else:
+            join(code)
 
     def _sync(self, request: Any, version: int, client: Client, to: Any) -> None:
         def job() -> None:
-            group = self._groups.find(request.group_id)
+            group = self._groups.find_classic(request.group_id)
             code = NONE
             if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
                 code = INCONSISTENT_GROUP_PROTOCOL
@@ -72,7 +90,7 @@ class ClassicCalls:
 
     def _heartbeat(self, request: Any, version: int, client: Client, to: Any) -> None:
         def job() -> None:
-            group = self._groups.find(request.group_id)
+            group = self._groups.find_classic(request.group_id)
             if group is None:
                 code = UNKNOWN_MEMBER_ID if request.group_id else INVALID_GROUP_ID
             else:
@@ -82,23 +100,57 @@ class ClassicCalls:
         self._groups.run(request.group_id, job)
 
     def _leave(self, request: Any, version: int, client: Client, to: Any) -> None:
+        leaving: list[tuple[str, str | None]] = [(request.member_id, None)]
+        if version > 2:
+            leaving = [(member.member_id, member.group_instance_id) for member in request.members]
+
+        def answer(codes: list[int]) -> None:
+            response = messages.LeaveGroupResponse
+            if version < 3:
+                self._groups.reply(to, response(error_code=codes[0]))
+                return
+            rows = [
+                response.MemberResponse(member_id=member, group_instance_id=instance, error_code=code)
+                for (member, instance), code in zip(leaving, codes, strict=True)
+            ]
+            self._groups.reply(to, response(members=rows))
+
         def job() -> None:
             group = self._groups.find(request.group_id)
             if not request.group_id:
-                self._groups.reply(to, response(error_code=INVALID_GROUP_ID))
-                return
-            rows = []
-            before = len(group.members) if group is not None else 0
-            for member_id, instance in leaving:
-                code = UNKNOWN_MEMBER_ID if group is None else group.leave(member_id, instance)
-                rows.append(response.MemberResponse(member_id=member_id, group_instance_id=instance, error_code=code))
-            if group is not None:
+                self._groups.reply(to, messages.LeaveGroupResponse(error_code=INVALID_GROUP_ID))
+            elif isinstance(group, ConsumerGroup):
+                self._leave_consumers(group, leaving, answer)
+            elif group is None:
+                answer([UNKNOWN_MEMBER_ID] * len(leaving))
+            else:
+                before = len(group.members)
+                codes = [group.leave(member_id, instance) for member_id, instance in leaving]
                 group.settle(left=len(group.members) < before)
-            answer = response(members=rows) if version > 2 else response(error_code=rows[0].error_code)
-            self._groups.reply(to, answer)
+                answer(codes)
 
-        response = messages.LeaveGroupResponse
-        leaving = [(request.member_id, None)]
-        if version > 2:
-            leaving = [(member.member_id, member.group_instance_id) for member in request.members]
         self._groups.run(request.group_id, job)
+
+    def _leave_consumers(
+        self, group: ConsumerGroup, leaving: list[tuple[str, str | None]], answer: Callable[[list[int]], None]
+    ) -> None:
+        """Members of the newer protocol leave with this call as well."""
+        gone: dict[str, ConsumerMember] = {}
+        codes: list[int] = []
+        for member_id, instance in leaving:
+            member = group.members.get(member_id) if instance is None else group.static(instance)
+            if member is None or member.id in gone:
+                codes.append(UNKNOWN_MEMBER_ID)
+            elif member_id and member.id != member_id:
+                codes.append(FENCED_INSTANCE_ID)
+            else:
+                gone[member.id] = member
+                codes.append(NONE)
+
+        def written(failed: int) -> None:
+            answer([failed or code for code in codes])
+
+        if gone:
+            self._remove(group, list(gone.values()), written)
+        else:
+            written(NONE)

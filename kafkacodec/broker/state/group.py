@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup
+from kafkacodec.broker.state.consumer import RECORDS, ConsumerGroup
 from kafkacodec.broker.state.machine import Machine, Room, Topics
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.offsets import Offsets
@@ -35,29 +35,58 @@ class Groups(Machine):
     def __init__(self, topics: Topics, partitions: int, options: GroupOptions, new_id: Callable[[], uuid.UUID]) -> None:
         super().__init__(partitions)
         self.topics, self.options, self.new_id = topics, options, new_id
-        self.groups: dict[str, ClassicGroup] = {}
+        self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
+        self.topics_version = 0  # goes up when topics come, go or grow
+        self._settings: dict[str, dict[str, int]] = {}
+        self._defaults = {
+            "consumer.heartbeat.interval.ms": options.group_consumer_heartbeat_interval_ms,
+            "consumer.session.timeout.ms": options.group_consumer_session_timeout_ms,
+        }
         self.offsets = Offsets(topics, options)
         self._changes: dict[str, Callable[[Any, Any, int], None]] = {
             "GroupMetadataKey": self._on_classic,
             "OffsetCommitKey": self._on_commit,
             "LegacyOffsetCommitKey": self._on_commit,
+            **dict.fromkeys(RECORDS, self._on_consumer),
         }
 
-    def find(self, name: str) -> ClassicGroup | None:
+    def find(self, name: str) -> ClassicGroup | ConsumerGroup | None:
         """The group of this name."""
         return self.groups.get(name)
+
+    def find_classic(self, name: str) -> ClassicGroup | None:
+        """The group of this name if it is a classic one."""
+        group = self.groups.get(name)
+        return group if isinstance(group, ClassicGroup) else None
 
     def classic(self, name: str) -> ClassicGroup:
         """The classic group of this name, which is made if there is none."""
         group = self.groups.get(name)
-        if group is None:
+        if not isinstance(group, ClassicGroup):
             group = self.groups[name] = ClassicGroup(Room(self, name), self.options, self.new_id)
         return group
 
+    def setting(self, group: str, name: str) -> int:
+        """A setting of a group, or that of all groups."""
+        return self._settings.get(group, {}).get(name, self._defaults[name])
+
+    def configure(self, group: str, name: str, value: int | None) -> None:
+        """Set a setting of a group (``consumer.heartbeat.interval.ms``, ``consumer.session.timeout.ms``); None: unset.
+
+        Raises:
+            KeyError: no such setting.
+        """
+        self._defaults[name]
+        settings = self._settings.setdefault(group, {})
+        settings.pop(name, None)
+        if value is not None:
+            settings[name] = value
+
     def tombstones(self, name: str) -> list[StoredRecord]:
         """The records that remove a group and its offsets."""
-        gone = StoredRecord(messages.GroupMetadataKey(group=name), None, None)
-        return [*self.offsets.tombstones(name, self.offsets.places(name)), gone]
+        group = self.groups.get(name)
+        gone = [] if group is None else group.tombstones()
+        return [*self.offsets.tombstones(name, self.offsets.places(name)), *gone]
 
     # Records
 
@@ -73,6 +102,19 @@ class Groups(Machine):
             self.cancel_timers(key.group)
         if value is not None:
             self.classic(key.group).restore(value)
+
+    def _on_consumer(self, key: Any, value: Any, _producer_id: int) -> None:
+        group = self.groups.get(key.group_id)
+        if value is None and type(key).__name__ == "ConsumerGroupMetadataKey":
+            if isinstance(group, ConsumerGroup):
+                del self.groups[key.group_id]
+                self.cancel_timers(key.group_id)
+            return
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self.groups[key.group_id] = ConsumerGroup(Room(self, key.group_id), self.topics)
+        group.apply(key, value)
 
     def _on_commit(self, key: Any, value: Any, producer_id: int) -> None:
         self.offsets.apply(key, value, producer_id)

@@ -9,6 +9,7 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic_calls import ClassicCalls
+from kafkacodec.broker.state.consumer_calls import ConsumerCalls
 from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Topics
 from kafkacodec.broker.state.members import EMPTY
@@ -40,17 +41,29 @@ class GroupCoordinator(Groups):
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         super().__init__(topics, partitions, options or GroupOptions(), new_id)
+        self._consumers = ConsumerCalls(self)
         self.handlers = {
-            **ClassicCalls(self).handlers,
+            **ClassicCalls(self, self._consumers.remove).handlers,
+            **self._consumers.handlers,
             **OffsetCalls(self).handlers,
             keys.DESCRIBE_GROUPS: self._describe,
             keys.LIST_GROUPS: self._list,
             keys.DELETE_GROUPS: self._delete,
         }
 
+    def start(self) -> None:
+        """Members that were loaded have to be heard from again; offsets end some time."""
+        super().start()
+        self._consumers.start()
+
+    def topics_changed(self) -> None:
+        """Note that topics came, went or grew: regular expressions are matched again."""
+        self.topics_version += 1
+
     def topics_deleted(self, names: Iterable[str], now: float) -> Effect:
         """Remove the offsets of topics that are gone."""
         self._at(now)
+        self.topics_changed()
         for group, places in self.offsets.places_of_topics(names).items():
             self.run(group, partial(self._forget, group, places))
         return self._effect()
@@ -62,7 +75,7 @@ class GroupCoordinator(Groups):
         response = messages.DescribeGroupsResponse
         rows = []
         for name in request.groups:
-            group = self.find(name)
+            group = self.find_classic(name)
             if group is not None:
                 rows.append(group.described())
                 continue
@@ -78,10 +91,10 @@ class GroupCoordinator(Groups):
         types = {kind.lower() for kind in request.types_filter}
         rows = [
             response.ListedGroup(
-                group_id=name, protocol_type=group.protocol_type or "", group_state=group.state, group_type="classic"
+                group_id=name, protocol_type=group.protocol_type or "", group_state=group.state, group_type=group.kind
             )
             for name, group in sorted(self.groups.items())
-            if (not states or group.state.lower() in states) and (not types or "classic" in types)
+            if (not states or group.state.lower() in states) and (not types or group.kind in types)
         ]
         self.reply(to, response(groups=rows))
 

@@ -111,6 +111,10 @@ class Room(NamedTuple):
         """Call in some time, as a job of this key; an earlier timer of the same name is forgotten."""
         self.machine.set_timer(self.key, name, self.now + max(0, int(delay_ms)), call)
 
+    def waits(self, name: str) -> bool:
+        """Whether there is such a timer."""
+        return self.machine.has_timer(self.key, name)
+
     def cancel(self, name: str) -> None:
         """Forget a timer."""
         self.machine.cancel_timer(self.key, name)
@@ -167,7 +171,8 @@ class Machine:
         self._writing: set[str] = set()  # keys with records on their way
         self._waiting: dict[str, deque[Callable[[], None]]] = {}  # jobs behind those
         self._tokens = count(1)
-        self._timers: dict[tuple[str, str], int] = {}
+        self._timers: dict[str, dict[str, int]] = {}  # by key and name, the number of the entry in `_due`
+        self._timer_count = 0
         self._due: list[tuple[int, int, tuple[str, str], Callable[[], None]]] = []
 
     # For hosts
@@ -191,13 +196,13 @@ class Machine:
         self._at(now)
         while self._due and self._due[0][0] <= self.now:
             _, number, place, call = heapq.heappop(self._due)
-            if self._timers.get(place) == number:
+            if self._is_set(place, number):
                 self.run(place[0], partial(self._timer_due, place, number, call))
         return self._effect()
 
     def next_deadline(self) -> float | None:
         """When `tick` is needed even if nothing else happens; None for never."""
-        while self._due and self._timers.get(self._due[0][2]) != self._due[0][1]:
+        while self._due and not self._is_set(self._due[0][2], self._due[0][1]):
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
 
@@ -274,20 +279,29 @@ class Machine:
 
     def set_timer(self, key: str, name: str, due: int, call: Callable[[], None]) -> None:
         """See `Room.set_timer`; `due` is a time."""
-        number = self._timers[key, name] = next(self._tokens)
+        number, timers = next(self._tokens), self._timers.setdefault(key, {})
+        self._timer_count += name not in timers
+        timers[name] = number
         heapq.heappush(self._due, (due, number, (key, name), call))
-        if len(self._due) > 64 + 4 * len(self._timers):  # most of these were replaced
-            self._due = [entry for entry in self._due if self._timers.get(entry[2]) == entry[1]]
+        if len(self._due) > 64 + 4 * self._timer_count:  # most of these were replaced
+            self._due = [entry for entry in self._due if self._is_set(entry[2], entry[1])]
             heapq.heapify(self._due)
+
+    def has_timer(self, key: str, name: str) -> bool:
+        """Whether there is such a timer."""
+        return name in self._timers.get(key, ())
 
     def cancel_timer(self, key: str, name: str) -> None:
         """Forget a timer."""
-        self._timers.pop((key, name), None)
+        timers = self._timers.get(key)
+        if timers is not None and timers.pop(name, None) is not None:
+            self._timer_count -= 1
+            if not timers:
+                del self._timers[key]
 
     def cancel_timers(self, key: str) -> None:
         """Forget all timers of a key."""
-        for place in [place for place in self._timers if place[0] == key]:
-            del self._timers[place]
+        self._timer_count -= len(self._timers.pop(key, ()))
 
     # Within
 
@@ -295,9 +309,12 @@ class Machine:
         self.now = max(self.now, int(now))
 
     def _timer_due(self, place: tuple[str, str], number: int, call: Callable[[], None]) -> None:
-        if self._timers.get(place) == number:  # not set anew while it waited for a write
-            del self._timers[place]
+        if self._is_set(place, number):  # and not set anew while it waited for a write
+            self.cancel_timer(*place)
             call()
+
+    def _is_set(self, place: tuple[str, str], number: int) -> bool:
+        return self._timers.get(place[0], {}).get(place[1]) == number
 
     def _arrived(self, token: Any, code: int, now: float) -> Effect:
         self._at(now)

@@ -174,6 +174,10 @@ class ClassicMembers:
         )
         return StoredRecord(messages.GroupMetadataKey(group=self.name), value, _VALUE_VERSION)
 
+    def tombstones(self) -> list[StoredRecord]:
+        """The records that remove the group."""
+        return [StoredRecord(messages.GroupMetadataKey(group=self.name), None, None)]
+
     def restore(self, value: Any) -> None:
         """Apply a record of the group: what was just written, or at the start the state of the members too."""
         for entry in value.members:

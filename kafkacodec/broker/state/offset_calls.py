@@ -7,6 +7,7 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup
+from kafkacodec.broker.state.consumer import ConsumerGroup
 from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.offsets import committed_answer
@@ -72,7 +73,9 @@ class OffsetCalls:
         records = self._offsets.records(request, codes, self._groups.now)
         self._groups.write(request.group_id, records, written, producer)
 
-    def _refusal(self, group: ClassicGroup | None, request: Any, version: int, transactional: bool) -> int:
+    def _refusal(
+        self, group: ClassicGroup | ConsumerGroup | None, request: Any, version: int, transactional: bool
+    ) -> int:
         if group is not None:
             return group.commit_refusal(request, version, transactional=transactional)
         if request.generation_id_or_member_epoch < 0:
@@ -140,7 +143,7 @@ class OffsetCalls:
 
         group.room.write(self._offsets.tombstones(request.group_id, here), written)
 
-    def _undeletable(self, group: ClassicGroup, topic: str, partition: int) -> int:
+    def _undeletable(self, group: ClassicGroup | ConsumerGroup, topic: str, partition: int) -> int:
         if not self._offsets.known((topic, partition)):
             return UNKNOWN_TOPIC_OR_PARTITION
         return GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(topic) else NONE

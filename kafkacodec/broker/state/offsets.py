@@ -50,7 +50,8 @@ class Offsets:
     def __init__(self, topics: Topics, options: GroupOptions) -> None:
         self._topics, self._options = topics, options
         self._committed: dict[str, dict[Place, _Commit]] = {}
-        self._pending: dict[int, dict[str, dict[Place, _Commit]]] = {}
+        self._pending: dict[str, dict[int, dict[Place, _Commit]]] = {}  # by group and producer
+        self._writers: dict[int, set[str]] = {}  # the groups with something pending, by producer
         self._numbers = count()
 
     # Records
@@ -60,26 +61,32 @@ class Offsets:
         place = key.topic, key.partition
         if value is None:
             _take(self._committed, key.group, place)
-            for groups in self._pending.values():
-                _take(groups, key.group, place)
-            return
-        groups = self._committed if producer_id < 0 else self._pending.setdefault(producer_id, {})
-        groups.setdefault(key.group, {})[place] = _Commit(next(self._numbers), value)
+            for commits in self._pending.get(key.group, {}).values():
+                commits.pop(place, None)
+        elif producer_id < 0:
+            self._committed.setdefault(key.group, {})[place] = _Commit(next(self._numbers), value)
+        else:
+            commits = self._pending.setdefault(key.group, {}).setdefault(producer_id, {})
+            commits[place] = _Commit(next(self._numbers), value)
+            self._writers.setdefault(producer_id, set()).add(key.group)
 
     def end_transaction(self, producer_id: int, committed: bool, groups: Iterable[str]) -> None:
         """Apply a marker: what these groups have pending counts, or is forgotten."""
-        pending = self._pending.get(producer_id, {})
         for group in groups:
-            for place, commit in pending.pop(group, {}).items():
+            producers = self._pending[group]
+            for place, commit in producers.pop(producer_id).items():
                 present = self._committed.get(group, {}).get(place)
                 if committed and (present is None or present.number < commit.number):
                     self._committed.setdefault(group, {})[place] = commit
-        if not pending:
-            self._pending.pop(producer_id, None)
+            if not producers:
+                del self._pending[group]
+            self._writers[producer_id].discard(group)
+        if not self._writers.get(producer_id):
+            self._writers.pop(producer_id, None)
 
     def pending_groups(self, producer_id: int) -> list[str]:
         """The groups with commits in the open transaction of a producer."""
-        return list(self._pending.get(producer_id, ()))
+        return sorted(self._writers.get(producer_id, ()))
 
     def tombstones(self, group: str, places: Iterable[Place]) -> list[StoredRecord]:
         """The records that remove offsets."""
@@ -89,16 +96,14 @@ class Offsets:
     def places(self, group: str) -> list[Place]:
         """The partitions that a group has an offset for, pending ones too."""
         found = dict.fromkeys(self._committed.get(group, ()))
-        for groups in self._pending.values():
-            found.update(dict.fromkeys(groups.get(group, ())))
+        for commits in self._pending.get(group, {}).values():
+            found.update(dict.fromkeys(commits))
         return list(found)
 
     def places_of_topics(self, topics: Iterable[str]) -> dict[str, list[Place]]:
         """The partitions of topics that there are offsets for, by group."""
         wanted = set(topics)
-        groups = dict.fromkeys(self._committed)
-        for pending in self._pending.values():
-            groups.update(dict.fromkeys(pending))
+        groups = {**dict.fromkeys(self._committed), **dict.fromkeys(self._pending)}
         found = {group: [place for place in self.places(group) if place[0] in wanted] for group in groups}
         return {group: places for group, places in found.items() if places}
 
@@ -205,7 +210,7 @@ class Offsets:
         return found
 
     def _is_pending(self, group: str, place: Place) -> bool:
-        return any(place in groups.get(group, ()) for groups in self._pending.values())
+        return any(place in commits for commits in self._pending.get(group, {}).values())
 
 
 def committed_answer(response: Any, request: Any, codes: Mapping[tuple[int, int], int], code: int = NONE) -> Any:

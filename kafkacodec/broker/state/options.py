@@ -14,7 +14,9 @@ class GroupOptions:
     Attributes:
         group_min_session_timeout_ms, group_max_session_timeout_ms: what members of classic groups may ask for.
         group_initial_rebalance_delay_ms: how long the first member of an empty classic group waits for others.
-        group_max_size: the most members of a classic group.
+        group_max_size: the most members of a group.
+        group_consumer_heartbeat_interval_ms: how often members of groups of the consumer protocol are to be heard from.
+        group_consumer_session_timeout_ms: how long such a member may be silent.
         offset_metadata_max_bytes: the longest text beside a committed offset.
         offsets_retention_ms: how long the offsets of a group without members are kept (offsets.retention.minutes).
         offsets_retention_check_interval_ms: how often that is looked at.
@@ -24,6 +26,8 @@ class GroupOptions:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2_147_483_647
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_session_timeout_ms: int = 45_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000

@@ -53,7 +53,7 @@ class TransactionLists:
         unknown = [state for state in request.state_filters if state not in _KNOWN]
         try:
             matches = _matcher(request.transactional_id_pattern)
-        except PatternError:
+        except (PatternError, ImportError):  # RE2 is a package of its own
             self._machine.reply(to, response(error_code=INVALID_REGULAR_EXPRESSION))
             return
         entry = response.TransactionState

@@ -1,0 +1,288 @@
+"""The requests of groups of the consumer protocol: ConsumerGroupHeartbeat and ConsumerGroupDescribe (KIP-848)."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from kafkacodec import messages
+from kafkacodec.broker.state.consumer import ConsumerGroup
+from kafkacodec.broker.state.consumer_member import AWAY, UNREVOKED, ConsumerMember, places_of, rows_of
+from kafkacodec.broker.state.consumer_step import Step
+from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.machine import Client, Handler, Room
+from kafkacodec.broker.state.members import EMPTY
+from kafkacodec.broker.state.targets import TARGETS
+from kafkacodec.errors import (
+    FENCED_INSTANCE_ID,
+    GROUP_ID_NOT_FOUND,
+    GROUP_MAX_SIZE_REACHED,
+    INVALID_GROUP_ID,
+    INVALID_REGULAR_EXPRESSION,
+    INVALID_REQUEST,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+    UNSUPPORTED_ASSIGNOR,
+    error,
+)
+from kafkacodec.messages import keys
+from kafkacodec.messages.stored import StoredRecord
+from kafkacodec.patterns import PatternError, whole_matcher
+
+__all__ = ["ConsumerCalls"]
+
+_FOR_GOOD = -1
+
+
+class ConsumerCalls:
+    """Both requests, and the time-outs of members."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self.handlers: dict[int, Handler] = {
+            keys.CONSUMER_GROUP_HEARTBEAT: self._heartbeat,
+            keys.CONSUMER_GROUP_DESCRIBE: self._describe,
+        }
+
+    def start(self) -> None:
+        """After loading: every member has to be heard from again."""
+        for group in self._groups.groups.values():
+            if isinstance(group, ConsumerGroup):
+                for member in group.members.values():
+                    self._watch(group, member)
+
+    # ConsumerGroupHeartbeat
+
+    def _heartbeat(self, request: Any, version: int, client: Client, to: Any) -> None:
+        wrong = _invalid(request, version)
+        if wrong:
+            self._refuse(to, wrong)
+        else:
+            self._groups.run(request.group_id, partial(self._heartbeat_now, request, client, to))
+
+    def _refuse(self, to: Any, code: int) -> None:
+        text = f"the heartbeat is refused: {error(code).__name__}"
+        self._groups.reply(to, messages.ConsumerGroupHeartbeatResponse(error_code=code, error_message=text))
+
+    def _heartbeat_now(self, request: Any, client: Client, to: Any) -> None:
+        joins = request.member_epoch == 0
+        found = self._groups.find(request.group_id)
+        before: list[StoredRecord] = []
+        if isinstance(found, ConsumerGroup):
+            group = found
+        elif joins and (found is None or found.state == EMPTY):  # an empty classic group becomes one of this protocol
+            group = ConsumerGroup(Room(self._groups, request.group_id), self._groups.topics)
+            before = [] if found is None else found.tombstones()
+        else:
+            self._refuse(to, GROUP_ID_NOT_FOUND)
+            return
+        if request.member_epoch < 0:
+            self._leave(group, request, to)
+            return
+        member_id = request.member_id or _short_id(self._groups)
+        found_member = self._member(group, request, member_id)
+        if isinstance(found_member, int):
+            self._refuse(to, found_member)
+        else:
+            self._go_on(group, request, client, found_member, before, to)
+
+    def _member(self, group: ConsumerGroup, request: Any, member_id: str) -> ConsumerMember | int:
+        """The member that a heartbeat is from, as it is now; or an error code."""
+        holder = group.static(request.instance_id) if request.instance_id is not None else None
+        known = group.members.get(member_id)
+        if request.member_epoch == 0:
+            if holder is not None and holder.id != member_id:
+                return holder if holder.epoch == AWAY else UNRELEASED_INSTANCE_ID
+            if known is None and len(group.members) >= self._groups.options.group_max_size:
+                return GROUP_MAX_SIZE_REACHED
+            if known is None or known.epoch == AWAY:
+                return known or ConsumerMember(member_id)
+            return known.epoch_refusal(0, frozenset()) or known  # the answer to its joining was lost
+        if request.instance_id is not None:
+            if holder is None:
+                return UNKNOWN_MEMBER_ID
+            if holder.id != member_id:
+                return FENCED_INSTANCE_ID
+            known = holder
+        if known is None:
+            return UNKNOWN_MEMBER_ID
+        owned = None if request.topic_partitions is None else places_of(request.topic_partitions)
+        return known.epoch_refusal(request.member_epoch, owned) or known
+
+    def _go_on(
+        self,
+        group: ConsumerGroup,
+        request: Any,
+        client: Client,
+        member: ConsumerMember,
+        before: list[StoredRecord],
+        to: Any,
+    ) -> None:
+        if request.member_epoch == 0 and request.member_id and member.id != request.member_id:  # of the same instance
+            step = Step(group, replace(member, id=request.member_id, epoch=0, previous_epoch=0), replaces=member.id)
+        else:
+            step = Step(group, member)
+        step.subscribe(request, client)
+        step.divide()
+        owned = None if request.topic_partitions is None else places_of(request.topic_partitions)
+        step.reconcile(owned)
+
+        def written(code: int) -> None:
+            if code:
+                self._refuse(to, code)
+                return
+            now = self._groups.find(group.name)
+            if isinstance(now, ConsumerGroup):
+                self._watch(now, step.member)
+                self._resolve_later(now)
+            everything = _is_full(request) or step.member.assigned != member.assigned
+            self._groups.reply(to, self._answer(group.name, step.member, everything))
+
+        group.room.write([*before, *step.records], written)
+
+    def _answer(self, group: str, member: ConsumerMember, with_assignment: bool) -> Any:
+        response = messages.ConsumerGroupHeartbeatResponse
+        answer = response(
+            member_id=member.id,
+            member_epoch=member.epoch,
+            heartbeat_interval_ms=self._groups.setting(group, "consumer.heartbeat.interval.ms"),
+        )
+        if with_assignment:
+            answer.assignment = response.Assignment(topic_partitions=rows_of(response.TopicPartitions, member.assigned))
+        return answer
+
+    # Regular expressions
+
+    def _resolve_later(self, group: ConsumerGroup) -> None:
+        """Find the topics of regular expressions, if these or the cluster's topics are new: not within a heartbeat."""
+        version = self._groups.topics_version
+        if group.unresolved() or (group.patterns and group.resolved_at != version):
+            group.room.set_timer("patterns", 0, partial(self._resolve, group.name))
+
+    def _resolve(self, name: str) -> None:
+        group = self._groups.find(name)
+        if isinstance(group, ConsumerGroup):
+            version = self._groups.topics_version
+
+            def written(code: int) -> None:
+                if not code:
+                    group.resolved_at = version
+
+            group.room.write(Step.resolution(group), written)
+
+    # Leaving
+
+    def _leave(self, group: ConsumerGroup, request: Any, to: Any) -> None:
+        member = group.members.get(request.member_id)
+        code = NONE
+        if request.instance_id is not None:
+            member = group.static(request.instance_id)
+            if member is not None and member.id != request.member_id:
+                code = FENCED_INSTANCE_ID
+        if member is None:
+            code = UNKNOWN_MEMBER_ID
+        if code or member is None:
+            self._refuse(to, code)
+            return
+        answer = messages.ConsumerGroupHeartbeatResponse(member_id=member.id, member_epoch=request.member_epoch)
+
+        def written(code: int) -> None:
+            if code:
+                self._refuse(to, code)
+            else:
+                self._groups.reply(to, answer)
+
+        if request.member_epoch == AWAY:
+            group.room.write([replace(member, epoch=AWAY).assignment_record(group.name)], written)
+        else:
+            self.remove(group, [member], written)
+
+    def remove(self, group: ConsumerGroup, members: list[ConsumerMember], then: Any) -> None:
+        """Put members out of a group."""
+
+        def written(code: int) -> None:
+            for member in members if not code else ():
+                for timer in (f"session {member.id}", f"rebalance {member.id}"):
+                    group.room.cancel(timer)
+            then(code)
+
+        group.room.write(Step.removal(group, members), written)
+
+    def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """Expect the next heartbeat in time, and that the member gives up its partitions in time."""
+        session = self._groups.setting(group.name, "consumer.session.timeout.ms")
+        group.room.set_timer(f"session {member.id}", session, partial(self._late, group.name, member.id, None))
+        if member.state != UNREVOKED:
+            group.room.cancel(f"rebalance {member.id}")
+        elif not group.room.waits(f"rebalance {member.id}"):
+            late = partial(self._late, group.name, member.id, member.epoch)
+            group.room.set_timer(f"rebalance {member.id}", member.rebalance_timeout_ms, late)
+
+    def _late(self, name: str, member_id: str, epoch: int | None) -> None:
+        group = self._groups.find(name)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if not isinstance(group, ConsumerGroup) or member is None:
+            return
+        if epoch is None or (member.epoch == epoch and member.state == UNREVOKED):
+
+            def written(code: int) -> None:
+                if code:
+                    self._watch(group, member)  # tried again after another session
+
+            self.remove(group, [member], written)
+
+    # ConsumerGroupDescribe
+
+    def _describe(self, request: Any, version: int, client: Client, to: Any) -> None:
+        response = messages.ConsumerGroupDescribeResponse
+        rows = []
+        for name in request.group_ids:
+            group = self._groups.find(name)
+            if isinstance(group, ConsumerGroup):
+                rows.append(group.described())
+                continue
+            row = response.DescribedGroup(group_id=name, error_code=INVALID_GROUP_ID)
+            if name:
+                row.error_code, row.error_message = GROUP_ID_NOT_FOUND, f"Group {name} not found."
+            rows.append(row)
+        self._groups.reply(to, response(groups=rows))
+
+
+def _invalid(request: Any, version: int) -> int:
+    """What is wrong with a heartbeat whatever the group; 0 if nothing is."""
+    epoch = request.member_epoch
+    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    wrong = (
+        not request.group_id.strip()
+        or (not request.member_id and (version > 0 or epoch != 0))
+        or request.instance_id == ""
+        or request.rack_id == ""
+        or epoch < AWAY
+        or (epoch == AWAY and request.instance_id is None)
+        or (epoch == 0 and (request.rebalance_timeout_ms == -1 or request.topic_partitions != [] or not subscribes))
+    )
+    if wrong:
+        return INVALID_REQUEST
+    if request.server_assignor is not None and request.server_assignor not in TARGETS:
+        return UNSUPPORTED_ASSIGNOR
+    try:
+        if request.subscribed_topic_regex:
+            whole_matcher(request.subscribed_topic_regex)
+    except (PatternError, ImportError):  # RE2 is a package of its own
+        return INVALID_REGULAR_EXPRESSION
+    return NONE
+
+
+def _is_full(request: Any) -> bool:
+    """Whether a heartbeat says everything, as when joining: then the answer does too."""
+    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    whole = request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
+    return request.member_epoch == 0 or whole
+
+
+def _short_id(groups: Groups) -> str:
+    """An id as Kafka makes them: a UUID in 22 characters."""
+    return base64.urlsafe_b64encode(groups.new_id().bytes).decode().rstrip("=")

@@ -1,0 +1,166 @@
+"""A member of a group of the consumer protocol, and how it comes from what it has to what it is to have (KIP-848).
+
+A member first gives up what is not in its target, then goes on to the epoch of the target, then gets its partitions as
+their owners have given them up.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.errors import FENCED_MEMBER_EPOCH, NONE
+from kafkacodec.messages.stored import StoredRecord
+
+__all__ = ["AWAY", "ConsumerMember", "Places", "places_of", "rows_of"]
+
+Places = frozenset[tuple[uuid.UUID, int]]
+"""Partitions: the ids of their topics, and numbers."""
+
+AWAY: Final = -2
+"""The epoch of a static member that will be back."""
+
+STABLE, UNREVOKED, UNRELEASED = range(3)
+_NOTHING: Places = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """What the records of a member say."""
+
+    id: str
+    instance: str | None = None
+    rack: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    epoch: int = 0
+    previous_epoch: int = 0
+    state: int = STABLE
+    assigned: Places = _NOTHING
+    revoking: Places = _NOTHING
+
+    def epoch_refusal(self, epoch: int, owned: Places | None) -> int:
+        """Why a heartbeat with this epoch is not taken; one whose last answer was lost is."""
+        lost = epoch == self.previous_epoch and owned is not None and owned <= self.assigned
+        return NONE if epoch == self.epoch or (epoch < self.epoch and lost) else FENCED_MEMBER_EPOCH
+
+    def settled(self, epoch: int) -> bool:
+        """Whether it has what it is to have in this epoch."""
+        return self.state == STABLE and self.epoch == epoch
+
+    # Reconciliation
+
+    def reconciled(
+        self, target: Places, epoch: int, taken: Set[tuple[uuid.UUID, int]], owned: Places | None
+    ) -> ConsumerMember:
+        """The member after a heartbeat.
+
+        Args:
+            target: what it is to have.
+            epoch: that of the target.
+            taken: what any member has or has not given up yet.
+            owned: what it says that it reads; None if it does not say.
+        """
+        if self.state == STABLE and self.epoch == epoch:
+            return self
+        if self.state == UNREVOKED and (owned is None or owned & self.revoking):
+            return self
+        kept = self.assigned & target
+        leaving = self.assigned - target
+        wanted = target - kept
+        free = frozenset(wanted - taken)
+        if leaving and (owned is None or owned & leaving):
+            return self._at(self.epoch, UNREVOKED, kept, leaving)
+        return self._at(epoch, STABLE if free == wanted else UNRELEASED, kept | free, _NOTHING)
+
+    def _at(self, epoch: int, state: int, assigned: Places, revoking: Places) -> ConsumerMember:
+        return replace(self, epoch=epoch, previous_epoch=self.epoch, state=state, assigned=assigned, revoking=revoking)
+
+    # Records
+
+    def metadata_record(self, group: str) -> StoredRecord:
+        """Its subscription."""
+        key = messages.ConsumerGroupMemberMetadataKey(group_id=group, member_id=self.id)
+        value = messages.ConsumerGroupMemberMetadataValue(
+            instance_id=self.instance,
+            rack_id=self.rack,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=list(self.topics),
+            subscribed_topic_regex=self.pattern,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            server_assignor=self.assignor,
+        )
+        return StoredRecord(key, value, 0)
+
+    def assignment_record(self, group: str) -> StoredRecord:
+        """What it has."""
+        key = messages.ConsumerGroupCurrentMemberAssignmentKey(group_id=group, member_id=self.id)
+        value = messages.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=self.epoch,
+            previous_member_epoch=self.previous_epoch,
+            state=self.state,
+            assigned_partitions=rows_of(
+                messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions, self.assigned
+            ),
+            partitions_pending_revocation=rows_of(
+                messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions, self.revoking
+            ),
+        )
+        return StoredRecord(key, value, 0)
+
+    def tombstones(self, group: str) -> list[StoredRecord]:
+        """The records that remove it."""
+        keys = (
+            messages.ConsumerGroupCurrentMemberAssignmentKey,
+            messages.ConsumerGroupTargetAssignmentMemberKey,
+            messages.ConsumerGroupMemberMetadataKey,
+        )
+        return [StoredRecord(key(group_id=group, member_id=self.id), None, None) for key in keys]
+
+    def with_metadata(self, value: Any) -> ConsumerMember:
+        """After the record of its subscription."""
+        return replace(
+            self,
+            instance=value.instance_id,
+            rack=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topics=tuple(value.subscribed_topic_names),
+            pattern=value.subscribed_topic_regex or "",
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.server_assignor,
+        )
+
+    def with_assignment(self, value: Any) -> ConsumerMember:
+        """After the record of what it has; None takes it away."""
+        if value is None:
+            return replace(self, epoch=0, previous_epoch=0, state=STABLE, assigned=_NOTHING, revoking=_NOTHING)
+        return replace(
+            self,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=value.state,
+            assigned=places_of(value.assigned_partitions),
+            revoking=places_of(value.partitions_pending_revocation),
+        )
+
+
+def places_of(rows: Iterable[Any]) -> Places:
+    """Partitions of structs with a topic id and numbers."""
+    return frozenset((row.topic_id, number) for row in rows for number in row.partitions)
+
+
+def rows_of(row: Any, places: Iterable[tuple[uuid.UUID, int]]) -> list[Any]:
+    """Structs with a topic id and numbers, in order."""
+    found: dict[uuid.UUID, list[int]] = {}
+    for topic_id, number in sorted(places):
+        found.setdefault(topic_id, []).append(number)
+    return [row(topic_id=topic_id, partitions=numbers) for topic_id, numbers in found.items()]

@@ -1,0 +1,116 @@
+"""What a heartbeat changes in a group of the consumer protocol: the records of one decision, in Kafka's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from kafkacodec.broker.state.consumer import ConsumerGroup
+from kafkacodec.broker.state.consumer_member import ConsumerMember, Places
+from kafkacodec.broker.state.machine import Client
+from kafkacodec.messages.stored import StoredRecord
+
+__all__ = ["Step"]
+
+
+class Step:
+    """A heartbeat's decision: `subscribe`, then `divide`, then `reconcile`.
+
+    Args:
+        group: the group as it is.
+        member: the member, new or as it is.
+        replaces: the id of the member whose place it takes.
+
+    Attributes:
+        member: as it becomes.
+        records: what is to be written.
+    """
+
+    def __init__(self, group: ConsumerGroup, member: ConsumerMember, replaces: str | None = None) -> None:
+        self._group, self.member, self._replaces = group, member, replaces
+        self.records: list[StoredRecord] = []
+        self._members = {key: each for key, each in group.members.items() if key != replaces}
+        self._targets = {key: places for key, places in group.target.items() if key != replaces}
+        self._patterns = dict(group.patterns)
+        self._epoch = group.epoch
+        self._new = member.id not in group.members
+        if replaces is not None:
+            self.records += group.members[replaces].tombstones(group.name)
+            self._targets[member.id] = group.target.get(replaces, frozenset())
+
+    def subscribe(self, request: Any, client: Client) -> None:
+        """Take what the member says of itself; a new subscription, or new topics, raise the epoch of the group."""
+        before = self.member
+        after = replace(before, client_id=client.id, client_host=client.host)
+        if request.instance_id is not None:
+            after = replace(after, instance=request.instance_id)
+        if request.rack_id is not None:
+            after = replace(after, rack=request.rack_id)
+        if request.rebalance_timeout_ms != -1:
+            after = replace(after, rebalance_timeout_ms=request.rebalance_timeout_ms)
+        if request.server_assignor is not None:
+            after = replace(after, assignor=request.server_assignor)
+        if request.subscribed_topic_names is not None:
+            after = replace(after, topics=tuple(request.subscribed_topic_names))
+        if request.subscribed_topic_regex is not None:
+            after = replace(after, pattern=request.subscribed_topic_regex)
+        self.member = self._members[after.id] = after
+        if self._new or after != before:
+            self.records.append(after.metadata_record(self._group.name))
+        self._drop_patterns()
+        self._subscriptions = self._group.subscriptions(self._members, self._patterns)
+        self._counts = self._group.counts(self._subscriptions)
+        hash_ = self._group.hash_of(self._counts)
+        changed = (after.topics, after.pattern) != (before.topics, before.pattern)
+        if changed or hash_ != self._group.hash or (self._new and self._replaces is None):
+            self._epoch += 1
+            self.records.append(self._group.epoch_record(self._epoch, hash_))
+
+    def _drop_patterns(self) -> None:
+        """Forget the regular expressions that no member has any more."""
+        for pattern in sorted(self._patterns.keys() - {member.pattern for member in self._members.values()}):
+            del self._patterns[pattern]
+            self.records.append(self._group.pattern_record(pattern, None))
+
+    def divide(self) -> None:
+        """Compute who is to have what, if the group's epoch went on since that was done."""
+        group = self._group
+        if group.assignment_epoch < self._epoch:
+            self._targets = group.targets(self._members, self._targets, self._counts, self._subscriptions)
+            self.records += group.target_records(self._targets, self._epoch)
+        elif self._replaces is not None:
+            moved = {self.member.id: self._targets[self.member.id]}
+            self.records += group.target_records(moved, group.assignment_epoch)
+
+    def reconcile(self, owned: Places | None) -> None:
+        """Bring the member nearer to what it is to have."""
+        epoch = max(self._epoch, self._group.assignment_epoch)
+        taken = {place for each in self._members.values() for place in each.assigned | each.revoking}
+        target = self._targets.get(self.member.id, frozenset())
+        after = self.member.reconciled(target, epoch, taken, owned)
+        if self._new or after != self.member:
+            self.records.append(after.assignment_record(self._group.name))
+        self.member = after
+
+    @staticmethod
+    def removal(group: ConsumerGroup, members: Iterable[ConsumerMember]) -> list[StoredRecord]:
+        """The records with which members leave a group."""
+        gone = list(members)
+        left = {key: each for key, each in group.members.items() if each not in gone}
+        wanted = {member.pattern for member in left.values()}
+        records = [record for member in gone for record in member.tombstones(group.name)]
+        records += [group.pattern_record(pattern, None) for pattern in sorted(group.patterns.keys() - wanted)]
+        counts = group.counts(group.subscriptions(left, group.patterns))
+        return [*records, group.epoch_record(group.epoch + 1, group.hash_of(counts))]
+
+    @staticmethod
+    def resolution(group: ConsumerGroup) -> list[StoredRecord]:
+        """The records of regular expressions that match other topics than before."""
+        wanted = {member.pattern for member in group.members.values() if member.pattern}
+        found = {pattern: group.resolved(pattern) for pattern in sorted(wanted)}
+        records = [group.pattern_record(p, names) for p, names in found.items() if group.patterns.get(p) != names]
+        if not any(group.patterns.get(pattern, ()) != names for pattern, names in found.items()):
+            return records
+        counts = group.counts(group.subscriptions(group.members, found))
+        return [*records, group.epoch_record(group.epoch + 1, group.hash_of(counts))]

@@ -1,0 +1,57 @@
+"""Who is to read which partition in a group of the consumer protocol: the assignors of the broker (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from typing import Final
+
+from kafkacodec.assignment.assignor import MemberSubscription, in_member_order, subscribers
+from kafkacodec.assignment.assignors import RangeAssignor
+from kafkacodec.assignment.levelling import level
+from kafkacodec.assignment.partitions import TopicPartition, in_order
+from kafkacodec.assignment.sticky import fill_equally
+
+__all__ = ["TARGETS", "UNIFORM", "Divide"]
+
+UNIFORM: Final = "uniform"
+
+Divide = Callable[
+    [Mapping[str, int], Mapping[str, MemberSubscription], Mapping[str, Set[tuple[str, int]]]],
+    dict[str, list[TopicPartition]],
+]
+"""Takes the number of partitions of each topic, the members' subscriptions, and what each had; returns what each is to
+have."""
+
+
+def _uniform(
+    partitions: Mapping[str, int],
+    subscriptions: Mapping[str, MemberSubscription],
+    before: Mapping[str, Set[tuple[str, int]]],
+) -> dict[str, list[TopicPartition]]:
+    """As many for each as for any other; members keep what they had as far as that allows."""
+    members = in_member_order(subscriptions)
+    wanting = subscribers(partitions, subscriptions, members)
+    kept = {
+        member: [
+            place
+            for place in in_order(before.get(member, ()))
+            if member in wanting.get(place.topic, ()) and place.partition < partitions[place.topic]
+        ]
+        for member in members
+    }
+    if all(len(each) == len(members) for each in wanting.values()):
+        return fill_equally({topic: partitions[topic] for topic in wanting}, kept)
+    return level(partitions, wanting, kept)
+
+
+def _range(
+    partitions: Mapping[str, int],
+    subscriptions: Mapping[str, MemberSubscription],
+    before: Mapping[str, Set[tuple[str, int]]],
+) -> dict[str, list[TopicPartition]]:
+    """Ranges of each topic by member id; what members had does not matter."""
+    return RangeAssignor().assign(partitions, subscriptions)
+
+
+TARGETS: Final[Mapping[str, Divide]] = {UNIFORM: _uniform, "range": _range}
+"""The assignors by name; the first is for groups whose members name none."""
