@@ -357,3 +357,28 @@ def test_nonsense_instead_of_a_producer_id_fails_what_waits_and_not_what_comes_l
     later = model.produce(b"b")
     model.finish()
     assert later.result(0).offset == 0
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+@pytest.mark.parametrize("how", ["broken", "incomplete"])
+def test_nonsense_instead_of_an_answer_fails_a_batch_and_not_what_comes_later(how, idempotent):
+    """Three times in a row, as for other requests; it was sent again until the delivery time-out."""
+    model = ModelCluster(1, enable_idempotence=idempotent)
+    first = model.produce(b"a")
+    for attempt in range(3):
+        for _ in range(9):
+            model.poll(1000)
+            if model.flying.get(1):
+                break
+            model.answer(1)
+        assert not first.done(), attempt
+        ((send, _, version),) = model.flying.pop(1)
+        if how == "broken":
+            model.sender.failed(send, RemoteProtocolError("broker h:1: unexpected correlation id 7"), model.now)
+        else:
+            model.sender.answered(send, Answer(messages.ProduceResponse(responses=[]), version, 1), model.now)
+    assert isinstance(first.error, RemoteProtocolError)
+    assert "unexpected correlation id 7" in str(first.error) or "did not answer for every part" in str(first.error)
+    later = model.produce(b"b")
+    model.finish()
+    assert later.result(0).offset == 0

@@ -45,11 +45,12 @@ class Batch:
         deadline, due_at: when it fails if not delivered, and when it is sent even if not full.
         producer, sequence: the producer id and epoch, and the sequence under which it is sent, once decided.
         attempts, retry_at, error: how often it was sent, when it may be retried, and why.
+        broken: how many of the last answers in a row broke the protocol.
     """
 
     __slots__ = (
-        "attempts", "builder", "count", "data", "deadline", "due_at", "error", "first", "order", "outcome", "producer",
-        "queue", "retry_at", "sequence", "size",
+        "attempts", "broken", "builder", "count", "data", "deadline", "due_at", "error", "first", "order", "outcome",
+        "producer", "queue", "retry_at", "sequence", "size",
     )  # fmt: skip
 
     def __init__(self, queue: PartitionQueue, order: tuple[int, int], outcome: Outcome, first: int) -> None:
@@ -62,7 +63,7 @@ class Batch:
         self.deadline = self.due_at = math.inf
         self.producer: tuple[int, int] | None = None
         self.sequence = -1
-        self.attempts = 0
+        self.attempts = self.broken = 0
         self.retry_at = 0.0
         self.error: Exception | None = None
 

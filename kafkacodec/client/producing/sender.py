@@ -13,6 +13,7 @@ from typing import Any, Final
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.producing._batch import set_producer
 from kafkacodec.client.producing.choice import SEQUENCES, Choice
@@ -285,7 +286,9 @@ class Sender:
 
     def _retry(self, batch: Batch, reason: Exception, now: float) -> None:
         batch.error = reason
-        if batch.attempts > self._retries or not self._choice.resends or self.identity.ended:
+        batch.broken = batch.broken + 1 if isinstance(reason, RemoteProtocolError) else 0
+        over = batch.attempts > self._retries or batch.broken >= MOST_BROKEN
+        if over or not self._choice.resends or self.identity.ended:
             self._give_up(batch, reason)
         else:
             self._resent.add()

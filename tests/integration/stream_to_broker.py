@@ -1,0 +1,37 @@
+"""A streaming query from files to a live broker, in transactions: `FILES SERVER PREFIX CHECKPOINT TASKS [GATE]`.
+
+PREFIX is the topic, too. With GATE every task waits, after two batches of rows, until there is a file of that
+name.
+"""
+
+import os
+import sys
+import time
+
+import kafkacodec as kc
+
+
+def main(files, server, prefix, checkpoint, tasks, gate=None):
+    conf = {"spark.driver.memory": "700m", "spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
+    spark = kc.spark.session(conf, master=f"local[{tasks}]", quick_start=True)
+    kc.spark.register(spark)
+
+    def held(batches):
+        for number, batch in enumerate(batches):
+            while number == 2 and gate is not None and not os.path.exists(gate):
+                time.sleep(0.05)
+            yield batch
+
+    rows = spark.readStream.schema("value string").parquet(files).repartition(int(tasks))
+    writer = rows.mapInArrow(held, "value string").writeStream.format("kafkabroker")
+    given = {
+        "kafka.bootstrap.servers": server,
+        "transactionalIdPrefix": prefix,
+        "topic": prefix,
+    }
+    writer = writer.options(**given).option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    writer.start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
