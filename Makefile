@@ -31,7 +31,9 @@ GOLDEN_CASES := .cache/golden-cases
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
 .PHONY: help
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,8 +57,9 @@ $(VENV)/.runtime: $(VENV)/.python pyproject.toml
 	@touch $@
 
 # Tools for tests, checks and benchmarks.
-$(VENV)/.dev: $(VENV)/.runtime
+$(VENV)/.dev: $(VENV)/.runtime tests/compiled_archives.py
 	$(PY) -m pip install --quiet --group dev
+	$(PY) tests/compiled_archives.py
 	@touch $@
 
 # A changed setup.py may change compiler flags, which the incremental build does not detect.
@@ -79,11 +82,16 @@ quick: $(VENV)/.dev $(VENV)/.built ## what to run before each commit: style, typ
 	KAFKACODEC_QUICK=1 $(PY) -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(QUICK_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test
-test: lint tidy ctest wheel pytest instructions ## every check and every test, with this Python and for this processor
+test: checks pytest instructions ## every check and every test, with this Python and for this processor
 	@echo "passed; not a part of \`make test\`, but of \`make full\`: $(MATRIX)"
 
+# Each of them uses one processor for most of its time.
+.PHONY: checks
+checks: $(VENV)/.dev $(VENV)/.built ## lint, tidy, ctest and wheel, side by side
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget SIDE_BY_SIDE=1 lint tidy ctest wheel
+
 # The same code elsewhere: on other processors and versions of Python and Spark, on another event loop, built otherwise.
-MATRIX := machines pythons old-sparks uvloop plain
+MATRIX := wheel-twice machines pythons old-sparks uvloop plain
 
 .PHONY: full
 full: test matrix ## `make test` and `make matrix`
@@ -105,6 +113,11 @@ pytest: $(VENV)/.dev $(VENV)/.built
 		[ $$code -eq 1 ] || exit $$code; \
 		echo "What failed beside other tests runs once more, alone: what passes now depends on the machine's load."; \
 		$(PY) -m pytest --last-failed --last-failed-no-failures none $(TESTS) $(PYTEST_ARGS); }
+
+# After changes that make many tests slower or faster: long ones begin first.
+.PHONY: durations
+durations: ## run all tests, and write how long each file took to tests/durations.txt
+	KAFKACODEC_DURATIONS=1 $(MAKE) --no-print-directory pytest
 
 .PHONY: cluster-proof
 cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for about 40 minutes
@@ -307,6 +320,10 @@ wheel: .cache/wheel ## build a wheel from the sdist into wheels/ and test it in 
 .cache/wheel: $(VENV)/.dev $(SOURCES) $(PACKAGE) pyproject.toml setup.py MANIFEST.in wheels/check.py wheels/contents.py wheels/smoke_test.py
 	$(PY) wheels/check.py
 	@touch $@
+
+.PHONY: wheel-twice
+wheel-twice: $(VENV)/.dev ## the same wheel from two builds, the second with another directory, time zone, language and hash seed
+	$(PY) wheels/check.py --twice
 
 .PHONY: pythons
 pythons: .cache/pythons ## a wheel for each other CPython found here, and the tests that depend on the version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import shutil
 import signal
 import warnings
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.examples import examples
-from tests.scheduling import Groups, arranged
+from tests.scheduling import Durations, Groups, arranged
 
 # No test is about time: a busy machine must not fail one.
 settings.register_profile(
@@ -56,11 +57,13 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """What the tests start gets signals as it would from a terminal: nohup and shells' background jobs ignore some."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.environ.get("KAFKACODEC_DURATIONS") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations())
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

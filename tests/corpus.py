@@ -85,6 +85,11 @@ class Sample:
         return _expected(self.writer, "crc", self.name)
 
     @property
+    def error(self) -> dict[str, Any] | None:
+        """That of `expected`, without its records."""
+        return _error(self.writer, self.name)
+
+    @property
     def expected_without_crc(self) -> Expected:
         """With checksums ignored; for damaged blobs only."""
         return _expected(self.writer, "nocrc", self.name)
@@ -205,6 +210,16 @@ def _expected(writer: str, reading: str, name: str) -> Expected:
     kinds = ("summary.jsonl", "batches.jsonl.gz", "records.jsonl.gz")
     (summary,), batches, records = (_about(name, f"expected/logs/{writer}.{kind}") for kind in kinds)
     return _content(summary, batches, records)
+
+
+@cache
+def _error(writer: str, name: str) -> dict[str, Any] | None:
+    if writer.startswith("blobs/"):
+        (line,) = _about(name, f"expected/{writer}.jsonl.gz")
+        summary = line["crc"]["summary"]
+    else:
+        (summary,) = _about(name, f"expected/logs/{writer}.summary.jsonl")
+    return summary["error"]
 
 
 def _about(name: str, results: str) -> list[dict[str, Any]]:

@@ -1,15 +1,17 @@
 """Which worker of pytest-xdist runs which tests, in which order; used with `--dist loadgroup`.
 
-Tests are sent in groups, since what a group shares (a broker, a Spark session) takes long to start. Long groups begin
-first, so that no worker ends with one alone. A worker that crashes is replaced, and its test is named: the scheduler of
-pytest-xdist 3.8 fails when a second worker crashes before the replacement of the first one has collected its tests.
+Tests are sent in groups, since what a group shares (a broker, a Spark session) takes long to start. Groups that took
+longest, by durations.txt (`make durations` writes it), begin first, so that no worker ends with one alone. A worker
+that crashes is replaced, and its test is named: the scheduler of pytest-xdist 3.8 fails when a second worker crashes
+before the replacement of the first one has collected its tests.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 INTEGRATION = "tests/integration/"
@@ -19,28 +21,65 @@ OWN_JVMS = re.compile(
     SPARK + "(broker_kills|cluster|demo|exactly_once|export_kills|kills|live_broker|live_cluster|replicas|versions).py"
 )
 SLICE = 20
-"""As many tests of one file elsewhere are sent to a worker at once."""
+"""As many tests of one file elsewhere are sent to a worker at once, or fewer where they take longer than this:"""
+SLICE_SECONDS = 10
+DURATIONS = Path(__file__).with_name("durations.txt")
+SHORT = 5
+"""Seconds; of files that take less, durations.txt says nothing."""
 
 
-def arranged(names: Sequence[str]) -> list[list[int]]:
+def durations() -> dict[str, float]:
+    """The seconds that the tests of a file took together, with others beside them; nothing for short files."""
+    pairs = (line.split() for line in DURATIONS.read_text().splitlines())
+    return {file: float(seconds) for seconds, file in pairs}
+
+
+def arranged(names: Sequence[str], took: Mapping[str, float] | None = None) -> list[list[int]]:
     """The indices of the tests in groups: those of a file with brokers, those of Spark's session, slices of others.
+
+    Args:
+        took: seconds of files; None: those of durations.txt.
 
     (Marks cannot form the groups: pytest-xdist adds them to an attribute that pytest 9.2 does not read.)
     """
+    took = durations() if took is None else took
     groups: dict[str, list[int]] = {}
+    counts = Counter(name.partition("::")[0] for name in names)
     for index, name in enumerate(names):
         groups.setdefault(group_of(name), []).append(index)
-    whole = {group: indices for group, indices in groups.items() if group.startswith(INTEGRATION)}
-    first = sorted(whole.values(), key=len, reverse=True)
+
+    def seconds(indices: Sequence[int]) -> float:
+        files = (names[index].partition("::")[0] for index in indices)
+        return sum(took.get(file, 0) / counts[file] for file in files)
+
+    pieces = []
     for group, indices in groups.items():
-        if group not in whole:
-            first += [indices[at : at + SLICE] for at in range(0, len(indices), SLICE)]
-    return first
+        size = len(indices)
+        if not group.startswith(INTEGRATION):
+            each = seconds(indices) / size
+            size = max(1, min(SLICE, int(SLICE_SECONDS / each) if each else SLICE))
+        pieces += [indices[at : at + size] for at in range(0, len(indices), size)]
+    # Of short files, those with brokers first: they wait half the time, while other workers compute.
+    return sorted(pieces, key=lambda piece: (-seconds(piece), not names[piece[0]].startswith(INTEGRATION), -len(piece)))
 
 
 def group_of(name: str) -> str:
     file = name.partition("::")[0]
     return SPARK if file.startswith(SPARK) and not OWN_JVMS.fullmatch(file) else file
+
+
+class Durations:
+    """A plugin of pytest that writes durations.txt at the end of a run of all tests."""
+
+    def __init__(self) -> None:
+        self._took: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self._took[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        long = sorted((-seconds, file) for file, seconds in self._took.items() if seconds >= SHORT)
+        DURATIONS.write_text("".join(f"{-seconds:.0f} {file}\n" for seconds, file in long))
 
 
 class Worker:

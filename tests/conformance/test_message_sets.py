@@ -12,7 +12,7 @@ from tests.corpus import Row, Sample, assert_same_records, blobs, rows, segments
 SOUND = [
     sample
     for sample in segments() + blobs("builder", "cut", "fetch", "foreign")
-    if sample.magics & {0, 1} and sample.expected.error is None
+    if sample.magics & {0, 1} and sample.error is None
 ]
 DAMAGED = [sample for sample in blobs("corrupt") if sample.path.name.startswith(("v0-", "v1-", "mixed-"))]
 

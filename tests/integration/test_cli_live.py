@@ -214,7 +214,7 @@ def test_transactions(command, topic, server):
         producer.init_transactions()
         for value, end in ((b"committed", producer.commit_transaction), (b"aborted", producer.abort_transaction)):
             producer.begin_transaction()
-            producer.send(topic, value, partition=0).result(10)
+            producer.send(topic, value, partition=0).result(60)
             end()
     committed = consumed(command, topic, "--isolation-level", "read_committed")
     assert [row["value"] for row in committed] == ["committed"]
@@ -274,7 +274,7 @@ def test_a_signal_that_ends_the_command_leaves_neither_a_member_nor_a_file(topic
         for process in (first, second):
             process.send_signal(number)
         for process in (first, second):
-            _, err = process.communicate(timeout=15)
+            _, err = process.communicate(timeout=60)
             assert (process.returncode, err.strip()) == (
                 128 + number,
                 f"kafkacodec: error: ended by {number.name}".encode(),
@@ -295,7 +295,7 @@ def test_an_interrupt_while_the_broker_hangs(topic, server, broker):
         broker.signal(signal.SIGSTOP)
         try:
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=60)
         finally:
             broker.signal(signal.SIGCONT)
     assert process.returncode == 130
@@ -309,7 +309,7 @@ def test_a_topic_that_is_deleted_is_not_created_again(topic, server, admin):
     with subprocess.Popen([*SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline()
         admin.delete_topics([topic])
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert f"error: topic {topic!r}: UNKNOWN_TOPIC_OR_PARTITION" in err.decode()
     assert topic not in admin.list_topics()
@@ -329,7 +329,7 @@ def test_follow_until_interrupted(command, topic, server):
             time.sleep(0.05)
         assert found.split()[0].isdigit()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=60)
         assert process.returncode == 130
         assert err.strip() == b"kafkacodec: error: interrupted"
     finally:
@@ -370,7 +370,7 @@ def test_groups_of_brokers(command, topic, server, admin, protocol):
         ]
         assert {row["client_id"] for row in lines} == {"reader"}
         closing = time.monotonic()
-    assert time.monotonic() - closing < 5
+    assert time.monotonic() - closing < 30
     code, out, _ = command("offsets", "-g", group, "--json")
     found = [json.loads(line) for line in out.splitlines()]
     assert [(row["topic"], row["partition"], row["offset"], row["metadata"]) for row in found] == [

@@ -10,6 +10,7 @@ import pytest
 from kafkacodec import errors, messages
 from kafkacodec.client import ANY, CONTROLLER, Admin, Coordinator, KafkaConnection, NewTopic, aio
 from tests.integration.kafka_cluster import Cluster
+from tests.patience import SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -36,7 +37,7 @@ def connection(cluster):
 
 def all_replies(connection, *requests):
     """The replies to these requests, in the order in which they came."""
-    found, end = connection.poll(0, *requests), time.monotonic() + 30
+    found, end = connection.poll(0, *requests), time.monotonic() + SOON
     while connection.pending:
         assert time.monotonic() < end
         found += connection.poll(1)
@@ -91,9 +92,9 @@ def test_errors_are_replies(connection, cluster):
 
 def test_waiting(connection):
     started = time.monotonic()
-    assert connection.poll(5) == []  # nothing is due
-    assert time.monotonic() - started < 1
-    hung = slow(1000)
+    assert connection.poll(2 * SOON) == []  # nothing is due
+    assert time.monotonic() - started < SOON
+    hung = slow(3000)
     connection.poll(0, (1, hung))
     assert connection.poll(0) == []
     assert connection.poll(0.1) == []
@@ -109,7 +110,7 @@ def test_waiting(connection):
 def test_asyncio(cluster):
     async def run():
         async with aio.KafkaConnection(cluster.servers) as connection:
-            replies = await connection.poll(10, messages.MetadataRequest(topics=[]))
+            replies = await connection.poll(SOON, messages.MetadataRequest(topics=[]))
             task = asyncio.create_task(connection.poll(None, (1, slow(60_000))))
             await asyncio.sleep(0.2)
             assert connection.metrics()["requests.Metadata"] >= 1

@@ -21,6 +21,7 @@ from kafkacodec import errors
 from kafkacodec.client import Admin, Consumer, NewTopic, Producer
 from kafkacodec.client.groups.offsets import CommittedOffset
 from tests.integration.kafka_jvm import Broker
+from tests.patience import SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -58,7 +59,7 @@ def new_topic(admin: Admin, **configs: str) -> str:
     return name
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(holds: Callable[[], bool], seconds: float = SOON) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
@@ -118,7 +119,7 @@ def as_others_read(server: str, topic: str, **options: Any) -> dict[int, list[An
 def of_columns(server: str, topic: str, count: int, **options: Any) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {n: [] for n in range(PARTITIONS)}
     with Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options) as consumer:
-        for table in consumer.columns(timeout=3 if sum(map(len, found.values())) < count else 0.5):
+        for table in consumer.columns(timeout=SOON if sum(map(len, found.values())) < count else 0.5):
             assert set(table["topic"].tolist()) == {topic}
             columns = (table[name].tolist() for name in ("partition", "offset", "key", "value", "headers"))
             times = table["timestamp"].astype("int64").tolist()
@@ -209,10 +210,17 @@ def test_transactions(broker: Broker, admin: Admin) -> None:
     with Consumer(
         topic, bootstrap_servers=broker.server, auto_offset_reset="earliest", isolation_level="read_committed"
     ) as consumer:
-        rows = sum(len(table) for table in consumer.columns(timeout=1))
+        rows = 0
+        for table in consumer.columns(timeout=SOON):
+            rows += len(table)
+            if rows >= 180:
+                break
         ends = consumer.end_offsets(consumer.assignment())
+        places = consumer.assignment()
+        eventually(  # after the last markers
+            lambda: consumer.getmany(0.1) == {} and {key: consumer.position(*key) for key in places} == ends
+        )
         assert rows == 180
-        assert {key: consumer.position(*key) for key in consumer.assignment()} == ends  # after the last markers
 
 
 def test_a_compacted_topic(broker: Broker, admin: Admin) -> None:
@@ -226,7 +234,7 @@ def test_a_compacted_topic(broker: Broker, admin: Admin) -> None:
     for number in range(PARTITIONS):  # starts another segment, so that the first one may be cleaned
         producer.produce(topic, key=b"last", value=b"x", partition=number)
     producer.flush(30)
-    eventually(lambda: sum(map(len, as_others_read(broker.server, topic).values())) < 100, 30)
+    eventually(lambda: sum(map(len, as_others_read(broker.server, topic).values())) < 100)
     expected = as_others_read(broker.server, topic)
     total = sum(map(len, expected.values()))
     assert total < 100
@@ -314,13 +322,13 @@ def test_two_members_of_a_group(broker: Broker, admin: Admin, protocol: str) -> 
         assert sorted(consumer.assignment()) == [(topic, n) for n in range(PARTITIONS)]
         thread = threading.Thread(target=other)
         thread.start()
-        eventually(lambda: note(consumer.getmany(0.1)) or 0 < len(consumer.assignment()) < PARTITIONS, 40)
+        eventually(lambda: note(consumer.getmany(0.1)) or 0 < len(consumer.assignment()) < PARTITIONS)
         write(broker.server, topic, 90)
         eventually(lambda: note(consumer.getmany(0.1)) or len(seen) == 180)
         assert {who for _, _, who in seen[90:]} == {"first", "other"}
         stop.set()
         thread.join()
-        eventually(lambda: note(consumer.getmany(0.1)) or len(consumer.assignment()) == PARTITIONS, 40)
+        eventually(lambda: note(consumer.getmany(0.1)) or len(consumer.assignment()) == PARTITIONS)
         write(broker.server, topic, 90)
         eventually(lambda: note(consumer.getmany(0.1)) or len(seen) == 270)
         note(consumer.getmany(0.3))
@@ -352,7 +360,7 @@ def test_a_group_with_librdkafka(broker: Broker, admin: Admin) -> None:
         eventually(lambda: not poll_both() and len(seen) == 60)
         consumer.commit()
         other.subscribe([topic])
-        eventually(poll_both, 40)
+        eventually(poll_both)
         write(broker.server, topic, 60)
         eventually(lambda: poll_both() and len(seen) == 120)
         other.close()
@@ -423,19 +431,19 @@ def test_a_member_that_does_not_read_leaves_in_time(broker: Broker, admin: Admin
 
     async def run() -> None:
         topic, lost = new_topic(admin), asyncio.Event()
-        options: dict[str, Any] = {"group_id": f"of-{topic}", "max_poll_interval_ms": 1200}
+        options: dict[str, Any] = {"group_id": f"of-{topic}", "max_poll_interval_ms": 3000}
         async with kc.client.aio.Consumer(bootstrap_servers=broker.server, **options) as consumer:
             await consumer.subscribe([topic], on_lost=lambda partitions: lost.set())
             while not consumer.assignment():
                 await consumer.getmany(0.05)
             for _ in range(2):
                 await consumer.getmany(0.05)
-                await asyncio.sleep(1)
+                await asyncio.sleep(2)
                 assert not lost.is_set()
             await consumer.getmany(0.05)
             read_at = time.monotonic()
-            await asyncio.wait_for(lost.wait(), 10)
-            assert 1.1 < time.monotonic() - read_at < 1.35
+            await asyncio.wait_for(lost.wait(), SOON)
+            assert 2.9 < time.monotonic() - read_at < SOON
             while not consumer.assignment():
                 await consumer.getmany(0.05)
 

@@ -33,6 +33,7 @@ from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.options import ClientSettings
 from tests.integration.kafka_jvm import Broker
+from tests.patience import SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 REBALANCE_IN_PROGRESS = 27
@@ -106,11 +107,11 @@ class Member:
     async def leave(self, **options):
         self.group.leave(self.network.now(), **options)
         self.network.wake()
-        await asyncio.wait_for(self.left.wait(), 10)
+        await asyncio.wait_for(self.left.wait(), SOON)
         await self.network.close()
 
 
-async def until(condition, seconds=20.0):
+async def until(condition, seconds=SOON):
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.02)
@@ -125,7 +126,7 @@ async def done(network, machine):
 
 async def committed(network, offsets, metadata):
     """The commit, tried again while the group rebalances, which cooperative members may do once more at the end."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SOON):
         while True:
             commit = OffsetCommit(network.cluster, offsets, metadata, deadline=network.now() + 9000)
             await done(network, commit)

@@ -92,7 +92,7 @@ def test_records_in_every_codec_arrive_where_and_as_the_deliveries_say(broker: B
 def test_acks(broker: Broker, topic: str, acks: Any) -> None:
     with kc.client.Producer(broker.server, acks=acks) as producer:
         delivery = producer.send(topic, b"v", partition=1)
-        assert delivery.result(10)[:2] == (topic, 1)
+        assert delivery.result(60)[:2] == (topic, 1)
         assert delivery.offset == (-1 if acks == 0 else 0)
     assert [m.value for m in read(broker.server, topic, 1)[1]] == [b"v"]
 

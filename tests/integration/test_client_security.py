@@ -137,8 +137,8 @@ async def refused(server, caplog, secret=None, **options):
     async with counted(server) as (address, times), connected(address, **options) as network:
         began = time.monotonic()
         with pytest.raises((AuthenticationFailed, RemoteProtocolError)) as caught:
-            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=10_000)
-        assert time.monotonic() - began < 5
+            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=60_000)
+        assert time.monotonic() - began < 30
         assert len(times) == 1
     if secret is not None:
         shown = f"{caught.value!r} {caught.value.__cause__!r} {network.settings!r} {network!r} {caplog.text}"
@@ -269,7 +269,7 @@ async def test_a_refusal_is_repeated_without_asking_again_at_once(broker):
         async with connected(address, **options) as network:
             for _ in range(20):
                 with pytest.raises(AuthenticationFailed, match="Invalid username or password"):
-                    await network.call(messages.MetadataRequest(topics=[]), timeout_ms=1000)
+                    await network.call(messages.MetadataRequest(topics=[]), timeout_ms=30_000)
     assert len(times) == 1
 
 
@@ -286,17 +286,17 @@ async def test_sessions_are_renewed_on_the_same_connection(broker):
     async def busy(**options):
         async with connected(broker.at("BRIEF"), **options) as network:
             end, count = time.monotonic() + 4.2, 0
-            while time.monotonic() < end:
-                await network.call(messages.MetadataRequest(topics=[]), timeout_ms=1000)
+            while time.monotonic() < end or count <= 100:
+                await network.call(messages.MetadataRequest(topics=[]), timeout_ms=30_000)
                 count += 1
             return count, broken_off(network)
 
     async def idle(**options):
         async with connected(broker.at("BRIEF"), **options) as network:
             for _ in range(2):
-                await network.call(messages.MetadataRequest(topics=[]), timeout_ms=1000)
+                await network.call(messages.MetadataRequest(topics=[]), timeout_ms=30_000)
                 await asyncio.sleep(2.1)
-            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=1000)
+            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=30_000)
             return broken_off(network)
 
     *counts, broken = await asyncio.gather(
@@ -320,10 +320,10 @@ async def test_a_session_that_cannot_be_renewed_ends(broker):
     tokens = [jws()]
     options = {**sasl("OAUTHBEARER"), "sasl_oauth_token_provider": lambda: tokens.pop() if tokens else "x"}
     async with connected(broker.at("BRIEF"), **options) as network:
-        await network.call(messages.MetadataRequest(topics=[]), timeout_ms=5000)
+        await network.call(messages.MetadataRequest(topics=[]), timeout_ms=30_000)
         await asyncio.sleep(2.4)
         with pytest.raises(AuthenticationFailed, match="refused the authentication by OAUTHBEARER"):
-            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=3000)
+            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=30_000)
 
 
 # Tokens without headers

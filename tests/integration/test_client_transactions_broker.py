@@ -154,7 +154,7 @@ def test_a_newer_producer_fences_an_older_one_and_ends_its_transaction(broker: B
         kc.client.Producer(broker.server, transactional_id=topic) as new,
     ):
         old.begin_transaction()
-        old.send(topic, b"of the old").result(10)
+        old.send(topic, b"of the old").result(60)
         new.init_transactions()
         old.send(topic, b"also")
         with pytest.raises((kc.errors.ProducerFencedError, LocalProtocolError, kc.errors.InvalidProducerEpochError)):

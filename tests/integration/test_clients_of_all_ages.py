@@ -10,6 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import Server
+from tests.patience import SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -103,7 +104,11 @@ def test_a_consumer_without_a_group(server: Server, release: str) -> None:
         async with kc.client.aio.Consumer(
             "read", bootstrap_servers=server.server, auto_offset_reset="earliest"
         ) as consumer:
-            tables = [pa.table(table) async for table in consumer.columns(timeout=1)]
+            tables: list[pa.Table] = []
+            async for table in consumer.columns(timeout=SOON):
+                tables.append(pa.table(table))
+                if sum(map(len, tables)) >= 500:
+                    break
             found = pa.concat_tables(tables)
             assert found["value"].to_pylist() == numbers(0, 500)
             assert found["offset"].to_pylist() == list(range(500))
@@ -168,7 +173,7 @@ def test_brokers_that_are_too_old(server: Server, release: str) -> None:
     missing["0.10.2"] = missing["0.9.0"]
     for work in missing.get(release, []):
         with pytest.raises(kc.errors.UnsupportedVersion, match=r"JoinGroup|0\.11"):
-            asyncio.run(asyncio.wait_for(work(), 30))
+            asyncio.run(asyncio.wait_for(work(), SOON))
 
 
 # Idempotence and transactions

@@ -97,7 +97,7 @@ def test_an_interrupted_demo_leaves_no_process(seconds: float) -> None:
     _, err = process.communicate(timeout=SECONDS)  # which ends when no child holds the pipes
     assert process.returncode in (DONE, INTERRUPTED)
     assert process.returncode == DONE or err.strip() == "kafkacodec: error: interrupted"
-    deadline = time.monotonic() + 10  # Spark's daemon ends when its pipe is closed, which it has to notice
+    deadline = time.monotonic() + SECONDS  # Spark's daemon ends when its pipe is closed, which it has to notice
     while alive(process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not alive(process.pid)

@@ -37,7 +37,7 @@ def test_every_record_appears_once(tmp_path: Path, preallocate: str) -> None:
             acknowledged = [line.split(" ") for line in sent.read_text().splitlines()]
             _wait_for_lines(printed, len(acknowledged), follower)
             follower.send_signal(signal.SIGINT)
-            assert follower.wait(30) == 130
+            assert follower.wait(60) == 130
         found = [json.loads(line) for line in printed.read_text().splitlines()]
         assert [(r["offset"], r["key"], r["value"]) for r in found] == sorted(
             (int(offset), key, value) for _, offset, key, value in acknowledged

@@ -76,7 +76,7 @@ def test_a_wrong_password(command, arguments):
     )
     began = time.monotonic()
     code, out, err = command("SASL", *arguments, *given, stdin=b"x")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert (code, out, len(err.splitlines())) == (1, "", 1)
     assert "uthentication" in err
     assert "oops" not in err

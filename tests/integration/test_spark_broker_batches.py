@@ -82,7 +82,11 @@ def found(server: str, topic: str) -> Counter[bytes]:
         with kc.client.Admin(server) as admin:
             logs = admin.list_offsets({(topic, n): "latest" for n in range(4)})
         assert {n: end for (_, n), end in ends.items()} == {p.partition: o.offset for p, o in logs.items()}, "open"
-        return Counter(v for chunk in consumer.columns(timeout=1) for v in pa.table(chunk)["value"].to_pylist())
+        found: Counter[str] = Counter()
+        while any(consumer.position(*place) < end for place, end in ends.items()):
+            for chunk in consumer.columns(timeout=0.1):
+                found.update(pa.table(chunk)["value"].to_pylist())
+        return found
 
 
 def die() -> None:

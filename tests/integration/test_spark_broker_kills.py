@@ -122,7 +122,7 @@ def leader_of(cluster, partition):
 
 def progress(directory, query, more):
     """Wait until so many more micro-batches are complete; the query must run."""
-    wanted, end = batches(directory) + more, time.monotonic() + 180
+    wanted, end = batches(directory) + more, time.monotonic() + 240
     while batches(directory) < wanted:
         assert query.poll() is None, (directory / "query.out").read_text()[-3000:]
         assert time.monotonic() < end

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import SLICE, arranged
+from tests.scheduling import SLICE, SLICE_SECONDS, arranged, durations
 
 ROOT = Path(__file__).parents[2]
 CONFTEST = """
@@ -55,7 +55,7 @@ def test_workers_that_crash_are_replaced_and_their_tests_are_named(tmp_path: Pat
 def test_files_with_brokers_stay_together_and_spark_has_one_session() -> None:
     files = ["tests/unit/test_a.py"] * (SLICE + 1) + ["README.md", "tests/integration/test_b.py"]
     files += [f"tests/integration/test_spark_{name}.py" for name in ("source", "sql", "sql", "kills")]
-    groups = [[files[index] for index in indices] for indices in arranged([f"{file}::test" for file in files])]
+    groups = [[files[index] for index in indices] for indices in arranged([f"{file}::test" for file in files], {})]
     spark = ["source", "sql", "sql"]
     assert groups == [
         [f"tests/integration/test_spark_{name}.py" for name in spark],
@@ -65,3 +65,18 @@ def test_files_with_brokers_stay_together_and_spark_has_one_session() -> None:
         ["tests/unit/test_a.py"],
         ["README.md"],
     ]
+
+
+def test_what_takes_longest_begins_first_and_alone() -> None:
+    took = {"tests/integration/test_b.py": 100.0, "tests/limits/test_c.py": 4 * 3.0 * SLICE_SECONDS}
+    files = ["tests/unit/test_a.py"] * 3 + ["tests/limits/test_c.py"] * 12 + ["tests/integration/test_b.py"] * 2
+    groups = [[files[index] for index in indices] for indices in arranged([f"{file}::test" for file in files], took)]
+    assert groups == [
+        ["tests/integration/test_b.py"] * 2,
+        *[["tests/limits/test_c.py"]] * 12,
+        ["tests/unit/test_a.py"] * 3,
+    ]
+
+
+def test_the_table_names_files_that_exist() -> None:
+    assert [file for file in durations() if not (ROOT / file).is_file()] == []
