@@ -371,6 +371,11 @@ class ClassicGroup(ClassicMembers):
         if member_id in self.members and self.state in (PREPARING, STABLE):
             self._watch(member_id, self.members[member_id].session_timeout_ms)
 
+    def release(self) -> None:
+        """Answer all that wait: the group is of another kind now, which they have to join again."""
+        for member in self.members.values():
+            self._answer(member, REBALANCE_IN_PROGRESS)
+
     def start(self) -> None:
         """After loading: every member has to be heard from again."""
         for member in self.members.values():

@@ -9,6 +9,7 @@ from typing import Any
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import joined_error
 from kafkacodec.broker.state.consumer import ConsumerGroup
+from kafkacodec.broker.state.consumer_calls import ConsumerCalls
 from kafkacodec.broker.state.consumer_member import ConsumerMember
 from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Handler
@@ -30,11 +31,11 @@ class ClassicCalls:
 
     Args:
         groups: all groups.
-        remove: puts members out of a group of the consumer protocol.
+        consumers: the calls of the consumer protocol.
     """
 
-    def __init__(self, groups: Groups, remove: Callable[[ConsumerGroup, list[ConsumerMember], Any], None]) -> None:
-        self._groups, self._remove = groups, remove
+    def __init__(self, groups: Groups, consumers: ConsumerCalls) -> None:
+        self._groups, self._remove, self._mixed = groups, consumers.remove, consumers.mixed
         self.handlers: dict[int, Handler] = {
             keys.JOIN_GROUP: self._join,
             keys.SYNC_GROUP: self._sync,
@@ -55,9 +56,9 @@ class ClassicCalls:
             options.group_min_session_timeout_ms <= request.session_timeout_ms <= options.group_max_session_timeout_ms
         ):
             code = INVALID_SESSION_TIMEOUT
-        elif group is None and request.member_id:
+        elif request.member_id and (group is None or (isinstance(group, ConsumerGroup) and not group.members)):
             code = UNKNOWN_MEMBER_ID
-        elif not request.protocol_type or not request.protocols or (isinstance(group, ConsumerGroup) and group.members):
+        elif not request.protocol_type or not request.protocols:
             code = INCONSISTENT_GROUP_PROTOCOL
 
         def join(failed: int) -> None:
@@ -66,14 +67,16 @@ class ClassicCalls:
             else:
                 self._groups.classic(request.group_id).join(request, version, client, to)
 
-        if not code and isinstance(group, ConsumerGroup):  # an empty one becomes classic
+        if not code and isinstance(group, ConsumerGroup) and group.members:
+            self._mixed.join(group, request, version, client, to)
+        elif not code and isinstance(group, ConsumerGroup):  # an empty one becomes classic
             group.room.write(group.tombstones(), join)
         else:
             join(code)
 
     def _sync(self, request: Any, version: int, client: Client, to: Any) -> None:
         def job() -> None:
-            group = self._groups.find_classic(request.group_id)
+            group = self._groups.find(request.group_id)
             code = NONE
             if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
                 code = INCONSISTENT_GROUP_PROTOCOL
@@ -83,6 +86,8 @@ class ClassicCalls:
                 code = UNKNOWN_MEMBER_ID
             if code or group is None:
                 self._groups.reply(to, messages.SyncGroupResponse(error_code=code))
+            elif isinstance(group, ConsumerGroup):
+                self._mixed.sync(group, request, to)
             else:
                 group.sync(request, to)
 
@@ -90,9 +95,11 @@ class ClassicCalls:
 
     def _heartbeat(self, request: Any, version: int, client: Client, to: Any) -> None:
         def job() -> None:
-            group = self._groups.find_classic(request.group_id)
+            group = self._groups.find(request.group_id)
             if group is None:
                 code = UNKNOWN_MEMBER_ID if request.group_id else INVALID_GROUP_ID
+            elif isinstance(group, ConsumerGroup):
+                code = self._mixed.heartbeat(group, request)
             else:
                 code = group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)
             self._groups.reply(to, messages.HeartbeatResponse(error_code=code))

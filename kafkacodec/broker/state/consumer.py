@@ -17,7 +17,7 @@ from kafkacodec.assignment.assignor import MemberSubscription
 from kafkacodec.broker.state.consumer_member import ConsumerMember, Places, places_of, rows_of
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.targets import TARGETS, UNIFORM
-from kafkacodec.errors import NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
+from kafkacodec.errors import ILLEGAL_GENERATION, NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
 from kafkacodec.messages.stored import StoredRecord
 from kafkacodec.patterns import whole_matcher
 
@@ -139,6 +139,8 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is None:
             return UNKNOWN_MEMBER_ID
+        if member.classic is not None:
+            return NONE if epoch == member.epoch else ILLEGAL_GENERATION
         if not transactional and version < _OFFSETS_WITH_EPOCHS:
             return UNSUPPORTED_VERSION
         return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
@@ -270,7 +272,7 @@ class ConsumerGroup:
             subscribed_topic_regex=member.pattern,
             assignment=assignment(member.assigned),
             target_assignment=assignment(self.target.get(member.id, frozenset())),
-            member_type=1,
+            member_type=0 if member.classic is not None else 1,
         )
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from kafkacodec import messages
+from kafkacodec.broker.state.classic import ClassicGroup
 from kafkacodec.broker.state.consumer import ConsumerGroup
-from kafkacodec.broker.state.consumer_member import AWAY, UNREVOKED, ConsumerMember, places_of, rows_of
+from kafkacodec.broker.state.consumer_member import AWAY, UNREVOKED, ConsumerMember, places_of, rows_of, short_id
 from kafkacodec.broker.state.consumer_step import Step
 from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.members import EMPTY
+from kafkacodec.broker.state.mixed import Mixed
 from kafkacodec.broker.state.targets import TARGETS
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
@@ -42,6 +43,7 @@ class ConsumerCalls:
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
+        self.mixed = Mixed(groups, self._watch, self.remove)
         self.handlers: dict[int, Handler] = {
             keys.CONSUMER_GROUP_HEARTBEAT: self._heartbeat,
             keys.CONSUMER_GROUP_DESCRIBE: self._describe,
@@ -71,8 +73,11 @@ class ConsumerCalls:
         joins = request.member_epoch == 0
         found = self._groups.find(request.group_id)
         before: list[StoredRecord] = []
+        changed = self.mixed.upgraded(found) if joins and isinstance(found, ClassicGroup) else None
         if isinstance(found, ConsumerGroup):
             group = found
+        elif changed is not None:
+            group, before = changed
         elif joins and (found is None or found.state == EMPTY):  # an empty classic group becomes one of this protocol
             group = ConsumerGroup(Room(self._groups, request.group_id), self._groups.topics)
             before = [] if found is None else found.tombstones()
@@ -82,12 +87,13 @@ class ConsumerCalls:
         if request.member_epoch < 0:
             self._leave(group, request, to)
             return
-        member_id = request.member_id or _short_id(self._groups)
+        member_id = request.member_id or short_id(self._groups.new_id())
         found_member = self._member(group, request, member_id)
         if isinstance(found_member, int):
             self._refuse(to, found_member)
         else:
-            self._go_on(group, request, client, found_member, before, to)
+            was = found if isinstance(found, ClassicGroup) else None
+            self._go_on(group, request, client, found_member, was, before, to)
 
     def _member(self, group: ConsumerGroup, request: Any, member_id: str) -> ConsumerMember | int:
         """The member that a heartbeat is from, as it is now; or an error code."""
@@ -118,6 +124,7 @@ class ConsumerCalls:
         request: Any,
         client: Client,
         member: ConsumerMember,
+        found: ClassicGroup | None,
         before: list[StoredRecord],
         to: Any,
     ) -> None:
@@ -125,7 +132,7 @@ class ConsumerCalls:
             step = Step(group, replace(member, id=request.member_id, epoch=0, previous_epoch=0), replaces=member.id)
         else:
             step = Step(group, member)
-        step.subscribe(request, client)
+        step.subscribe(_told(step.member, request, client))
         step.divide()
         owned = None if request.topic_partitions is None else places_of(request.topic_partitions)
         step.reconcile(owned)
@@ -134,8 +141,12 @@ class ConsumerCalls:
             if code:
                 self._refuse(to, code)
                 return
+            if found is not None:
+                found.release()
             now = self._groups.find(group.name)
             if isinstance(now, ConsumerGroup):
+                for other in now.members.values() if before else ():
+                    self._watch(now, other)
                 self._watch(now, step.member)
                 self._resolve_later(now)
             everything = _is_full(request) or step.member.assigned != member.assigned
@@ -205,17 +216,23 @@ class ConsumerCalls:
 
         def written(code: int) -> None:
             for member in members if not code else ():
-                for timer in (f"session {member.id}", f"rebalance {member.id}"):
+                for timer in (f"session {member.id}", f"rebalance {member.id}", f"join {member.id}"):
                     group.room.cancel(timer)
             then(code)
 
-        group.room.write(Step.removal(group, members), written)
+        left = [member for member in group.members.values() if member not in members]
+        if left and all(member.classic is not None for member in left):
+            self.mixed.downgrade(group, left, then)
+        else:
+            group.room.write(Step.removal(group, members), written)
 
     def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         """Expect the next heartbeat in time, and that the member gives up its partitions in time."""
         session = self._groups.setting(group.name, "consumer.session.timeout.ms")
+        if member.classic is not None:
+            session = member.classic.session_timeout_ms
         group.room.set_timer(f"session {member.id}", session, partial(self._late, group.name, member.id, None))
-        if member.state != UNREVOKED:
+        if member.state != UNREVOKED or member.classic is not None:  # classic members are told to join again
             group.room.cancel(f"rebalance {member.id}")
         elif not group.room.waits(f"rebalance {member.id}"):
             late = partial(self._late, group.name, member.id, member.epoch)
@@ -283,6 +300,15 @@ def _is_full(request: Any) -> bool:
     return request.member_epoch == 0 or whole
 
 
-def _short_id(groups: Groups) -> str:
-    """An id as Kafka makes them: a UUID in 22 characters."""
-    return base64.urlsafe_b64encode(groups.new_id().bytes).decode().rstrip("=")
+def _told(member: ConsumerMember, request: Any, client: Client) -> ConsumerMember:
+    """A member with what a heartbeat says of it: null says nothing."""
+    said: dict[str, Any] = {"client_id": client.id, "client_host": client.host, "classic": None}
+    if request.rebalance_timeout_ms != -1:
+        said["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+    if request.subscribed_topic_names is not None:
+        said["topics"] = tuple(request.subscribed_topic_names)
+    others = ("instance_id", "instance"), ("rack_id", "rack"), ("server_assignor", "assignor")
+    for field, name in (*others, ("subscribed_topic_regex", "pattern")):
+        if getattr(request, field) is not None:
+            said[name] = getattr(request, field)
+    return replace(member, **said)

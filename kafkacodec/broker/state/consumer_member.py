@@ -6,16 +6,17 @@ their owners have given them up.
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.errors import FENCED_MEMBER_EPOCH, NONE
 from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["AWAY", "ConsumerMember", "Places", "places_of", "rows_of"]
+__all__ = ["AWAY", "ClassicPart", "ConsumerMember", "Places", "places_of", "rows_of", "short_id"]
 
 Places = frozenset[tuple[uuid.UUID, int]]
 """Partitions: the ids of their topics, and numbers."""
@@ -25,6 +26,13 @@ AWAY: Final = -2
 
 STABLE, UNREVOKED, UNRELEASED = range(3)
 _NOTHING: Places = frozenset()
+
+
+class ClassicPart(NamedTuple):
+    """What a member of the classic protocol has besides: its session time-out, its protocols with their bytes."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,7 @@ class ConsumerMember:
     state: int = STABLE
     assigned: Places = _NOTHING
     revoking: Places = _NOTHING
+    classic: ClassicPart | None = None
 
     def epoch_refusal(self, epoch: int, owned: Places | None) -> int:
         """Why a heartbeat with this epoch is not taken; one whose last answer was lost is."""
@@ -97,7 +106,14 @@ class ConsumerMember:
             subscribed_topic_regex=self.pattern,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             server_assignor=self.assignor,
+            classic_member_metadata=None,
         )
+        if self.classic is not None:
+            made = messages.ConsumerGroupMemberMetadataValue
+            value.classic_member_metadata = made.ClassicMemberMetadata(
+                session_timeout_ms=self.classic.session_timeout_ms,
+                supported_protocols=[made.ClassicProtocol(name=n, metadata=d) for n, d in self.classic.protocols],
+            )
         return StoredRecord(key, value, 0)
 
     def assignment_record(self, group: str) -> StoredRecord:
@@ -137,6 +153,7 @@ class ConsumerMember:
             pattern=value.subscribed_topic_regex or "",
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             assignor=value.server_assignor,
+            classic=_classic_part(value.classic_member_metadata),
         )
 
     def with_assignment(self, value: Any) -> ConsumerMember:
@@ -151,6 +168,19 @@ class ConsumerMember:
             assigned=places_of(value.assigned_partitions),
             revoking=places_of(value.partitions_pending_revocation),
         )
+
+
+def _classic_part(value: Any) -> ClassicPart | None:
+    if value is None or not value.supported_protocols:
+        return None
+    return ClassicPart(
+        value.session_timeout_ms, tuple((row.name, bytes(row.metadata)) for row in value.supported_protocols)
+    )
+
+
+def short_id(number: uuid.UUID) -> str:
+    """A member's id as Kafka makes it: a UUID in 22 characters."""
+    return base64.urlsafe_b64encode(number.bytes).decode().rstrip("=")
 
 
 def places_of(rows: Iterable[Any]) -> Places:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
 
 from kafkacodec.broker.state.consumer import ConsumerGroup
 from kafkacodec.broker.state.consumer_member import ConsumerMember, Places
-from kafkacodec.broker.state.machine import Client
 from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["Step"]
@@ -39,22 +36,9 @@ class Step:
             self.records += group.members[replaces].tombstones(group.name)
             self._targets[member.id] = group.target.get(replaces, frozenset())
 
-    def subscribe(self, request: Any, client: Client) -> None:
+    def subscribe(self, after: ConsumerMember) -> None:
         """Take what the member says of itself; a new subscription, or new topics, raise the epoch of the group."""
         before = self.member
-        after = replace(before, client_id=client.id, client_host=client.host)
-        if request.instance_id is not None:
-            after = replace(after, instance=request.instance_id)
-        if request.rack_id is not None:
-            after = replace(after, rack=request.rack_id)
-        if request.rebalance_timeout_ms != -1:
-            after = replace(after, rebalance_timeout_ms=request.rebalance_timeout_ms)
-        if request.server_assignor is not None:
-            after = replace(after, assignor=request.server_assignor)
-        if request.subscribed_topic_names is not None:
-            after = replace(after, topics=tuple(request.subscribed_topic_names))
-        if request.subscribed_topic_regex is not None:
-            after = replace(after, pattern=request.subscribed_topic_regex)
         self.member = self._members[after.id] = after
         if self._new or after != before:
             self.records.append(after.metadata_record(self._group.name))

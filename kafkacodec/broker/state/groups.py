@@ -43,7 +43,7 @@ class GroupCoordinator(Groups):
         super().__init__(topics, partitions, options or GroupOptions(), new_id)
         self._consumers = ConsumerCalls(self)
         self.handlers = {
-            **ClassicCalls(self, self._consumers.remove).handlers,
+            **ClassicCalls(self, self._consumers).handlers,
             **self._consumers.handlers,
             **OffsetCalls(self).handlers,
             keys.DESCRIBE_GROUPS: self._describe,
