@@ -70,6 +70,7 @@ _HOMES = {
     "MemoryInUse": "memory",
     "memory_in_use": "memory",
     "trim_memory": "memory",
+    "broker": "",
     "client": "",
     "dialects": "",
     "errors": "",
@@ -127,6 +128,7 @@ __all__ = [
 
 if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
     from kafkacodec import (
+        broker as broker,
         client as client,
         dialects as dialects,
         errors as errors,

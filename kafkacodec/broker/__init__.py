@@ -1,1 +1,27 @@
-"""A broker: Kafka's protocol over files that Kafka can read."""
+"""A broker: Kafka's protocol over files that Kafka can read.
+
+>>> import kafkacodec as kc
+>>> with kc.broker.serve(topics={"orders": 3}) as kafka:
+...     offset = kafka.write("orders", [(b"1", b"one"), (b"2", b"two")])
+...     kafka.records("orders")["value"].tolist()
+[b'one', b'two']
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkacodec.lazy import at_first_use
+
+_HOMES = {"Broker": "embedded", "serve": "embedded"}
+
+__all__ = ["Broker", "serve"]
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.embedded import Broker as Broker, serve as serve
+
+__getattr__ = at_first_use(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -25,6 +25,7 @@ COMMANDS = {
     "encode": "Write segments from Parquet, Arrow IPC, CSV, JSON or lines.",
     "consume": "Print records of topics from brokers.",
     "produce": "Send records to a topic: lines, Parquet, Arrow IPC, CSV or JSON.",
+    "serve": "Run a Kafka broker for tests and for this machine.",
     "offsets": "List the committed offsets of consumer groups.",
     "lag": "Show how far consumer groups are behind.",
     "groups": "List consumer groups and their members.",

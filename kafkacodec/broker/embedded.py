@@ -1,0 +1,149 @@
+"""A broker in this process: `serve` and the handle that it gives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from kafkacodec.broker.listening import listener_urls
+from kafkacodec.broker.options import BrokerConfig
+from kafkacodec.broker.serving import Serving
+from kafkacodec.net.loop import LoopThread
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import decode
+from kafkacodec.records.encode import encode
+from kafkacodec.signatures import suggests_options
+from kafkacodec.temporary import temporary_directory
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["Broker", "serve"]
+
+_READY_SECONDS = 60
+
+
+@suggests_options
+def serve(
+    data: str | os.PathLike[str] | None = None,
+    *,
+    listen: str | Iterable[str] = ("kafka://127.0.0.1:0",),
+    topics: Mapping[str, int] | Iterable[str] = (),
+    config: Mapping[str, Any] | None = None,
+    node_id: int = 1,
+    tls: ssl.SSLContext | None = None,
+) -> Broker:
+    """Start a Kafka broker in this process, on a thread of its own. Leave it with ``with``, or call `Broker.stop`.
+
+    It is for tests, and for pipelines on one machine. A production cluster is Apache Kafka's job.
+
+    Args:
+        data: the data directory, in which the records stay; it is made if it is missing. None: a temporary one, which
+            is removed when the broker stops.
+        listen: URLs of listeners; port 0 takes a free port. ``kafka+tls://`` needs `tls`.
+        topics: topics to make if they are missing: names, or the number of partitions by name.
+        config: configurations of the broker, by Kafka's names, such as ``{"num.partitions": 4}``. Names of topics'
+            configurations, such as ``retention.ms``, are defaults for all topics.
+        node_id: the id of the broker.
+        tls: the server's context for ``kafka+tls://``.
+
+    Raises:
+        ValueError: a wrong URL or configuration.
+        OSError: an address is in use, the directory cannot be used, or another broker uses it.
+    """
+    return Broker(data, listen, topics, BrokerConfig(config), node_id, tls)
+
+
+class Broker:
+    """A running broker.
+
+    Attributes:
+        bootstrap_servers (str): host and port of the first listener, for clients.
+        listeners (list[str]): the bound URLs, in the order of `listen`.
+        data (str): the data directory.
+    """
+
+    def __init__(
+        self, data: str | os.PathLike[str] | None, listen: str | Iterable[str],
+        topics: Mapping[str, int] | Iterable[str], config: BrokerConfig, node_id: int, tls: ssl.SSLContext | None,
+    ) -> None:  # fmt: skip
+        urls = listener_urls(listen)
+        if tls is None and any(url.scheme.endswith("tls") for url in urls):
+            raise ValueError("a kafka+tls:// listener needs tls=, the server's ssl.SSLContext")
+        counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
+        self._stack = ExitStack()
+        try:
+            path = os.fspath(data) if data is not None else self._stack.enter_context(temporary_directory("kafka-"))
+            self._thread = LoopThread("kafkacodec-broker")
+            self._stack.callback(self._thread.close)
+            self._serving = Serving(path, config, node_id, keeps=data is not None)
+            self._thread.run(lambda: self._serving.start(urls, counts, tls), _READY_SECONDS)
+        except BaseException:
+            self._stack.close()
+            raise
+        self.data: str = os.path.abspath(path)
+        self.listeners: list[str] = [
+            url.text(address) for url, address in zip(urls, self._serving.addresses, strict=True)
+        ]
+        self.bootstrap_servers: str = self.listeners[0].partition("://")[2]
+
+    def __repr__(self) -> str:
+        return f"<Broker: {', '.join(self.listeners)}, {self.data}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop: answer what was received, close the connections and the files. Stopping twice does nothing."""
+        if not self._thread.ends:
+            try:
+                self._thread.end(self._serving.stop)
+            finally:
+                self._stack.close()
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, Any] | None = None) -> None:
+        """Make a topic.
+
+        Raises:
+            BrokerError: it exists, or the name, the number or a configuration is refused.
+        """
+        texts = {key: str(value) for key, value in (config or {}).items()}
+        self._thread.run(lambda: self._serving.create_topic(name, partitions, texts))
+
+    def records(self, topic: str) -> RecordColumns:
+        """All records of a topic, partition after partition, with the columns of `kafkacodec.decode`.
+
+        Records of aborted transactions are left out, and control records.
+
+        Raises:
+            KeyError: there is no such topic.
+        """
+        pieces = self._thread.run(lambda: self._serving.read(topic))
+        return decode(b"".join(pieces), columns=None)
+
+    def write(self, topic: str, table: Any, *, partition: int = 0) -> int:
+        """Append records to a partition of a topic.
+
+        Args:
+            topic: the topic, which is made if it is missing.
+            table: what `kafkacodec.encode` takes: a table with ``key`` and ``value``, or records.
+            partition: the partition.
+
+        Returns:
+            The offset of the first record.
+
+        Raises:
+            KeyError: there is no such partition.
+            EncodeError, ValueError: as for `kafkacodec.encode`.
+            OSError: they cannot be written.
+        """
+        data = encode(table)
+        return self._thread.run(lambda: self._serving.append(topic, partition, data))

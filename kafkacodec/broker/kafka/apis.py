@@ -1,0 +1,131 @@
+"""THE TABLE of APIs: which function answers which versions. ApiVersions advertises it, and nothing else is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkacodec.broker.kafka import (
+    cluster,
+    configs,
+    fetch,
+    groups,
+    list_offsets,
+    metadata,
+    produce,
+    producers,
+    topics,
+    users,
+    versions,
+)
+from kafkacodec.messages import APIS, keys
+
+__all__ = ["ADVERTISED", "READ", "TABLE", "Entry"]
+
+Answer = Callable[[Any, Any], Any]
+"""Takes the node and a request; returns a response, an Effect, or None if it is answered later."""
+
+
+class Entry(NamedTuple):
+    """One API.
+
+    Attributes:
+        versions: those that are served.
+        answer: the function.
+        advertised: whether ApiVersions lists it. Brokers answer telemetry calls without listing them.
+        first: the first version that ApiVersions lists; older ones are listed, since old clients look for them, but a
+            request of one ends the connection.
+        note: what is not heeded, for the docs.
+    """
+
+    versions: range
+    answer: Answer
+    advertised: bool = True
+    first: int | None = None
+    note: str = ""
+
+
+TABLE: Final[Mapping[int, Entry]] = {
+    keys.PRODUCE: Entry(range(3, 14), produce.produce, first=0),
+    keys.FETCH: Entry(range(4, 19), fetch.fetch),
+    keys.LIST_OFFSETS: Entry(range(1, 12), list_offsets.list_offsets),
+    keys.METADATA: Entry(range(14), metadata.metadata),
+    keys.FIND_COORDINATOR: Entry(range(7), cluster.find_coordinator),
+    keys.OFFSET_COMMIT: Entry(range(2, 11), groups.ask),
+    keys.OFFSET_FETCH: Entry(range(1, 11), groups.ask),
+    keys.OFFSET_DELETE: Entry(range(1), groups.ask),
+    keys.JOIN_GROUP: Entry(range(10), groups.ask),
+    keys.HEARTBEAT: Entry(range(5), groups.ask),
+    keys.LEAVE_GROUP: Entry(range(6), groups.ask),
+    keys.SYNC_GROUP: Entry(range(6), groups.ask),
+    keys.DESCRIBE_GROUPS: Entry(range(7), groups.describe_groups),
+    keys.LIST_GROUPS: Entry(range(6), groups.ask),
+    keys.API_VERSIONS: Entry(range(6), versions.api_versions),
+    keys.CREATE_TOPICS: Entry(range(2, 8), topics.create_topics),
+    keys.DELETE_TOPICS: Entry(range(1, 7), topics.delete_topics),
+    keys.DELETE_RECORDS: Entry(range(3), list_offsets.delete_records),
+    keys.INIT_PRODUCER_ID: Entry(range(6), groups.init_producer_id),
+    keys.ADD_PARTITIONS_TO_TXN: Entry(range(6), groups.ask),
+    keys.ADD_OFFSETS_TO_TXN: Entry(range(5), groups.ask),
+    keys.END_TXN: Entry(range(6), groups.ask),
+    keys.WRITE_TXN_MARKERS: Entry(range(1, 3), groups.write_txn_markers),
+    keys.TXN_OFFSET_COMMIT: Entry(range(7), groups.commit_in_transaction),
+    keys.DESCRIBE_TRANSACTIONS: Entry(range(1), groups.ask),
+    keys.LIST_TRANSACTIONS: Entry(range(3), groups.ask),
+    keys.OFFSET_FOR_LEADER_EPOCH: Entry(range(2, 5), list_offsets.offset_for_leader_epoch),
+    keys.DESCRIBE_CONFIGS: Entry(range(1, 5), configs.describe_configs),
+    keys.ALTER_CONFIGS: Entry(range(3), configs.alter_configs),
+    keys.ALTER_REPLICA_LOG_DIRS: Entry(range(1, 3), cluster.alter_replica_log_dirs),
+    keys.DESCRIBE_LOG_DIRS: Entry(range(1, 6), cluster.describe_log_dirs),
+    keys.CREATE_PARTITIONS: Entry(range(4), topics.create_partitions),
+    keys.DELETE_GROUPS: Entry(range(4), groups.ask),
+    keys.ELECT_LEADERS: Entry(range(3), cluster.elect_leaders),
+    keys.INCREMENTAL_ALTER_CONFIGS: Entry(range(2), configs.incremental_alter_configs),
+    keys.ALTER_PARTITION_REASSIGNMENTS: Entry(range(2), cluster.alter_partition_reassignments),
+    keys.LIST_PARTITION_REASSIGNMENTS: Entry(range(1), cluster.list_partition_reassignments),
+    keys.DESCRIBE_QUORUM: Entry(range(3), cluster.describe_quorum),
+    keys.UPDATE_FEATURES: Entry(range(3), cluster.update_features, note="levels stay as they are"),
+    keys.DESCRIBE_CLUSTER: Entry(range(3), cluster.describe_cluster),
+    keys.DESCRIBE_PRODUCERS: Entry(range(1), producers.describe_producers),
+    keys.UNREGISTER_BROKER: Entry(range(1), cluster.unregister_broker),
+    keys.ADD_RAFT_VOTER: Entry(range(2), cluster.add_raft_voter, note="there is one voter"),
+    keys.REMOVE_RAFT_VOTER: Entry(range(1), cluster.remove_raft_voter, note="there is one voter"),
+    keys.CONSUMER_GROUP_HEARTBEAT: Entry(range(2), groups.ask),
+    keys.CONSUMER_GROUP_DESCRIBE: Entry(range(2), groups.describe_groups),
+    keys.GET_TELEMETRY_SUBSCRIPTIONS: Entry(range(1), cluster.get_telemetry_subscriptions, advertised=False),
+    keys.PUSH_TELEMETRY: Entry(range(1), cluster.push_telemetry, advertised=False),
+    keys.SASL_HANDSHAKE: Entry(range(2), users.sasl_handshake, note="there is no SASL"),
+    keys.SASL_AUTHENTICATE: Entry(range(3), users.sasl_authenticate, note="there is no SASL"),
+    keys.DESCRIBE_ACLS: Entry(range(1, 4), users.describe_acls, note="there is no authorizer"),
+    keys.CREATE_ACLS: Entry(range(1, 4), users.create_acls, note="there is no authorizer"),
+    keys.DELETE_ACLS: Entry(range(1, 4), users.delete_acls, note="there is no authorizer"),
+    keys.CREATE_DELEGATION_TOKEN: Entry(range(1, 4), users.create_delegation_token, note="there are none"),
+    keys.RENEW_DELEGATION_TOKEN: Entry(range(1, 3), users.renew_delegation_token, note="there are none"),
+    keys.EXPIRE_DELEGATION_TOKEN: Entry(range(1, 3), users.expire_delegation_token, note="there are none"),
+    keys.DESCRIBE_DELEGATION_TOKEN: Entry(range(1, 4), users.describe_delegation_token, note="there are none"),
+    keys.DESCRIBE_CLIENT_QUOTAS: Entry(range(2), users.describe_client_quotas),
+    keys.ALTER_CLIENT_QUOTAS: Entry(range(2), users.alter_client_quotas, note="stored, not enforced"),
+    keys.DESCRIBE_USER_SCRAM_CREDENTIALS: Entry(range(1), users.describe_user_scram_credentials),
+    keys.ALTER_USER_SCRAM_CREDENTIALS: Entry(range(1), users.alter_user_scram_credentials, note="stored only"),
+    keys.LIST_CONFIG_RESOURCES: Entry(range(2), configs.list_config_resources),
+    keys.DESCRIBE_TOPIC_PARTITIONS: Entry(range(1), metadata.describe_topic_partitions),
+}
+"""By API key. What is not whole is not here."""
+
+READ: Final[Mapping[int, range]] = {key: entry.versions for key, entry in TABLE.items()}
+"""The versions that are read from the network."""
+
+ADVERTISED: Final[Mapping[int, range]] = {
+    key: entry.versions if entry.first is None else range(entry.first, entry.versions.stop)
+    for key, entry in TABLE.items()
+    if entry.advertised
+}
+"""What ApiVersions answers."""
+
+
+def table_rows() -> list[tuple[str, str, str]]:
+    """The table for the docs: name, versions, what is not heeded."""
+    return [
+        (APIS[key].name, f"{entry.versions.start}–{entry.versions.stop - 1}", entry.note)
+        for key, entry in sorted(TABLE.items())
+    ]

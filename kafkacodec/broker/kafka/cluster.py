@@ -1,0 +1,275 @@
+"""The cluster as a whole: DescribeCluster, FindCoordinator, quorum, elections, reassignments, features, telemetry."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.node import CLUSTER_OPERATIONS, ZERO_UUID
+from kafkacodec.broker.state.catalog import FEATURES
+from kafkacodec.errors import CODES
+from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = [
+    "add_raft_voter",
+    "alter_partition_reassignments",
+    "alter_replica_log_dirs",
+    "describe_cluster",
+    "describe_log_dirs",
+    "describe_quorum",
+    "elect_leaders",
+    "find_coordinator",
+    "get_telemetry_subscriptions",
+    "list_partition_reassignments",
+    "push_telemetry",
+    "remove_raft_voter",
+    "unregister_broker",
+    "update_features",
+]
+
+_BROKERS, _CONTROLLERS = 1, 2
+_SEVERAL_KEYS = 4
+_SHARE, _SHARE_FROM = 2, 6
+_COORDINATORS: Final = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
+
+
+def describe_cluster(node: Node, request: Request) -> Any:
+    """The brokers (KIP-700). v1: brokers or controllers (KIP-919). v2: fenced brokers (KIP-1073)."""
+    message = request.message
+    response = messages.DescribeClusterResponse()
+    if message.endpoint_type != _BROKERS:
+        mismatch = message.endpoint_type == _CONTROLLERS
+        response.error_code = errors.MISMATCHED_ENDPOINT_TYPE if mismatch else errors.UNSUPPORTED_ENDPOINT_TYPE
+        response.error_message = "this endpoint is a broker's"
+        return response
+    host, port = node.address(request.session)
+    response.cluster_id, response.controller_id = node.cluster_id, node.id
+    response.brokers = [response.DescribeClusterBroker(broker_id=node.id, host=host, port=port)]
+    if message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def find_coordinator(node: Node, request: Request) -> Any:
+    """This broker. v1: of groups or of transactions. v4: several keys. v6: of share groups."""
+    message, version = request.message, request.version
+    kind = message.key_type if version > 0 else 0
+    topic = _COORDINATORS.get(kind)
+    host, port = node.address(request.session)
+    response = messages.FindCoordinatorResponse()
+    if version < _SEVERAL_KEYS:
+        if topic is None:
+            response.error_code, response.error_message = errors.INVALID_REQUEST, "unknown type of coordinator"
+            response.node_id, response.host, response.port = -1, "", -1
+            return response
+        response.error_message = "NONE" if version > 0 else ""
+        response.node_id, response.host, response.port = node.id, host, port
+    for key in message.coordinator_keys:
+        row = response.Coordinator(key=key, node_id=-1, host="", port=-1)
+        if topic is not None:
+            row.node_id, row.host, row.port, row.error_message = node.id, host, port, ""
+        else:
+            row.error_code = errors.INVALID_REQUEST
+            row.error_message = "" if kind == _SHARE else "unknown type of coordinator"
+        response.coordinators.append(row)
+    if topic is None:
+        return response
+    return node.with_topic(topic, lambda: node.reply(request.to, response), request.now)
+
+
+def describe_quorum(node: Node, request: Request) -> Any:
+    """The quorum of controllers, which is this broker (KIP-595, KIP-836, KIP-853)."""
+    response = messages.DescribeQuorumResponse()
+    host, port = node.address(request.session)
+    end = node.topics.metadata_end()
+    for topic in request.message.topics:
+        rows = []
+        for asked in topic.partitions:
+            row = response.PartitionData(partition_index=asked.partition_index, error_message="")
+            rows.append(row)
+            if (topic.topic_name, asked.partition_index) != (CLUSTER_METADATA, 0):
+                row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+                row.error_message = "there is no quorum for it"
+                continue
+            voter = response.ReplicaState(
+                replica_id=node.id, log_end_offset=end, last_fetch_timestamp=int(request.now),
+                last_caught_up_timestamp=int(request.now),
+            )  # fmt: skip
+            if request.version > 1:
+                voter.replica_directory_id = node.catalog.directory_id
+                listener = response.Listener(name="CONTROLLER", host=host, port=port)
+                response.nodes = [response.Node(node_id=node.id, listeners=[listener])]
+            row.leader_id, row.leader_epoch, row.high_watermark, row.current_voters = node.id, 1, end, [voter]
+        response.topics.append(response.TopicData(topic_name=topic.topic_name, partitions=rows))
+    response.error_message = ""
+    return response
+
+
+def describe_log_dirs(node: Node, request: Request) -> Any:
+    """The data directory with the sizes of its partitions (KIP-113)."""
+    message = request.message
+    response = messages.DescribeLogDirsResponse()
+    if message.topics is None:
+        wanted: dict[str, list[int] | None] = dict.fromkeys(node.catalog.names())
+    else:
+        wanted = {row.topic: list(row.partitions) for row in message.topics}
+    total, usable = node.topics.room()
+    row = response.DescribeLogDirsResult(log_dir=node.topics.path, total_bytes=total, usable_bytes=usable)
+    for name, numbers in wanted.items():
+        topic = node.catalog.topic(name)
+        if topic is None:
+            continue
+        chosen = range(topic.partitions) if numbers is None else [n for n in numbers if 0 <= n < topic.partitions]
+        made = response.DescribeLogDirsTopic(name=name)
+        for number in chosen:
+            partition = node.topics.partition(name, number)
+            size = 0 if partition is None else partition.size
+            made.partitions.append(response.DescribeLogDirsPartition(partition_index=number, partition_size=size))
+        if made.partitions:
+            row.topics.append(made)
+    response.results = [row]
+    return response
+
+
+def alter_replica_log_dirs(node: Node, request: Request) -> Any:
+    """There is one directory, so that nothing can be moved (KIP-113)."""
+    response = messages.AlterReplicaLogDirsResponse()
+    for directory in request.message.dirs:
+        known = directory.path == node.topics.path
+        for topic in directory.topics:
+            made = response.AlterReplicaLogDirTopicResult(topic_name=topic.name)
+            for number in topic.partitions:
+                code = errors.LOG_DIR_NOT_FOUND
+                if known:
+                    there = node.topics.partition(topic.name, number) is not None
+                    code = errors.NONE if there else errors.UNKNOWN_TOPIC_OR_PARTITION
+                part = response.AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
+                made.partitions.append(part)
+            response.results.append(made)
+    return response
+
+
+def elect_leaders(node: Node, request: Request) -> Any:
+    """This broker leads already (KIP-183, KIP-460)."""
+    message = request.message
+    response = messages.ElectLeadersResponse()
+    known_kind = request.version < 1 or message.election_type in (0, 1)
+    if not known_kind:
+        response.error_code = errors.INVALID_REQUEST
+    for topic in message.topic_partitions or ():
+        made = response.ReplicaElectionResult(topic=topic.topic)
+        for number in topic.partitions:
+            code = errors.INVALID_REQUEST
+            if known_kind:
+                there = node.catalog.partition(topic.topic, number) is not None
+                code = errors.ELECTION_NOT_NEEDED if there else errors.UNKNOWN_TOPIC_OR_PARTITION
+            part = response.PartitionResult(partition_id=number, error_code=code, error_message=CODES[code].name)
+            made.partition_result.append(part)
+        response.replica_election_results.append(made)
+    return response
+
+
+def alter_partition_reassignments(node: Node, request: Request) -> Any:
+    """Partitions stay where they are (KIP-455)."""
+    message = request.message
+    response = messages.AlterPartitionReassignmentsResponse(error_message=None)
+    response.allow_replication_factor_change = message.allow_replication_factor_change
+    for topic in message.topics:
+        made = response.ReassignableTopicResponse(name=topic.name)
+        for asked in topic.partitions:
+            code, text = errors.NONE, None
+            if node.catalog.partition(topic.name, asked.partition_index) is None:
+                code, text = errors.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
+            elif asked.replicas is None:
+                code = errors.NO_REASSIGNMENT_IN_PROGRESS
+            elif list(asked.replicas) != [node.id]:
+                code, text = errors.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {node.id}"
+            part = response.ReassignablePartitionResponse(
+                partition_index=asked.partition_index, error_code=code, error_message=text
+            )
+            made.partitions.append(part)
+        response.responses.append(made)
+    return response
+
+
+def list_partition_reassignments(node: Node, request: Request) -> Any:
+    """None (KIP-455)."""
+    return messages.ListPartitionReassignmentsResponse(error_message=None)
+
+
+def update_features(node: Node, request: Request) -> Any:
+    """Features stay as they are; what would change one is checked (KIP-584, KIP-1022)."""
+    message, version = request.message, request.version
+    response = messages.UpdateFeaturesResponse(error_message=None)
+    now = node.catalog.metadata.features
+    changes = False
+    for update in message.feature_updates:
+        wrong = _wrong_level(now, update)
+        if wrong:
+            return messages.UpdateFeaturesResponse(error_code=errors.INVALID_UPDATE_VERSION, error_message=wrong)
+        changes = changes or now.get(update.feature, 0) != update.max_version_level
+    if changes and not message.validate_only:
+        response.error_code = errors.INVALID_UPDATE_VERSION
+        response.error_message = "this broker has one level of each feature"
+    elif version < 2:
+        made = response.UpdatableFeatureResult
+        response.results = [made(feature=update.feature, error_message="") for update in message.feature_updates]
+        for row in response.results:
+            row.error_message = "NONE"
+    return response
+
+
+def _wrong_level(now: Any, update: Any) -> str | None:
+    known = FEATURES.get(update.feature)
+    level, before = update.max_version_level, now.get(update.feature, 0)
+    if known is None:
+        return f"there is no feature {update.feature!r}"
+    low, high, _ = known
+    if not low <= level <= high:
+        return f"{update.feature} has the levels {low} to {high}"
+    if update.upgrade_type not in (1, 2, 3):
+        return f"{update.upgrade_type} is no type of an upgrade"
+    if level < before and update.upgrade_type == 1:
+        return f"{update.feature} {level} is a downgrade from {before}"
+    return None
+
+
+def unregister_broker(node: Node, request: Request) -> Any:
+    """There is no other broker (KIP-631)."""
+    code = errors.BROKER_ID_NOT_REGISTERED
+    return messages.UnregisterBrokerResponse(error_code=code, error_message=CODES[code].name)
+
+
+def add_raft_voter(node: Node, request: Request) -> Any:
+    """The quorum is this broker alone (KIP-853)."""
+    text = "the quorum cannot be changed"
+    return messages.AddRaftVoterResponse(error_code=errors.INVALID_REQUEST, error_message=text)
+
+
+def remove_raft_voter(node: Node, request: Request) -> Any:
+    """The quorum is this broker alone (KIP-853)."""
+    text = "the quorum cannot be changed"
+    return messages.RemoveRaftVoterResponse(error_code=errors.UNSUPPORTED_VERSION, error_message=text)
+
+
+def get_telemetry_subscriptions(node: Node, request: Request) -> Any:
+    """No metrics are wanted (KIP-714)."""
+    asked = request.message.client_instance_id
+    return messages.GetTelemetrySubscriptionsResponse(
+        client_instance_id=uuid.uuid4() if asked == ZERO_UUID else asked,
+        subscription_id=1,
+        accepted_compression_types=[4, 3, 1, 2],
+        push_interval_ms=300_000,
+        telemetry_max_bytes=1 << 20,
+        delta_temporality=True,
+    )
+
+
+def push_telemetry(node: Node, request: Request) -> Any:
+    """None were wanted (KIP-714)."""
+    return messages.PushTelemetryResponse(error_code=errors.INVALID_REQUEST)

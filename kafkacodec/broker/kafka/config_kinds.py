@@ -1,0 +1,101 @@
+"""Configurations of groups, of client metrics and of brokers: names, types, defaults, what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kafkacodec import errors
+from kafkacodec.broker.options import BROKER_CONFIGS
+from kafkacodec.broker.topics.configs import check
+from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
+
+__all__ = ["GROUP_CONFIGS", "METRICS_CONFIGS", "OtherKey", "wrong_value"]
+
+_WORDS: Final = frozenset({"client_id", "client_instance_id", "client_software_name", "client_software_version",
+                           "client_source_address", "client_source_port"})  # fmt: skip
+
+
+class OtherKey(NamedTuple):
+    """A configuration: name, type, default, and for a number its range; the broker's configuration behind it."""
+
+    name: str
+    kind: int
+    default: str
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+    of_broker: str | None = None
+
+
+def _numbers(*rows: tuple[str, str, int, int]) -> list[OtherKey]:
+    return [OtherKey(name, CONFIG_TYPES["int"], default, low, high, (), f"group.{name}")
+            for name, default, low, high in rows]  # fmt: skip
+
+
+def _words(*rows: tuple[str, str, str, tuple[str, ...]]) -> list[OtherKey]:
+    return [OtherKey(name, CONFIG_TYPES[kind], default, choices=choices) for name, kind, default, choices in rows]
+
+
+def _by_name(keys: list[OtherKey]) -> dict[str, OtherKey]:
+    return {key.name: key for key in keys}
+
+
+GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
+    *_words(
+        ("share.auto.offset.reset", "string", "latest", ()),
+        ("share.isolation.level", "string", "read_uncommitted", ("read_committed", "read_uncommitted")),
+    ),
+    *_numbers(
+        ("consumer.heartbeat.interval.ms", "5000", 5000, 15_000),
+        ("consumer.session.timeout.ms", "45000", 45_000, 60_000),
+        ("share.heartbeat.interval.ms", "5000", 5000, 15_000),
+        ("share.record.lock.duration.ms", "30000", 15_000, 60_000),
+        ("share.session.timeout.ms", "45000", 45_000, 60_000),
+        ("streams.heartbeat.interval.ms", "5000", 5000, 15_000),
+        ("streams.num.standby.replicas", "0", 0, 2),
+        ("streams.session.timeout.ms", "45000", 45_000, 60_000),
+    ),
+])  # fmt: skip
+"""The configurations of groups of Apache Kafka 4.1.0."""
+
+METRICS_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
+    OtherKey("interval.ms", CONFIG_TYPES["int"], "300000", 100, 3_600_000),
+    *_words(("match", "list", "", ()), ("metrics", "list", "", ())),
+])  # fmt: skip
+"""The configurations of subscriptions to clients' metrics (KIP-714)."""
+
+
+def wrong_value(kind: int, name: str, value: str) -> tuple[int, str] | None:
+    """The error code and text for a configuration that cannot be set; None if it can."""
+    if kind == CONFIG_RESOURCES["topic"]:
+        wrong = check(name, value)
+        return None if wrong is None else (errors.INVALID_CONFIG, wrong)
+    if kind in (CONFIG_RESOURCES["broker"], CONFIG_RESOURCES["broker_logger"]):
+        key = BROKER_CONFIGS.get(name)
+        if key is not None and key.fixed:
+            return errors.INVALID_REQUEST, f"Cannot update these configs dynamically: {name}"
+        return None
+    metrics = kind == CONFIG_RESOURCES["client_metrics"]
+    found = (METRICS_CONFIGS if metrics else GROUP_CONFIGS).get(name)
+    refused = errors.INVALID_REQUEST if metrics else errors.INVALID_CONFIG
+    if found is None:
+        return refused, f"Unknown configuration {name}"
+    if found.low is not None and found.high is not None:
+        wrong = _wrong_number(found, value)
+        return None if wrong is None else (refused, wrong)
+    if found.choices and value not in found.choices:
+        return errors.INVALID_CONFIG, f"{name} must be one of {', '.join(found.choices)}"
+    if name == "match" and not all(part.partition("=")[0].strip() in _WORDS for part in value.split(",") if part):
+        return errors.INVALID_CONFIG, f"match has an unknown name: {value}"
+    return None
+
+
+def _wrong_number(key: OtherKey, value: str) -> str | None:
+    try:
+        number = int(value.strip())
+    except ValueError:
+        return f"{key.name} must be a number"
+    assert key.low is not None
+    assert key.high is not None
+    return None if key.low <= number <= key.high else f"{key.name} must be {key.low} to {key.high}"

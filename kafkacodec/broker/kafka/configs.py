@@ -1,0 +1,290 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, METRICS_CONFIGS, wrong_value
+from kafkacodec.broker.options import BROKER_CONFIGS
+from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
+from kafkacodec.broker.topics.names import wrong_name
+from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_SOURCES, CONFIG_TYPES
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["alter_configs", "describe_configs", "incremental_alter_configs", "list_config_resources", "topic_rows"]
+
+_KINDS: Final = {number: name.replace("_", "-") for name, number in CONFIG_RESOURCES.items()}
+_TOPIC, _BROKER, _LOGGER = CONFIG_RESOURCES["topic"], CONFIG_RESOURCES["broker"], CONFIG_RESOURCES["broker_logger"]
+_METRICS, _GROUP = CONFIG_RESOURCES["client_metrics"], CONFIG_RESOURCES["group"]
+_DEFAULT, _DEFAULT_BROKER = CONFIG_SOURCES["default"], CONFIG_SOURCES["dynamic_default_broker"]
+_STATIC = CONFIG_SOURCES["static_broker"]
+_SET_AT: Final = {
+    _TOPIC: CONFIG_SOURCES["dynamic_topic"], _BROKER: CONFIG_SOURCES["dynamic_broker"],
+    _METRICS: CONFIG_SOURCES["dynamic_client_metrics"], _GROUP: CONFIG_SOURCES["dynamic_group"],
+}  # fmt: skip
+_LIST: Final = CONFIG_TYPES["list"]
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_TYPES_FROM = 3
+
+
+class _Wrong(NamedTuple):
+    code: int
+    text: str | None
+
+
+class _Shown(NamedTuple):
+    """A configuration as it is: value, where it is from, and what else is set or would apply, nearest first."""
+
+    name: str
+    kind: int
+    value: str
+    source: int
+    synonyms: list[tuple[str, str, int]]
+    fixed: bool = False
+
+
+# Describing
+
+
+def describe_configs(node: Node, request: Request) -> Any:
+    """Configurations of topics, of this broker, of groups and metrics. v1: synonyms. v3: types."""
+    message = request.message
+    response = messages.DescribeConfigsResponse()
+    for asked in message.resources:
+        row = response.DescribeConfigsResult(
+            resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=""
+        )
+        response.results.append(row)
+        wrong = _cannot_describe(node, asked)
+        if wrong is not None:
+            row.error_code, row.error_message = wrong
+            continue
+        wanted = set(asked.configuration_keys or ())
+        for shown in _shown(node, asked.resource_type, asked.resource_name):
+            if not wanted or shown.name in wanted:
+                row.configs.append(_described(response, shown, message.include_synonyms, request.version))
+    return response
+
+
+def _described(response: Any, shown: _Shown, synonyms: bool, version: int) -> Any:
+    made = response.DescribeConfigsResourceResult(
+        name=shown.name, value=shown.value, read_only=shown.fixed, config_source=shown.source
+    )
+    if synonyms:
+        synonym = response.DescribeConfigsSynonym
+        made.synonyms = [synonym(name=name, value=value, source=source) for name, value, source in shown.synonyms]
+    if version >= _TYPES_FROM:
+        made.config_type = shown.kind
+        made.documentation = None
+    return made
+
+
+def _cannot_describe(node: Node, asked: Any) -> _Wrong | None:
+    kind, name = asked.resource_type, asked.resource_name
+    if kind == _TOPIC:
+        wrong = wrong_name(name)
+        if wrong:
+            return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"topic name is invalid: {wrong}")
+        return None if node.catalog.topic(name) is not None else _Wrong(errors.UNKNOWN_TOPIC_OR_PARTITION, "")
+    if kind in (_BROKER, _LOGGER):
+        if name == str(node.id) or (kind == _BROKER and not name):
+            return None
+        return _Wrong(errors.INVALID_REQUEST, f"unexpected broker id, expected {node.id} but received {name}")
+    if kind in (_GROUP, _METRICS):
+        return None if name else _Wrong(errors.INVALID_REQUEST, "the name is empty")
+    return _Wrong(errors.INVALID_REQUEST, f"unsupported resource type {kind}")
+
+
+def _shown(node: Node, kind: int, name: str) -> list[_Shown]:
+    if kind == _TOPIC:
+        return _of_topic(node, node.catalog.configs("topic", name))
+    if kind == _BROKER:
+        return _of_broker(node, name)
+    if kind == _LOGGER:
+        return []
+    table = GROUP_CONFIGS if kind == _GROUP else METRICS_CONFIGS
+    values = node.catalog.configs(_KINDS[kind], name)
+    found = []
+    for key in table.values():
+        synonyms = [(key.name, values[key.name], _SET_AT[kind])] if key.name in values else []
+        if key.of_broker:
+            synonyms.append((key.of_broker, key.default, _DEFAULT))
+        source = _SET_AT[kind] if key.name in values else _DEFAULT
+        found.append(_Shown(key.name, key.kind, values.get(key.name, key.default), source, synonyms))
+    return found
+
+
+def _of_topic(node: Node, values: Mapping[str, str]) -> list[_Shown]:
+    found = []
+    for key in TOPIC_CONFIGS.values():
+        synonyms = [(key.name, values[key.name], _SET_AT[_TOPIC])] if key.name in values else []
+        if key.of_broker is not None:
+            synonyms += _broker_synonyms(node, key.of_broker)
+        given = node.config.topic_defaults.get(key.name)
+        default = key.default if given is None else given
+        source = synonyms[0][2] if synonyms else _DEFAULT if given is None else _STATIC
+        found.append(_Shown(key.name, key.kind, values.get(key.name, default), source, synonyms))
+    return found
+
+
+def _broker_synonyms(node: Node, name: str) -> list[tuple[str, str, int]]:
+    """What the broker's configuration has for a name, nearest first."""
+    found = []
+    for of, source in ((str(node.id), _SET_AT[_BROKER]), ("", _DEFAULT_BROKER)):
+        values = node.catalog.configs("broker", of)
+        if name in values:
+            found.append((name, values[name], source))
+    if name in node.config.texts:
+        found.append((name, node.config.texts[name], _STATIC))
+    return [*found, (name, BROKER_CONFIGS[name].default, _DEFAULT)]
+
+
+def _of_broker(node: Node, name: str) -> list[_Shown]:
+    if not name:
+        values = node.catalog.configs("broker", "")
+        kinds = {key: BROKER_CONFIGS[key].kind if key in BROKER_CONFIGS else 0 for key in values}
+        return [_Shown(key, kinds[key], value, _DEFAULT_BROKER, [(key, value, _DEFAULT_BROKER)])
+                for key, value in values.items()]  # fmt: skip
+    found = []
+    for key in BROKER_CONFIGS.values():
+        synonyms = _broker_synonyms(node, key.name)
+        _, value, source = synonyms[0]
+        found.append(_Shown(key.name, key.kind, value, source, synonyms, key.fixed))
+    return found
+
+
+def topic_rows(node: Node, values: Mapping[str, str], row: Any) -> list[Any]:
+    """The configurations of a new topic, as CreateTopics answers them."""
+    shown = _of_topic(node, values)
+    return [row(name=one.name, value=one.value, config_source=one.source) for one in shown]
+
+
+# Altering
+
+
+def incremental_alter_configs(node: Node, request: Request) -> Any:
+    """Set, delete, append or subtract; what is not named stays (KIP-339)."""
+    return _alter(node, request, messages.IncrementalAlterConfigsResponse(), _incremental)
+
+
+def alter_configs(node: Node, request: Request) -> Any:
+    """Set what is named, and delete all else."""
+    return _alter(node, request, messages.AlterConfigsResponse(), _whole)
+
+
+def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
+    message = request.message
+    times = Counter((row.resource_type, row.resource_name) for row in message.resources)
+    records: list[bytes] = []
+    for asked in message.resources:
+        row = response.AlterConfigsResourceResponse(
+            resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
+        )
+        response.responses.append(row)
+        wrong: _Wrong | None = None
+        if times[asked.resource_type, asked.resource_name] > 1:
+            wrong = _Wrong(errors.INVALID_REQUEST, "the resource is in the request twice")
+        wrong = wrong or _cannot_alter(node, asked)
+        changes: dict[str, str | None] | _Wrong = {} if wrong else wanted(node, asked)
+        if isinstance(changes, _Wrong):
+            wrong = changes
+        if wrong is not None:
+            row.error_code, row.error_message = wrong
+        elif not message.validate_only and isinstance(changes, dict):
+            kind = _KINDS[asked.resource_type]
+            records += [node.catalog.config(kind, asked.resource_name, key, value) for key, value in changes.items()]
+    return node.change(records, lambda code: _altered(node, request, response, code), request.now)
+
+
+def _altered(node: Node, request: Request, response: Any, code: int) -> Any:
+    if code:
+        for row in response.responses:
+            row.error_code = row.error_code or code
+    return node.reply(request.to, response)
+
+
+def _cannot_alter(node: Node, asked: Any) -> _Wrong | None:
+    kind, name = asked.resource_type, asked.resource_name
+    if kind == _TOPIC:
+        if not name:
+            return _Wrong(errors.INVALID_REQUEST, "the name is empty")
+        if node.catalog.topic(name) is None:
+            return _Wrong(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        return None
+    return _cannot_describe(node, asked)
+
+
+def _incremental(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
+    kind, name = asked.resource_type, asked.resource_name
+    names = Counter(config.name for config in asked.configs)
+    if any(count > 1 for count in names.values()):
+        return _Wrong(errors.INVALID_REQUEST, "a configuration is named twice")
+    if any(config.config_operation != _DELETE and config.value is None for config in asked.configs):
+        return _Wrong(errors.INVALID_REQUEST, "a value is null")
+    if any(config.config_operation not in (_SET, _DELETE, _APPEND, _SUBTRACT) for config in asked.configs):
+        return _Wrong(errors.UNKNOWN_SERVER_ERROR, None)
+    changes: dict[str, str | None] = {}
+    now = {one.name: one for one in _shown(node, kind, name)}
+    for config in asked.configs:
+        key, value = config.name, config.value
+        if config.config_operation in (_APPEND, _SUBTRACT):
+            if key not in now or now[key].kind != _LIST:
+                return _Wrong(errors.INVALID_CONFIG, f"{key} is not a list")
+            value = _list(now[key].value, value, config.config_operation == _APPEND)
+        changes[key] = None if config.config_operation == _DELETE else value
+    return _checked(kind, changes)
+
+
+def _list(now: str, value: str, appends: bool) -> str:
+    parts = [part for part in now.split(",") if part]
+    given = [part.strip() for part in value.split(",")]
+    if appends:
+        return ",".join(parts + [part for part in given if part not in parts])
+    return ",".join(part for part in parts if part not in given)
+
+
+def _whole(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
+    kind = asked.resource_type
+    if any(config.value is None for config in asked.configs):
+        return _Wrong(errors.INVALID_REQUEST, "a value is null")
+    changes: dict[str, str | None] = {config.name: config.value for config in asked.configs}
+    for key in node.catalog.configs(_KINDS[kind], asked.resource_name):
+        changes.setdefault(key, None)
+    return _checked(kind, changes)
+
+
+def _checked(kind: int, changes: dict[str, str | None]) -> dict[str, str | None] | _Wrong:
+    for key, value in changes.items():
+        if value is None:
+            continue
+        wrong = wrong_value(kind, key, value)
+        if wrong is not None:
+            return _Wrong(*wrong)
+    return changes
+
+
+def list_config_resources(node: Node, request: Request) -> Any:
+    """The resources that have, or can have, configurations. v0: metrics only. v1: kinds (KIP-1142)."""
+    response = messages.ListConfigResourcesResponse()
+    kinds = list(request.message.resource_types) if request.version > 0 else [_METRICS]
+    known = (_TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP)
+    if any(kind not in known for kind in kinds):
+        response.error_code = errors.UNSUPPORTED_VERSION
+        return response
+    found: list[tuple[int, str]] = []
+    for kind in kinds or known:
+        if kind == _TOPIC:
+            found += [(kind, name) for name in node.catalog.names()]
+        elif kind in (_BROKER, _LOGGER):
+            found.append((kind, str(node.id)))
+        else:
+            found += [(kind, name) for name in node.catalog.configured(_KINDS[kind])]
+    made = response.ConfigResource
+    response.config_resources = [made(resource_name=name, resource_type=kind) for kind, name in found]
+    return response

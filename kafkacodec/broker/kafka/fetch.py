@@ -1,0 +1,209 @@
+"""Fetch (KIP-98, KIP-227, KIP-320, KIP-392, KIP-516, KIP-903)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.fetch_sessions import FetchSession, Wanted
+from kafkacodec.net.service import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.topics.partition import Partition
+
+__all__ = ["fetch"]
+
+_BY_ID: Final = 13
+_REPLICA_STATE: Final = 15
+_ISOLATION: Final = (0, 1)
+
+
+def fetch(node: Node, request: Request) -> Any:
+    """Records of partitions.
+
+    - v4: read_committed. v5: the log's start. v7: sessions. v9: leader epochs. v12: flexible, diverging epochs.
+    - v13: topics by id. v15: the replica's state. v16: leaders. v18: the replica's high watermark.
+    """
+    message = request.message
+    by_id = request.version >= _BY_ID
+    if message.isolation_level not in _ISOLATION:
+        return _all_wrong(request, errors.UNKNOWN_SERVER_ERROR)
+    session = node.sessions.begin(message, by_id)
+    if isinstance(session, int):
+        return messages.FetchResponse(error_code=session)
+    _update(node, session, message)
+    work = _Fetch(node, request, session)
+    if work.at_once():
+        return work.response()
+    node.waiting.park(work, work.logs)
+    return None
+
+
+def _all_wrong(request: Request, code: int) -> Any:
+    """The same error for all partitions."""
+    response = messages.FetchResponse()
+    for topic in request.message.topics:
+        made = response.FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
+        made.partitions = [_wrong(asked.partition, code, None) for asked in topic.partitions]
+        response.responses.append(made)
+    return response
+
+
+def _wrong(number: int, code: int, aborted: list[Any] | None) -> Any:
+    return messages.FetchResponse.PartitionData(
+        partition_index=number, error_code=code, high_watermark=-1, aborted_transactions=aborted, records=b""
+    )
+
+
+def _update(node: Node, session: FetchSession, message: Any) -> None:
+    """Take what a request adds to a session, and what it takes away."""
+    for topic in message.topics:
+        key = topic.topic_id if session.by_id else topic.topic
+        for asked in topic.partitions:
+            known = session.partitions.get((key, asked.partition))
+            if known is not None:
+                known.asked = asked
+            else:
+                found = node.topic_by(topic.topic, topic.topic_id, session.by_id)
+                name = topic.topic if not session.by_id else found.name if found is not None else None
+                session.partitions[key, asked.partition] = Wanted(key, name, asked.partition, asked)
+    for topic in message.forgotten_topics_data:
+        key = topic.topic_id if session.by_id else topic.topic
+        for number in topic.partitions:
+            session.partitions.pop((key, number), None)
+
+
+class _Fetch:
+    """A fetch, which may wait."""
+
+    def __init__(self, node: Node, request: Request, session: FetchSession) -> None:
+        self._node, self._session_of_fetch = node, session
+        message = request.message
+        self.session, self.to = request.session, request.to
+        self.deadline = request.now + max(0, message.max_wait_ms)
+        self._waits = message.max_wait_ms > 0
+        self._min_bytes, self._max_bytes = message.min_bytes, max(0, message.max_bytes)
+        self._committed = message.isolation_level == 1
+        replica = message.replica_state.replica_id if request.version >= _REPLICA_STATE else message.replica_id
+        self._follows = replica >= 0
+        self._wanted = list(session.partitions.values())
+        self._rows: list[tuple[Wanted, Any]] | None = None
+        self.logs: list[Hashable] = []
+
+    def at_once(self) -> bool:
+        """Whether it is answered now."""
+        rows, nbytes, ends = self._read()
+        if ends or not self._waits or nbytes >= self._min_bytes:
+            self._rows = rows
+            return True
+        return False
+
+    def enough(self) -> bool:
+        """Whether there is as much as it waits for."""
+        rows, nbytes, ends = self._read()
+        if ends or nbytes >= self._min_bytes:
+            self._rows = rows
+            return True
+        return False
+
+    def answer(self, now: float) -> Reply:
+        """The answer, with what there is."""
+        return Reply(self.to, self.response())
+
+    def response(self) -> Any:
+        """The answer."""
+        rows = self._rows if self._rows is not None else self._read()[0]
+        session = self._session_of_fetch
+        response = messages.FetchResponse(session_id=session.id)
+        made: Any = None
+        last: Any = None
+        for wanted, row in rows:
+            news = wanted.changes(row)
+            if session.incremental and not news:
+                continue
+            if made is None or wanted.topic != last:
+                made, last = response.FetchableTopicResponse(), wanted.topic
+                response.responses.append(made)
+                if session.by_id:
+                    made.topic_id = wanted.topic
+                else:
+                    made.topic = wanted.topic
+            made.partitions.append(row)
+            if row.records and session.id:  # others come first the next time
+                key = (wanted.topic, wanted.number)
+                if key in session.partitions:
+                    session.partitions[key] = session.partitions.pop(key)
+        return response
+
+    def _read(self) -> tuple[list[tuple[Wanted, Any]], int, bool]:
+        """The rows, the bytes in them, and whether one of them ends the wait."""
+        rows: list[tuple[Wanted, Any]] = []
+        unknown: list[tuple[Wanted, Any]] = []  # come first, as from brokers
+        room, total, ends, known = self._max_bytes, 0, False, 0
+        self.logs = []
+        for wanted in self._wanted:
+            partition, code = self._find(wanted)
+            if partition is None:
+                unknown.append((wanted, _wrong(wanted.number, code, [])))
+                continue
+            known += 1
+            self.logs.append(partition.key)
+            row = self._row(wanted, partition, min(room, max(0, wanted.asked.partition_max_bytes)), not total)
+            size = len(row.records)
+            total += size
+            room = max(0, room - size)
+            ends = ends or row.error_code != 0 or row.diverging_epoch.epoch >= 0
+            rows.append((wanted, row))
+        return unknown + rows, total, ends or not known
+
+    def _find(self, wanted: Wanted) -> tuple[Partition | None, int]:
+        node = self._node
+        if wanted.name is None and not isinstance(wanted.topic, str):
+            topic = node.catalog.topic_of(wanted.topic)
+            if topic is None:
+                return None, errors.UNKNOWN_TOPIC_ID
+            wanted.name = topic.name
+        partition = node.topics.partition(wanted.name or "", wanted.number)
+        if partition is not None and not isinstance(wanted.topic, str) and partition.topic_id != wanted.topic:
+            partition = None  # a topic of that name was made anew
+        return partition, errors.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _row(self, wanted: Wanted, partition: Partition, room: int, first: bool) -> Any:
+        asked = wanted.asked
+        code = partition.epoch_error(asked.current_leader_epoch)
+        if self._follows:
+            code = errors.NOT_LEADER_OR_FOLLOWER
+        if code:
+            return _wrong(wanted.number, code, None)
+        row = messages.FetchResponse.PartitionData(
+            partition_index=wanted.number, high_watermark=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset, log_start_offset=partition.start_offset, records=b"",
+        )  # fmt: skip
+        row.aborted_transactions = None
+        if asked.last_fetched_epoch >= 0:
+            code = self._diverges(row, partition, asked)
+            if code:
+                return _wrong(wanted.number, code, None)
+            if row.diverging_epoch.epoch >= 0:
+                return row
+        if not partition.start_offset <= asked.fetch_offset <= partition.high_watermark:
+            return _wrong(wanted.number, errors.OFFSET_OUT_OF_RANGE, None)
+        found = partition.read(asked.fetch_offset, room, at_least_one=first, committed=self._committed)
+        row.records = found.records
+        if self._committed:
+            made = messages.FetchResponse.AbortedTransaction
+            row.aborted_transactions = [made(producer_id=one, first_offset=offset) for one, offset in found.aborted]
+        return row
+
+    def _diverges(self, row: Any, partition: Partition, asked: Any) -> int:
+        """Tell where the client's log is another one, from the epoch of the record that it fetched last."""
+        epoch, end = partition.end_of_epoch(asked.last_fetched_epoch)
+        if epoch < 0:
+            return int(errors.OFFSET_OUT_OF_RANGE)
+        if epoch < asked.last_fetched_epoch or end < asked.fetch_offset:
+            row.diverging_epoch.epoch, row.diverging_epoch.end_offset = epoch, end
+        return int(errors.NONE)

@@ -1,0 +1,105 @@
+"""Fetch sessions: what a client wants without saying it each time, and what it has been told (KIP-227)."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafkacodec import errors
+
+__all__ = ["FetchSession", "FetchSessions", "Wanted"]
+
+_LAST: Final = (1 << 31) - 1
+INITIAL, FINAL = 0, -1
+
+TopicKey = str | uuid.UUID
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A partition that is fetched.
+
+    Attributes:
+        topic: its name or id, as the client gives it.
+        name: its topic's name; None while the id is unknown.
+        number: its number.
+        asked: the row of the request.
+        high_watermark, start_offset: what the client was told last; None before.
+    """
+
+    topic: TopicKey
+    name: str | None
+    number: int
+    asked: Any
+    high_watermark: int | None = None
+    start_offset: int | None = None
+
+    def changes(self, row: Any) -> bool:
+        """Whether a row of an answer tells something new; notes what it tells."""
+        told = (row.high_watermark, row.log_start_offset)
+        news = bool(row.error_code or row.records) or told != (self.high_watermark, self.start_offset)
+        self.high_watermark, self.start_offset = told
+        return news
+
+
+@dataclass(slots=True)
+class FetchSession:
+    """A session.
+
+    Attributes:
+        id: its number; 0 for a request outside of sessions.
+        by_id: whether topics have ids.
+        epoch: that of the next request.
+        partitions: what is fetched, in the order in which it is read.
+        incremental: the answer has only what changed.
+    """
+
+    id: int
+    by_id: bool
+    epoch: int = 1
+    partitions: dict[tuple[TopicKey, int], Wanted] = field(default_factory=dict)
+    incremental: bool = False
+
+
+class FetchSessions:
+    """The sessions of a broker, of which the oldest go when there are too many.
+
+    Args:
+        most: how many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+    def begin(self, request: Any, by_id: bool) -> FetchSession | int:
+        """The session of a request, or an error code."""
+        number, epoch = request.session_id, request.session_epoch
+        if epoch in (INITIAL, FINAL):
+            self._sessions.pop(number, None)
+            if epoch == FINAL:
+                return FetchSession(0, by_id)
+            return self._new(by_id)
+        session = self._sessions.get(number)
+        if session is None:
+            return errors.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != epoch:
+            return errors.INVALID_FETCH_SESSION_EPOCH
+        if session.by_id != by_id:
+            return errors.FETCH_SESSION_TOPIC_ID_ERROR
+        session.epoch = 1 if epoch == _LAST else epoch + 1
+        session.incremental = True
+        self._sessions.move_to_end(number)
+        return session
+
+    def _new(self, by_id: bool) -> FetchSession:
+        while len(self._sessions) >= max(1, self._most):
+            self._sessions.popitem(last=False)
+        number = 0
+        while not number or number in self._sessions:
+            number = random.randint(1, _LAST)
+        session = self._sessions[number] = FetchSession(number, by_id)
+        return session

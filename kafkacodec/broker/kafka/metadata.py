@@ -1,0 +1,148 @@
+"""Metadata and DescribeTopicPartitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.node import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ZERO_UUID
+from kafkacodec.broker.topics.names import wrong_name
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.state.catalog import Topic
+
+__all__ = ["describe_topic_partitions", "metadata"]
+
+_ALL_IS_NULL = 1  # in v0 an empty list means all topics
+_BY_ID = 12
+_TELLS_CREATION = 4
+
+
+def metadata(node: Node, request: Request) -> Any:
+    """The broker and topics.
+
+    - v0: no list means all topics. v1: null does; the controller, racks. v2: the cluster's id.
+    - v4: whether a missing topic is made. v8: authorized operations. v10: topics' ids. v12: topics by id.
+    """
+    message, version = request.message, request.version
+    rows = message.topics
+    if rows and version < _BY_ID and any(row.name is None or row.topic_id != ZERO_UUID for row in rows):
+        return _refused(rows)
+    host, port = node.address(request.session)
+    response = messages.MetadataResponse(cluster_id=node.cluster_id, controller_id=node.id)
+    response.brokers = [response.MetadataResponseBroker(node_id=node.id, host=host, port=port)]
+    if message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    operations = message.include_topic_authorized_operations
+    if rows is None or (not rows and version < _ALL_IS_NULL):
+        response.topics = [_known(node, topic, operations) for topic in map(node.catalog.topic, node.catalog.names())]
+        return response
+    creates = node.config.flag("auto.create.topics.enable")
+    if version >= _TELLS_CREATION:
+        creates = creates and message.allow_auto_topic_creation
+    missing = _add_asked(node, response, rows, operations)
+    if not creates or not missing:
+        return response
+    records = [record for name in missing for record in node.new_topic(name)[1]]
+    return node.change(records, lambda code: node.reply(request.to, response), request.now)
+
+
+def _refused(rows: Any) -> Any:
+    """Topics by id, or without a name, below v12."""
+    response = messages.MetadataResponse()
+    made = response.MetadataResponseTopic
+    response.topics = [
+        made(error_code=errors.INVALID_REQUEST, name=row.name or "", topic_id=row.topic_id) for row in rows
+    ]
+    return response
+
+
+def _add_asked(node: Node, response: Any, rows: Any, operations: bool) -> list[str]:
+    """Add the topics that were asked for; returns those that could be made."""
+    made = response.MetadataResponseTopic
+    missing = []
+    by_id = any(row.topic_id != ZERO_UUID for row in rows)
+    wanted = {(row.name, row.topic_id): row for row in rows if not by_id or row.topic_id != ZERO_UUID}
+    for row in wanted.values():
+        topic = node.topic_by(row.name, row.topic_id, by_id)
+        if topic is not None:
+            response.topics.append(_known(node, topic, operations))
+        elif by_id:
+            response.topics.append(made(error_code=errors.UNKNOWN_TOPIC_ID, name=None, topic_id=row.topic_id))
+        elif wrong_name(row.name):
+            response.topics.append(made(error_code=errors.INVALID_TOPIC_EXCEPTION, name=row.name))
+        else:
+            missing.append(row.name)
+            internal = node.is_internal(row.name)
+            code = errors.UNKNOWN_TOPIC_OR_PARTITION
+            response.topics.append(made(error_code=code, name=row.name, is_internal=internal))
+    return missing
+
+
+def _known(node: Node, topic: Topic | None, operations: bool) -> Any:
+    assert topic is not None
+    response = messages.MetadataResponse
+    made = response.MetadataResponsePartition
+    partitions = [
+        made(partition_index=number, leader_id=node.id, leader_epoch=epoch, replica_nodes=[node.id],
+             isr_nodes=[node.id])
+        for number, epoch in node.catalog.leader_epochs(topic.name)
+    ]  # fmt: skip
+    row = response.MetadataResponseTopic(
+        name=topic.name, topic_id=topic.id, is_internal=node.is_internal(topic.name), partitions=partitions
+    )
+    if operations:
+        row.topic_authorized_operations = TOPIC_OPERATIONS
+    return row
+
+
+def describe_topic_partitions(node: Node, request: Request) -> Any:
+    """Topics in the order of their names, from a cursor on, up to a number of partitions (KIP-966)."""
+    message = request.message
+    response = messages.DescribeTopicPartitionsResponse()
+    cursor = message.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        made = response.DescribeTopicPartitionsResponseTopic
+        response.topics = [made(error_code=errors.INVALID_REQUEST, name=cursor.topic_name)]
+        return response
+    names = sorted({row.name for row in message.topics} or node.catalog.names())
+    first = 0
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
+    room = max(1, min(message.response_partition_limit, 2000))
+    for name in names:
+        if room <= 0:
+            response.next_cursor = response.Cursor(topic_name=name, partition_index=0)
+            break
+        row, end = _described(node, name, first, room)
+        response.topics.append(row)
+        room -= len(row.partitions)
+        topic = node.catalog.topic(name)
+        if topic is not None and end < topic.partitions:
+            response.next_cursor = response.Cursor(topic_name=name, partition_index=end)
+            break
+        first = 0
+    return response
+
+
+def _described(node: Node, name: str, first: int, room: int) -> tuple[Any, int]:
+    """A topic with the partitions from `first` on, and the number after the last of them."""
+    response = messages.DescribeTopicPartitionsResponse
+    row = response.DescribeTopicPartitionsResponseTopic(name=name, topic_authorized_operations=TOPIC_OPERATIONS)
+    topic = node.catalog.topic(name)
+    if topic is None:
+        wrong = wrong_name(name)
+        row.error_code = errors.INVALID_TOPIC_EXCEPTION if wrong else errors.UNKNOWN_TOPIC_OR_PARTITION
+        return row, 0
+    row.topic_id, row.is_internal = topic.id, node.is_internal(name)
+    made = response.DescribeTopicPartitionsResponsePartition
+    chosen = [entry for entry in node.catalog.leader_epochs(name) if entry[0] >= first][:room]
+    row.partitions = [
+        made(partition_index=number, leader_id=node.id, leader_epoch=epoch, replica_nodes=[node.id],
+             isr_nodes=[node.id], eligible_leader_replicas=[], last_known_elr=[])
+        for number, epoch in chosen
+    ]  # fmt: skip
+    return row, max([first, *(number + 1 for number, _ in chosen)])

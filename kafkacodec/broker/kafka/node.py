@@ -1,0 +1,199 @@
+"""The broker that answers: what functions of all APIs use."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkacodec import errors
+from kafkacodec.broker.state.catalog import PRODUCER_IDS
+from kafkacodec.broker.state.machine import Machine, Marker
+from kafkacodec.broker.topics.partition import EndMarker
+from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, INTERNAL_TOPICS, TRANSACTION_STATE
+from kafkacodec.net.service import Append, Effect, Reply, together
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
+    from kafkacodec.broker.options import BrokerConfig
+    from kafkacodec.broker.state.catalog import Catalog, Topic
+    from kafkacodec.broker.topics.topics import Topics
+    from kafkacodec.broker.topics.waiting import Waiting
+
+__all__ = ["CLUSTER_OPERATIONS", "GROUP_OPERATIONS", "TOPIC_OPERATIONS", "ZERO_UUID", "Changes", "Inner", "Node"]
+
+
+TOPIC_OPERATIONS: Final = 3576
+CLUSTER_OPERATIONS: Final = 8096
+GROUP_OPERATIONS: Final = 3400
+ZERO_UUID: Final = uuid.UUID(int=0)
+
+
+class Inner(NamedTuple):
+    """What a machine's answer goes to when this broker asks itself."""
+
+    answered: Callable[[Any], Effect]
+
+
+Done = Callable[[int], Any]
+"""What follows an append: it gets 0 or an error code, and returns an Effect."""
+
+
+class Changes(NamedTuple):
+    """Records of the metadata log."""
+
+    rows: Sequence[tuple[bytes | None, bytes | None]]
+    timestamp: int
+
+
+class Node:
+    """The one broker of the cluster, which is also its controller.
+
+    Args:
+        node_id: the id.
+        cluster_id: the cluster's id, 22 characters.
+        config: of the broker.
+        catalog: topics and configurations.
+        topics: the logs of the topics.
+        waiting: fetches that wait.
+        sessions: fetch sessions.
+
+    Attributes:
+        versions: the advertised versions by API key.
+        addresses: host and port by the name of a listener.
+    """
+
+    def __init__(
+        self, node_id: int, cluster_id: str, config: BrokerConfig, catalog: Catalog, topics: Topics, waiting: Waiting,
+        sessions: FetchSessions,
+    ) -> None:  # fmt: skip
+        self.id, self.cluster_id, self.config = node_id, cluster_id, config
+        self.catalog, self.topics, self.waiting, self.sessions = catalog, topics, waiting, sessions
+        self.versions: Mapping[int, range] = {}
+        self.addresses: dict[str, tuple[str, int]] = {}
+        self.machines: dict[int, Machine] = {}  # by API key
+        self.groups: Any = None
+        self._next_producer_id = 0
+
+    def address(self, session: Any) -> tuple[str, int]:
+        """Host and port that clients of this session reach the broker at."""
+        address: tuple[str, int] = session.listener.address
+        return address
+
+    # Topics
+
+    def is_internal(self, name: str) -> bool:
+        """Whether a topic is one that brokers write."""
+        return name in INTERNAL_TOPICS
+
+    def change(self, records: Sequence[bytes], done: Done, now: float) -> Effect:
+        """Append records to the metadata log, apply them, then go on."""
+        if not records:
+            effect: Effect = done(errors.NONE)
+            return effect
+        rows = [(None, record) for record in records]
+        return Effect([Append((CLUSTER_METADATA, 0), Changes(rows, int(now)), partial(self._changed, records, done))])
+
+    def _changed(self, records: Sequence[bytes], done: Done, result: Any, error: Exception | None, now: float) -> Any:
+        if error is not None:
+            return done(errors.KAFKA_STORAGE_ERROR)
+        for record in records:
+            self.catalog.load(record)
+        return done(errors.NONE)
+
+    def new_topic(
+        self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
+    ) -> tuple[uuid.UUID, list[bytes]]:
+        """The id and the records of a new topic; an internal one has the settings that brokers give it."""
+        settings = dict(configs or {})
+        if partitions is None:
+            partitions = self.config.number(_PARTITIONS.get(name, "num.partitions"))
+        if name in _PARTITIONS:
+            settings = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+        topic_id = uuid.uuid4()
+        return topic_id, self.catalog.new_topic(name, topic_id, partitions, settings)
+
+    def with_topic(self, name: str, then: Callable[[], Effect], now: float) -> Effect:
+        """Go on once an internal topic is there."""
+        if self.catalog.topic(name) is not None:
+            return then()
+        _, records = self.new_topic(name)
+        return self.change(records, lambda code: then(), now)
+
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return self.catalog.names()
+
+    def partitions(self, topic: str) -> int:
+        """The number of partitions of a topic; 0 if there is none of this name."""
+        found = self.catalog.topic(topic)
+        return 0 if found is None else found.partitions
+
+    def id_of(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic."""
+        found = self.catalog.topic(topic)
+        return None if found is None else found.id
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        """The name of the topic with this id."""
+        found = self.catalog.topic_of(topic_id)
+        return None if found is None else found.name
+
+    def topic_by(self, name: str | None, topic_id: uuid.UUID, by_id: bool) -> Topic | None:
+        """A topic by its id or its name, as the request's version says."""
+        return self.catalog.topic_of(topic_id) if by_id else self.catalog.topic(name or "")
+
+    def with_producer_ids(self, then: Callable[[], Effect], now: float) -> Effect:
+        """Go on once there are producer ids that nobody has had."""
+        reserved = self.catalog.next_producer_id
+        if self._next_producer_id < reserved:
+            return then()
+        self._next_producer_id = reserved
+        return self.change([self.catalog.reserved_producer_ids(reserved + PRODUCER_IDS)], lambda code: then(), now)
+
+    def take_producer_id(self) -> int | None:
+        """A producer id that nobody has had; None if none is reserved."""
+        if self._next_producer_id >= self.catalog.next_producer_id:
+            return None
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    # Machines
+
+    def running(self) -> set[Machine]:
+        """The machines of coordinators."""
+        return set(self.machines.values())
+
+    def routed(self, machine: Machine, effect: Effect) -> Effect:
+        """A machine's effect, whose tokens lead back to it; what it answers to this broker itself goes on."""
+        if not effect.appends and not any(type(reply.to) is Inner for reply in effect.replies):
+            return effect
+        replies = [reply for reply in effect.replies if type(reply.to) is not Inner]
+        inner = [reply.to.answered(reply.response) for reply in effect.replies if type(reply.to) is Inner]
+        return together([Effect([self._routed(machine, append) for append in effect.appends], replies), *inner])
+
+    def _routed(self, machine: Machine, append: Append) -> Append:
+        data = append.data
+        if isinstance(data, Marker):
+            coordinator = self.topics.partition(*data.coordinator)
+            epoch = 0 if coordinator is None else coordinator.leader_epoch
+            data = EndMarker(data.producer_id, data.producer_epoch, data.committed, epoch, data.timestamp)
+        return append._replace(data=data, token=partial(self._of_machine, machine, append))
+
+    def _of_machine(self, machine: Machine, append: Append, result: Any, error: Exception | None, now: float) -> Effect:
+        if error is not None:
+            return self.routed(machine, machine.not_appended(append.token, error, now))
+        if isinstance(append.data, Marker) and append.log[0] == CONSUMER_OFFSETS:
+            self.groups.end_transaction(append.log[1], append.data.producer_id, append.data.committed)
+        return self.routed(machine, machine.appended(append.token, result, now))
+
+    def reply(self, to: Any, response: Any) -> Effect:
+        """An effect that only answers."""
+        return Effect((), [Reply(to, response)])
+
+
+_PARTITIONS: Final = {
+    CONSUMER_OFFSETS: "offsets.topic.num.partitions",
+    TRANSACTION_STATE: "transaction.state.log.num.partitions",
+}

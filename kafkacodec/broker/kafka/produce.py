@@ -1,0 +1,139 @@
+"""Produce (KIP-98, KIP-467, KIP-516, KIP-890)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.groups import verify
+from kafkacodec.broker.topics.batches import Produced, Refused, accept
+from kafkacodec.net.service import CLOSE, NO_ANSWER, Append, Effect, Reply
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.topics.partition import Appended, Partition
+
+__all__ = ["produce"]
+
+_BY_ID = 13
+_ADMIN = "__admin_client"
+
+
+def produce(node: Node, request: Request) -> Any:
+    """Append a batch to each partition.
+
+    - v3: record batches of magic 2. v5: the log's start. v7: zstd. v8: errors of records.
+    - v9: flexible. v10: leaders. v12: adds partitions to a transaction. v13: topics by id.
+    """
+    message = request.message
+    work = _Work(node, request)
+    for topic in message.topic_data:
+        work.topic(topic)
+    return work.begin()
+
+
+class _Work:
+    """One request: its answer, and how many of its appends are not done."""
+
+    def __init__(self, node: Node, request: Request) -> None:
+        self._node, self._request = node, request
+        self._response = messages.ProduceResponse()
+        self._appends: list[Append] = []
+        self._unverified: list[tuple[Append, Any, Produced]] = []
+        self._left = 0
+
+    def topic(self, topic: Any) -> None:
+        """Check the partitions of a topic; what is acceptable is appended by `begin`."""
+        node, request, response = self._node, self._request, self._response
+        by_id = request.version >= _BY_ID
+        found = node.topic_by(topic.name, topic.topic_id, by_id)
+        made = response.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(made)
+        for asked in topic.partition_data:
+            row = response.PartitionProduceResponse(index=asked.index, base_offset=-1)
+            made.partition_responses.append(row)
+            name = found.name if found is not None else topic.name
+            partition = None if found is None else node.topics.partition(found.name, asked.index)
+            row.error_code = self._refuses(name, partition, by_id and found is None)
+            if not row.error_code and partition is not None:
+                self._partition(row, partition, asked.records)
+
+    def begin(self) -> Effect:
+        """The effect: all appends, or the answer if there are none; a transaction's partitions are verified first."""
+        if not self._unverified:
+            return self._append()
+        _, _, first = self._unverified[0]
+        producer = first.producer_id, first.producer_epoch
+        places = [append.log for append, _, _ in self._unverified]
+        transactional_id = self._request.message.transactional_id
+        return verify(self._node, self._request, transactional_id, producer, places, self._verified)
+
+    def _verified(self, codes: dict[tuple[str, int], int]) -> Effect:
+        for append, row, _ in self._unverified:
+            row.error_code = codes.get(append.log, errors.NONE)
+            if row.error_code == errors.INVALID_TXN_STATE:
+                row.error_message = "the partition is not part of the transaction"
+            if not row.error_code:
+                self._appends.append(append)
+        return self._append()
+
+    def _append(self) -> Effect:
+        self._left = len(self._appends)
+        return Effect(self._appends) if self._appends else self._answer()
+
+    def _refuses(self, name: str, partition: Partition | None, unknown_id: bool) -> int:
+        message = self._request.message
+        if message.acks not in (-1, 0, 1):
+            return errors.INVALID_REQUIRED_ACKS
+        if unknown_id:
+            return errors.UNKNOWN_TOPIC_ID
+        if partition is None:
+            return errors.UNKNOWN_TOPIC_OR_PARTITION
+        if self._node.is_internal(name) and self._request.client_id != _ADMIN:
+            return errors.INVALID_TOPIC_EXCEPTION
+        return errors.NONE
+
+    def _partition(self, row: Any, partition: Partition, records: Any) -> None:
+        found = accept(records, partition.config, self._request.version, self._request.now)
+        if isinstance(found, Produced):
+            append = Append(partition.key, found, partial(self._done, row, partition, found))
+            if not found.is_transactional or partition.is_open(found.producer_id):
+                self._appends.append(append)
+            elif self._request.message.transactional_id is None:
+                row.error_code = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            else:
+                self._unverified.append((append, row, found))
+        else:
+            self._refused(row, partition, found)
+
+    def _refused(self, row: Any, partition: Partition, found: Refused) -> None:
+        row.error_code, row.error_message = found.code, found.text
+        made = self._response.BatchIndexAndErrorMessage
+        row.record_errors = [made(batch_index=at, batch_index_error_message=text) for at, text in found.records]
+        if found.late:
+            row.log_start_offset = partition.start_offset
+
+    def _done(
+        self, row: Any, partition: Partition, produced: Produced, result: Appended | None, failure: Any, now: float
+    ) -> Effect:
+        if result is None:
+            row.error_code = errors.KAFKA_STORAGE_ERROR
+        elif result.code:
+            row.error_code = result.code
+            if result.code != errors.INVALID_RECORD:
+                row.log_start_offset = partition.start_offset
+        else:
+            row.base_offset, row.log_append_time_ms = result.base_offset, result.append_time
+            row.log_start_offset = partition.start_offset
+        self._left -= 1
+        return Effect() if self._left else self._answer()
+
+    def _answer(self) -> Effect:
+        """The answer; a client that wants none and has an error is cut off, so that it asks anew."""
+        failed = any(row.error_code for topic in self._response.responses for row in topic.partition_responses)
+        response: Any = self._response
+        if self._request.message.acks == 0:
+            response = CLOSE if failed else NO_ANSWER
+        return Effect((), (Reply(self._request.to, response),))

@@ -1,0 +1,96 @@
+"""Requests, and one connection's bytes to requests and answers to bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafkacodec.errors import DecodeError, KafkaCodecError, RemoteProtocolError
+from kafkacodec.messages import APIS, keys
+from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_pieces
+from kafkacodec.protocol.headers import decode_request_header
+
+__all__ = ["KafkaCodec", "Request"]
+
+
+class Request:
+    """One request.
+
+    Attributes:
+        key, version: of the API.
+        correlation_id, client_id: of the header.
+        message: None for an ApiVersions request of an unknown version.
+        nbytes: the memory that it keeps.
+        session: where it came from; set by the service.
+        to: what its reply is addressed to; set by the service.
+        now: when it began, in ms; set by the service.
+    """
+
+    __slots__ = ("client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "session", "to", "version")
+
+    def __init__(self, frame: Frame, versions: Mapping[int, range]) -> None:
+        self.frame = frame
+        self.nbytes = frame.nbytes
+        self.session: Any = None
+        self.to: Any = None
+        self.now = 0.0
+        view = frame.view
+        header, at = decode_request_header(view, SIZE_BYTES)
+        self.key, self.version = key, version = header.request_api_key, header.request_api_version
+        self.correlation_id: int = header.correlation_id
+        self.client_id: str | None = header.client_id
+        self.message: Any = None
+        if version in versions.get(key, ()):
+            self.message, _ = APIS[key].request.decode_prefix(view, version, at)
+        elif key != keys.API_VERSIONS:
+            raise DecodeError(f"{APIS[key].name} version {version} is not served")
+
+
+class KafkaCodec:
+    """The codec of a connection of the Kafka protocol.
+
+    Args:
+        versions: the versions that are read, by API key.
+        buffers: memory for large frames, which all connections share.
+        max_frame_size: the largest request in bytes.
+    """
+
+    def __init__(
+        self, versions: Mapping[int, range], buffers: FrameBuffers, max_frame_size: int = MAX_FRAME_SIZE
+    ) -> None:
+        self._versions = versions
+        self._reader = FrameReader(buffers, max_frame_size)
+
+    def buffer(self) -> memoryview:
+        """Where the next received bytes go."""
+        return self._reader.buffer()
+
+    def received(self, count: int) -> list[Request]:
+        """The requests that are now complete.
+
+        Raises:
+            RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
+            DecodeError, LimitExceeded: the size of a frame is invalid.
+        """
+        requests: list[Request] = []
+        for frame in self._reader.received(count):
+            try:
+                requests.append(Request(frame, self._versions))
+            except KafkaCodecError as error:
+                raise RemoteProtocolError(str(error), events=requests) from error
+        return requests
+
+    def response(self, request: Request, response: Any) -> list[bytes | memoryview]:
+        """The bytes of a response."""
+        version = 0 if request.message is None else request.version
+        return response_pieces(response, version, request.correlation_id)
+
+    def release(self, request: Request) -> None:
+        """The memory of a request may be used again."""
+        request.message = None
+        request.frame.release()
+
+    def drop(self) -> None:
+        """Free the memory of an incomplete request."""
+        self._reader.drop()

@@ -1,0 +1,63 @@
+"""The Kafka protocol as a service: finds the function of a request's API, and wakes what waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.broker.kafka.apis import TABLE
+from kafkacodec.net.service import NOTHING, Effect, Reply, together
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["KafkaService"]
+
+
+class KafkaService:
+    """A `kafkacodec.net.service.Service` for clients of Kafka.
+
+    Tokens of appends are functions: ``token(result, error, now)`` returns what follows.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def receive(self, request: Request, session: Any, to: Any, now: float) -> Effect:
+        """Answer a request, or keep it until it can be answered."""
+        request.session, request.to, request.now = session, to, now
+        found = TABLE[request.key].answer(self._node, request)
+        if found is None:
+            return NOTHING
+        return found if isinstance(found, Effect) else Effect((), (Reply(to, found),))
+
+    def disconnected(self, session: Any, now: float) -> Effect:
+        """Forget what waits for a session."""
+        self._node.waiting.forget(session)
+        return NOTHING
+
+    def tick(self, now: float) -> Effect:
+        """Do what is due."""
+        effects = [self._node.waiting.due(now), self._node.topics.due(now)]
+        for machine in self._node.running():
+            deadline = machine.next_deadline()
+            if deadline is not None and deadline <= now:
+                effects.append(self._node.routed(machine, machine.tick(now)))
+        return together(effects)
+
+    def next_deadline(self) -> float | None:
+        """When `tick` is needed."""
+        found = [self._node.waiting.next_deadline(), self._node.topics.next_deadline()]
+        found += [machine.next_deadline() for machine in self._node.running()]
+        return min((deadline for deadline in found if deadline is not None), default=None)
+
+    def appended(self, token: Any, result: Any, now: float) -> Effect:
+        """Go on after an append, and answer who waited for its records."""
+        effect: Effect = token(result, None, now)
+        woken = self._node.waiting.woken(now)
+        return together([effect, woken]) if woken else effect
+
+    def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
+        """Answer what could not be appended."""
+        effect: Effect = token(None, error, now)
+        return effect

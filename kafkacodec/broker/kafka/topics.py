@@ -1,0 +1,192 @@
+"""CreateTopics, DeleteTopics, CreatePartitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.configs import topic_rows
+from kafkacodec.broker.kafka.node import ZERO_UUID
+from kafkacodec.broker.topics.configs import check
+from kafkacodec.broker.topics.names import alike, wrong_name
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["create_partitions", "create_topics", "delete_topics", "refuses_topic"]
+
+_MAX_PARTITIONS = 10_000
+_BY_ID = 6
+
+
+class _Wrong(NamedTuple):
+    code: int
+    text: str
+
+
+def create_topics(node: Node, request: Request) -> Any:
+    """Make topics, each for itself. v4: -1 for defaults. v5: the answer has configurations. v7: ids."""
+    message = request.message
+    response = messages.CreateTopicsResponse()
+    names = Counter(topic.name for topic in message.topics)
+    records: list[bytes] = []
+    for topic in message.topics:
+        row = response.CreatableTopicResult(name=topic.name, error_message=None)
+        wrong = _Wrong(errors.INVALID_REQUEST, "the topic is in the request twice") if names[topic.name] > 1 else None
+        if wrong is None:
+            wrong = refuses_topic(node, topic, response.topics)
+        if wrong is None:
+            records += _make(node, response, row, topic, validate_only=message.validate_only)
+        elif names[topic.name] and not any(made.name == topic.name for made in response.topics):
+            row.error_code, row.error_message, row.configs = wrong.code, wrong.text, []
+        else:
+            continue
+        response.topics.append(row)
+    return node.change(records, lambda code: _answered(node, request, response, code), request.now)
+
+
+def _answered(node: Node, request: Request, response: Any, code: int) -> Any:
+    if code:
+        for row in response.topics:
+            row.error_code = row.error_code or code
+    return node.reply(request.to, response)
+
+
+def _make(node: Node, response: Any, row: Any, topic: Any, *, validate_only: bool) -> list[bytes]:
+    """Fill the row of the answer; returns the records."""
+    count = len(topic.assignments) or topic.num_partitions
+    if count < 0:
+        count = node.config.number("num.partitions")
+    configs = {config.name: config.value for config in topic.configs}
+    topic_id, records = node.new_topic(topic.name, count, configs)
+    row.num_partitions, row.replication_factor = count, 1
+    row.configs = topic_rows(node, configs, response.CreatableTopicConfigs)
+    if validate_only:
+        return []
+    row.topic_id = topic_id
+    return records
+
+
+def refuses_topic(node: Node, topic: Any, made: Sequence[Any]) -> _Wrong | None:
+    """Why a topic cannot be made; None if it can."""
+    wrong = wrong_name(topic.name)
+    if wrong:
+        return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"topic name is invalid: {wrong}")
+    if node.catalog.topic(topic.name) is not None:
+        return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    others = [*node.catalog.names(), *(row.name for row in made if not row.error_code)]
+    same = next((name for name in others if alike(name) == alike(topic.name)), None)
+    if same is not None:
+        return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {same}")
+    return _refuses_counts(node, topic) or _refuses_configs(topic)
+
+
+def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
+    if topic.assignments:
+        if topic.replication_factor != -1 or topic.num_partitions != -1:
+            return _Wrong(errors.INVALID_REQUEST, "an assignment and counts: the counts must be -1")
+        numbers = sorted(row.partition_index for row in topic.assignments)
+        if numbers != list(range(len(numbers))):
+            return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, "the partitions are not numbered from 0 without a gap")
+        return _refuses_replicas(node, [row.broker_ids for row in topic.assignments])
+    if topic.num_partitions == 0 or topic.num_partitions < -1 or topic.num_partitions > _MAX_PARTITIONS:
+        text = f"the number of partitions must be 1 to {_MAX_PARTITIONS}, or -1 for the default"
+        return _Wrong(errors.INVALID_PARTITIONS, text)
+    if topic.replication_factor not in (-1, 1):
+        return _Wrong(errors.INVALID_REPLICATION_FACTOR, "there is one broker: the replication factor is 1 or -1")
+    return None
+
+
+def _refuses_replicas(node: Node, assignments: Sequence[Any]) -> _Wrong | None:
+    for brokers in assignments:
+        if list(brokers) != [node.id]:
+            return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {node.id}, not {list(brokers)}")
+    return None
+
+
+def _refuses_configs(topic: Any) -> _Wrong | None:
+    for config in topic.configs:
+        wrong = check(config.name, config.value)
+        if wrong:
+            return _Wrong(errors.INVALID_CONFIG, wrong)
+    return None
+
+
+def delete_topics(node: Node, request: Request) -> Any:
+    """Delete topics; their files go a minute later. v6: by id."""
+    message = request.message
+    by_id = request.version >= _BY_ID
+    wanted = [(row.name, row.topic_id) for row in message.topics] if by_id else [
+        (name, ZERO_UUID) for name in message.topic_names
+    ]  # fmt: skip
+    response = messages.DeleteTopicsResponse()
+    times = Counter(wanted)
+    records: list[bytes] = []
+    for name, topic_id in times:
+        row = response.DeletableTopicResult(name=name, topic_id=topic_id)
+        response.responses.append(row)
+        if (name is None) == (topic_id == ZERO_UUID) or times[name, topic_id] > 1:
+            row.error_code, row.error_message = errors.INVALID_REQUEST, "a topic is named once, by its name or its id"
+            continue
+        topic = node.topic_by(name, topic_id, name is None)
+        if topic is None:
+            unknown = errors.UNKNOWN_TOPIC_ID if name is None else errors.UNKNOWN_TOPIC_OR_PARTITION
+            row.error_code, row.error_message = unknown, "there is no such topic"
+            continue
+        row.name, row.topic_id = topic.name, topic.id
+        records += node.catalog.removed_topic(topic.id)
+    for row in response.responses:
+        if row.error_code and row.name is not None and request.version < _BY_ID:
+            row.topic_id = ZERO_UUID
+    return node.change(records, lambda code: _deleted(node, request, response, code), request.now)
+
+
+def _deleted(node: Node, request: Request, response: Any, code: int) -> Any:
+    if code:
+        for row in response.responses:
+            row.error_code = row.error_code or code
+    return node.reply(request.to, response)
+
+
+def create_partitions(node: Node, request: Request) -> Any:
+    """Add partitions to topics (KIP-195)."""
+    message = request.message
+    response = messages.CreatePartitionsResponse()
+    times = Counter(topic.name for topic in message.topics)
+    records: list[bytes] = []
+    for name, count in times.items():
+        asked = next(topic for topic in message.topics if topic.name == name)
+        row = response.CreatePartitionsTopicResult(name=name)
+        response.results.append(row)
+        topic = node.catalog.topic(name)
+        if count > 1:
+            row.error_code, row.error_message = errors.INVALID_REQUEST, "the topic is in the request twice"
+        elif topic is None:
+            row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            wrong = _refuses_more(node, topic.partitions, asked)
+            if wrong is not None:
+                row.error_code, row.error_message = wrong
+            elif not message.validate_only:
+                records += node.catalog.new_partitions(topic.id, topic.partitions, asked.count)
+    return node.change(records, lambda code: _added(node, request, response, code), request.now)
+
+
+def _added(node: Node, request: Request, response: Any, code: int) -> Any:
+    if code:
+        for row in response.results:
+            row.error_code = row.error_code or code
+    return node.reply(request.to, response)
+
+
+def _refuses_more(node: Node, now: int, asked: Any) -> _Wrong | None:
+    if not now < asked.count <= _MAX_PARTITIONS:
+        return _Wrong(errors.INVALID_PARTITIONS, f"the topic has {now} partitions; {asked.count} is no larger number")
+    if asked.assignments is None:
+        return None
+    if len(asked.assignments) != asked.count - now:
+        return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, "there must be an assignment for each new partition")
+    return _refuses_replicas(node, [row.broker_ids for row in asked.assignments])

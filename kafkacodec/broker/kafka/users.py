@@ -1,0 +1,270 @@
+"""Users and quotas, which are stored; ACLs, SASL and delegation tokens, which this broker has none of."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkacodec import errors, messages
+from kafkacodec.protocol.terms import SCRAM_MECHANISMS
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = [
+    "alter_client_quotas",
+    "alter_user_scram_credentials",
+    "create_acls",
+    "create_delegation_token",
+    "delete_acls",
+    "describe_acls",
+    "describe_client_quotas",
+    "describe_delegation_token",
+    "describe_user_scram_credentials",
+    "expire_delegation_token",
+    "renew_delegation_token",
+    "sasl_authenticate",
+    "sasl_handshake",
+]
+
+_HASHES: Final = {SCRAM_MECHANISMS["SCRAM-SHA-256"]: "sha256", SCRAM_MECHANISMS["SCRAM-SHA-512"]: "sha512"}
+_ITERATIONS: Final = (4096, 16384)
+_NO_AUTHORIZER: Final = "No Authorizer is configured."
+_OF_USERS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+_OF_IPS: Final = ("connection_creation_rate",)
+_ENTITIES: Final = {"user": _OF_USERS, "client-id": _OF_USERS, "ip": _OF_IPS}
+_WHOLE: Final = ("producer_byte_rate", "consumer_byte_rate", "connection_creation_rate")
+_EXACT, _DEFAULT, _ANY = range(3)
+
+
+# SCRAM users
+
+
+def describe_user_scram_credentials(node: Node, request: Request) -> Any:
+    """Mechanisms and iterations of users (KIP-554)."""
+    response = messages.DescribeUserScramCredentialsResponse(error_message="")
+    asked = request.message.users
+    names = Counter(user.name for user in asked or ()) or Counter({name: 1 for name, _ in node.catalog.scram})
+    for name, times in names.items():
+        row = response.DescribeUserScramCredentialsResult(user=name, error_message="")
+        infos = [response.CredentialInfo(mechanism=kind, iterations=record.iterations)
+                 for (user, kind), record in sorted(node.catalog.scram.items()) if user == name]  # fmt: skip
+        if times > 1:
+            row.error_code, row.error_message = errors.DUPLICATE_RESOURCE, "the user is in the request twice"
+        elif not infos:
+            row.error_code, row.error_message = errors.RESOURCE_NOT_FOUND, f"there is no user {name!r}"
+        else:
+            row.credential_infos = infos
+        response.results.append(row)
+    return response
+
+
+def alter_user_scram_credentials(node: Node, request: Request) -> Any:
+    """Set and remove credentials. Each user may be named once."""
+    message = request.message
+    response = messages.AlterUserScramCredentialsResponse()
+    changes = [*message.deletions, *message.upsertions]
+    times = Counter(change.name for change in changes)
+    rows: dict[str, Any] = {}
+    records: list[bytes] = []
+    for change in changes:
+        made = response.AlterUserScramCredentialsResult(user=change.name, error_message=None)
+        row = rows.setdefault(change.name, made)
+        removes = not hasattr(change, "salt")
+        if times[change.name] > 1:
+            row.error_code, row.error_message = errors.DUPLICATE_RESOURCE, "the user is in the request twice"
+            continue
+        code, text = _wrong_credential(node, change, removes)
+        if code:
+            row.error_code, row.error_message = code, text
+        else:
+            records.append(node.catalog.scram_user(_removed(change) if removes else _credential(change)))
+    response.results = list(rows.values())
+    return node.change(records, lambda code: node.reply(request.to, response), request.now)
+
+
+def _wrong_credential(node: Node, change: Any, removes: bool) -> tuple[int, str]:
+    if not change.name:
+        return errors.UNACCEPTABLE_CREDENTIAL, "the name is empty"
+    if change.mechanism not in _HASHES:
+        return errors.UNSUPPORTED_SASL_MECHANISM, "unknown SCRAM mechanism"
+    if removes:
+        known = (change.name, change.mechanism) in node.catalog.scram
+        return (errors.NONE, "") if known else (errors.RESOURCE_NOT_FOUND, "there is no such credential")
+    low, high = _ITERATIONS
+    if not low <= change.iterations <= high:
+        return errors.UNACCEPTABLE_CREDENTIAL, f"the iterations must be from {low} to {high}"
+    return errors.NONE, ""
+
+
+def _removed(change: Any) -> Any:
+    return messages.RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+
+
+def _credential(change: Any) -> Any:
+    """The record of a credential: the keys of RFC 5802, not the salted password."""
+    kind = _HASHES[change.mechanism]
+    client_key = hmac.new(change.salted_password, b"Client Key", kind).digest()
+    return messages.UserScramCredentialRecord(
+        name=change.name, mechanism=change.mechanism, salt=change.salt, iterations=change.iterations,
+        stored_key=hashlib.new(kind, client_key).digest(),
+        server_key=hmac.new(change.salted_password, b"Server Key", kind).digest(),
+    )  # fmt: skip
+
+
+# Quotas
+
+
+def describe_client_quotas(node: Node, request: Request) -> Any:
+    """Quotas whose entity matches all components (KIP-546)."""
+    message = request.message
+    response = messages.DescribeClientQuotasResponse(error_message="")
+    kinds = [component.entity_type for component in message.components]
+    if any(kind not in _ENTITIES for kind in kinds):
+        return _no_quotas(errors.UNSUPPORTED_VERSION, "unknown type of an entity")
+    if len(set(kinds)) < len(kinds) or any(c.match_type not in (_EXACT, _DEFAULT, _ANY) for c in message.components):
+        return _no_quotas(errors.INVALID_REQUEST, "a type twice, or an unknown kind of match")
+    entries: list[Any] = []
+    for entity, values in node.catalog.quotas.items():
+        parts = dict(entity)
+        if all(_matches(parts, component) for component in message.components):
+            if message.strict and len(parts) > len(kinds):
+                continue
+            row = response.EntryData()
+            entries.append(row)
+            row.entity = [response.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+            row.values = [response.ValueData(key=key, value=value) for key, value in values.items()]
+    response.entries = entries
+    return response
+
+
+def _no_quotas(code: int, text: str) -> Any:
+    return messages.DescribeClientQuotasResponse(error_code=code, error_message=text, entries=None)
+
+
+def _matches(parts: dict[str, str | None], component: Any) -> bool:
+    if component.entity_type not in parts:
+        return False
+    name = parts[component.entity_type]
+    if component.match_type == _EXACT:
+        return bool(name == component.match)
+    return name is None if component.match_type == _DEFAULT else True
+
+
+def alter_client_quotas(node: Node, request: Request) -> Any:
+    """Set and remove quotas, which are stored and described, but not enforced (KIP-546)."""
+    message = request.message
+    response = messages.AlterClientQuotasResponse()
+    records: list[bytes] = []
+    for entry in message.entries:
+        row = response.EntryData(error_message=None)
+        row.entity = [
+            response.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
+        ]
+        response.entries.append(row)
+        wrong = _wrong_entity(entry) or next(filter(None, (_wrong_quota(entry, op) for op in entry.ops)), None)
+        if wrong:
+            row.error_code, row.error_message = errors.INVALID_REQUEST, wrong
+        elif not message.validate_only:
+            records += [node.catalog.quota(_quota(entry, op)) for op in entry.ops]
+    return node.change(records, lambda code: node.reply(request.to, response), request.now)
+
+
+def _quota(entry: Any, op: Any) -> Any:
+    record = messages.ClientQuotaRecord(key=op.key, value=op.value, remove=op.remove)
+    record.entity = [
+        record.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
+    ]
+    return record
+
+
+def _wrong_entity(entry: Any) -> str | None:
+    if not entry.entity:
+        return "the entity is empty"
+    for part in entry.entity:
+        if part.entity_type not in _ENTITIES:
+            return f"unknown type of an entity: {part.entity_type}"
+        if part.entity_name == "":
+            return "the name of an entity is empty"
+        if part.entity_type == "ip" and part.entity_name is not None:
+            try:
+                ipaddress.ip_address(part.entity_name)
+            except ValueError:
+                return f"not an IP address: {part.entity_name}"
+    return None
+
+
+def _wrong_quota(entry: Any, op: Any) -> str | None:
+    if any(op.key not in _ENTITIES[part.entity_type] for part in entry.entity):
+        return f"unknown key of this entity: {op.key}"
+    if op.remove:
+        return None
+    if not op.value > 0:
+        return f"{op.key} must be greater than 0"
+    if op.key in _WHOLE and op.value != int(op.value):
+        return f"{op.key} must be a whole number"
+    return None
+
+
+# What there is none of
+
+
+def describe_acls(node: Node, request: Request) -> Any:
+    """There is no authorizer."""
+    return messages.DescribeAclsResponse(error_code=errors.SECURITY_DISABLED, error_message=_NO_AUTHORIZER)
+
+
+def create_acls(node: Node, request: Request) -> Any:
+    """There is no authorizer."""
+    made = messages.CreateAclsResponse.AclCreationResult
+    rows = [made(error_code=errors.SECURITY_DISABLED, error_message=_NO_AUTHORIZER) for _ in request.message.creations]
+    return messages.CreateAclsResponse(results=rows)
+
+
+def delete_acls(node: Node, request: Request) -> Any:
+    """There is no authorizer."""
+    made = messages.DeleteAclsResponse.DeleteAclsFilterResult
+    rows = [made(error_code=errors.SECURITY_DISABLED, error_message=_NO_AUTHORIZER) for _ in request.message.filters]
+    return messages.DeleteAclsResponse(filter_results=rows)
+
+
+def sasl_handshake(node: Node, request: Request) -> Any:
+    """The listener has no SASL."""
+    return messages.SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE)
+
+
+def sasl_authenticate(node: Node, request: Request) -> Any:
+    """The listener has no SASL."""
+    text = "SaslAuthenticate request received after successful authentication"
+    return messages.SaslAuthenticateResponse(error_code=errors.ILLEGAL_SASL_STATE, error_message=text)
+
+
+def create_delegation_token(node: Node, request: Request) -> Any:
+    """Tokens need SASL or TLS."""
+    response = messages.CreateDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    response.principal_type, response.principal_name = "User", "ANONYMOUS"
+    response.issue_timestamp_ms = response.expiry_timestamp_ms = response.max_timestamp_ms = -1
+    if request.version > 2:
+        response.token_requester_principal_type, response.token_requester_principal_name = "User", "ANONYMOUS"
+    return response
+
+
+def renew_delegation_token(node: Node, request: Request) -> Any:
+    """Tokens need SASL or TLS."""
+    code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    return messages.RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+
+
+def expire_delegation_token(node: Node, request: Request) -> Any:
+    """Tokens need SASL or TLS."""
+    code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    return messages.ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+
+
+def describe_delegation_token(node: Node, request: Request) -> Any:
+    """Tokens need SASL or TLS."""
+    return messages.DescribeDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

@@ -1,0 +1,54 @@
+"""What can listen: URLs of listeners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+__all__ = ["Url", "listener_urls"]
+
+_SCHEMES: Final = ("kafka", "kafka+tls")
+_DEFAULT_PORT: Final = 9092
+
+
+class Url(NamedTuple):
+    """The address of a listener; port 0 is any free one."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def text(self, address: tuple[str, int] | None = None) -> str:
+        """As a URL, with the bound address if it is known."""
+        host, port = address or (self.host, self.port)
+        return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host in ("127.0.0.1", "::1", "localhost") or self.host.startswith("127.")
+
+
+def listener_urls(listen: str | Iterable[str]) -> list[Url]:
+    """URLs such as ``kafka://127.0.0.1:9092``; ``kafka+tls://`` has TLS.
+
+    Raises:
+        ValueError: not a URL of a listener, or none at all.
+        TypeError: not text.
+    """
+    found = []
+    for text in [listen] if isinstance(listen, str) else list(listen):
+        if not isinstance(text, str):
+            raise TypeError(f"listen has URLs as text, not {type(text).__name__}")
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError:
+            raise ValueError(f"listen: {text!r} has no valid port") from None
+        if parts.scheme not in _SCHEMES or not parts.hostname or parts.path or parts.query or parts.username:
+            raise ValueError(f"listen: {text!r} is not kafka://HOST:PORT or kafka+tls://HOST:PORT")
+        found.append(Url(parts.scheme, parts.hostname, _DEFAULT_PORT if port is None else port))
+    if not found:
+        raise ValueError("listen is empty: give a URL such as kafka://127.0.0.1:0")
+    return found

@@ -1,0 +1,128 @@
+"""The configuration of the broker: names and defaults of Apache Kafka, and what this broker heeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
+from kafkacodec.protocol.terms import CONFIG_TYPES
+
+__all__ = ["BROKER_CONFIGS", "BrokerConfig", "BrokerKey"]
+
+
+class BrokerKey(NamedTuple):
+    """One configuration of a broker.
+
+    Attributes:
+        name: such as ``num.partitions``.
+        kind: the type, by Kafka's number.
+        default: as text.
+        heeded: whether this broker acts on it; otherwise it is shown only.
+        fixed: it cannot be changed while the broker runs.
+    """
+
+    name: str
+    kind: int
+    default: str
+    heeded: bool = True
+    fixed: bool = True
+
+
+_OWN: Final = (
+    ("auto.create.topics.enable", "boolean", "true"),
+    ("default.replication.factor", "int", "1"),
+    ("group.initial.rebalance.delay.ms", "int", "0"),
+    ("group.max.session.timeout.ms", "int", "1800000"),
+    ("group.max.size", "int", "2147483647"),
+    ("group.min.session.timeout.ms", "int", "6000"),
+    ("log.retention.check.interval.ms", "long", "300000"),
+    ("max.incremental.fetch.session.cache.slots", "int", "1000"),
+    ("num.partitions", "int", "1"),
+    ("offset.metadata.max.bytes", "int", "4096"),
+    ("offsets.retention.check.interval.ms", "long", "600000"),
+    ("offsets.retention.minutes", "int", "10080"),
+    ("offsets.topic.num.partitions", "int", "50"),
+    ("producer.id.expiration.ms", "int", "86400000"),
+    ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", "10000"),
+    ("transaction.max.timeout.ms", "int", "900000"),
+    ("transaction.state.log.num.partitions", "int", "50"),
+    ("transactional.id.expiration.ms", "int", "604800000"),
+)
+_SHOWN: Final = (
+    ("broker.id", "int", "1"),
+    ("log.cleaner.threads", "int", "1"),
+    ("log.retention.hours", "int", "168"),
+    ("log.roll.hours", "int", "168"),
+    ("node.id", "int", "1"),
+)
+_CHANGEABLE: Final = frozenset({"log.cleaner.threads"})
+
+
+def _table() -> dict[str, BrokerKey]:
+    table = {name: BrokerKey(name, CONFIG_TYPES[kind], default) for name, kind, default in _OWN}
+    for name, kind, default in _SHOWN:
+        table[name] = BrokerKey(name, CONFIG_TYPES[kind], default, False, name not in _CHANGEABLE)
+    for key in TOPIC_CONFIGS.values():
+        if key.of_broker is not None:
+            table[key.of_broker] = BrokerKey(key.of_broker, key.kind, key.default, key.heeded, False)
+    return dict(sorted(table.items()))
+
+
+BROKER_CONFIGS: Final[Mapping[str, BrokerKey]] = _table()
+"""The configurations of the broker by name. The rebalance delay is 0 (Kafka: 3,000), as tests wait for it."""
+
+_BY_UNIT: Final = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+
+
+class BrokerConfig:
+    """The configuration of a broker as values.
+
+    Args:
+        given: what was set, by Kafka's names; values may be text or numbers. Names of topics' configurations are
+            defaults for all topics.
+
+    Attributes:
+        texts: what was set for the broker, as text.
+        topic_defaults: defaults of topics that differ from Kafka's, as text.
+
+    Raises:
+        ValueError: an unknown name, or a value that is not allowed.
+    """
+
+    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+        self.texts: dict[str, str] = {}
+        self.topic_defaults: dict[str, str] = {}
+        of_broker = {key.of_broker: key.name for key in TOPIC_CONFIGS.values() if key.of_broker}
+        for name, value in (given or {}).items():
+            text = _text(value)
+            topic_name = name if name in TOPIC_CONFIGS else of_broker.get(name)
+            if name in _BY_UNIT:
+                self.topic_defaults["retention.ms"] = str(int(text) * _BY_UNIT[name])
+            elif topic_name is not None:
+                wrong = TOPIC_CONFIGS[topic_name].check(text)
+                if wrong:
+                    raise ValueError(f"config {name}={text!r}: {wrong}")
+                self.topic_defaults[topic_name] = text
+            elif name not in BROKER_CONFIGS:
+                raise ValueError(f"config has {name!r}, which this broker does not know: see docs/broker.md")
+            if name in BROKER_CONFIGS:
+                self.texts[name] = text
+
+    def text(self, name: str) -> str:
+        """A configuration as text."""
+        return self.texts.get(name, BROKER_CONFIGS[name].default)
+
+    def number(self, name: str) -> int:
+        """A configuration that is a number."""
+        return int(self.text(name))
+
+    def flag(self, name: str) -> bool:
+        """A configuration that is true or false."""
+        return self.text(name).lower() == "true"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)

@@ -1,0 +1,278 @@
+"""Putting a broker together: directory, metadata, coordinators, service, host."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkacodec import errors
+from kafkacodec.broker.host.host import Host
+from kafkacodec.broker.host.runner import Runner
+from kafkacodec.broker.kafka.apis import ADVERTISED, READ
+from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
+from kafkacodec.broker.kafka.node import Node
+from kafkacodec.broker.kafka.request import KafkaCodec
+from kafkacodec.broker.kafka.service import KafkaService
+from kafkacodec.broker.state.catalog import Catalog
+from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.machine import Machine
+from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
+from kafkacodec.broker.state.transactions import TransactionCoordinator
+from kafkacodec.broker.topics.committed import batches, committed_batches
+from kafkacodec.broker.topics.topics import Topics
+from kafkacodec.broker.topics.waiting import Waiting
+from kafkacodec.errors import error
+from kafkacodec.log.growing.directory import GrowingDirectory
+from kafkacodec.messages.stored import decode_control_record
+from kafkacodec.net.frames import FrameBuffers
+from kafkacodec.net.service import Effect
+from kafkacodec.protocol.terms import CONFIG_RESOURCES
+from kafkacodec.records.decode import decode, iter_records
+
+if TYPE_CHECKING:
+    import ssl
+
+    from kafkacodec.broker.listening import Url
+    from kafkacodec.broker.options import BrokerConfig
+
+__all__ = ["Serving"]
+
+_log = logging.getLogger("kafkacodec.broker")
+_KEPT_BYTES: Final = 16 << 20
+_GROUP_SETTINGS: Final = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
+_LOADED: Final = ("key", "value", "producer_id", "is_transactional", "is_control")
+_METADATA_ID: Final = uuid.UUID(int=1)  # that of __cluster_metadata in every cluster
+
+
+class Serving:
+    """A broker in an event loop. All methods but the constructor run in the loop's thread.
+
+    Args:
+        path: the data directory.
+        config: of the broker.
+        node_id: its id.
+        keeps: whether the directory is used again; else it is left as after a crash, which is faster.
+
+    Attributes:
+        addresses: the bound host and port of each listener.
+    """
+
+    def __init__(self, path: str, config: BrokerConfig, node_id: int, *, keeps: bool) -> None:
+        self._path, self._config, self._node_id, self._keeps = path, config, node_id, keeps
+        self.addresses: list[tuple[str, int]] = []
+        self._live = False  # the metadata is loaded
+
+    async def start(self, urls: Sequence[Url], topics: Mapping[str, int], tls: ssl.SSLContext | None) -> None:
+        """Open the directory and listen. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        self._directory = GrowingDirectory(self._path, node_id=self._node_id)
+        self._identity = self._directory.identity
+        try:
+            self._assemble(loop)
+            self._host = Host(loop)
+            buffers = FrameBuffers(_KEPT_BYTES)
+            for url in urls:
+                context = tls if url.scheme.endswith("tls") else None
+                codec: Callable[[], KafkaCodec] = lambda: KafkaCodec(READ, buffers)  # noqa: E731
+                listener = await self._host.listen(url.text(), self._runner, codec, url.host, url.port, context)
+                self.addresses.append(listener.address)
+                if not url.is_loopback:
+                    _log.warning("%s is not loopback: whoever reaches it reads and writes everything", url.text())
+            self._load(topics)
+        except BaseException:
+            self._directory.abandon()
+            raise
+
+    async def stop(self) -> None:
+        """Answer what was received, close the connections, then the files."""
+        await self._host.stop()
+        if self._keeps:
+            self._directory.close()
+        else:
+            self._directory.abandon()
+
+    async def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Make a topic. Raises BrokerError."""
+        self._create(name, partitions, config)
+
+    async def read(self, topic: str) -> list[bytes]:
+        """All batches of a topic that are committed and not aborted. Raises KeyError."""
+        found = self._node.catalog.topic(topic)
+        if found is None:
+            raise KeyError(f"there is no topic {topic!r}")
+        pieces: list[bytes] = []
+        for number in range(found.partitions):
+            partition = self._topics.partition(topic, number)
+            if partition is not None:
+                pieces += committed_batches(partition)
+        return pieces
+
+    async def append(self, topic: str, number: int, data: bytes) -> int:
+        """Append batches; returns the first offset. Raises KeyError, OSError."""
+        if self._node.catalog.topic(topic) is None:
+            self._create(topic, self._config.number("num.partitions"), {})
+        if self._topics.partition(topic, number) is None:
+            raise KeyError(f"topic {topic!r} has no partition {number}")
+        found = self._topics.append((topic, number), data)
+        self._runner.run(self._waiting.woken(self._runner.now))
+        return found.base_offset
+
+    # Putting together
+
+    def _assemble(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        config = self._config
+        self._waiting = Waiting()
+        self._topics = Topics(
+            self._directory, config.topic_defaults, self._waiting, config.number("log.retention.check.interval.ms")
+        )
+        catalog = Catalog(self._node_id, _uuid(self._identity.directory_id), self._changed)
+        sessions = FetchSessions(config.number("max.incremental.fetch.session.cache.slots"))
+        self._node = Node(
+            self._node_id, self._identity.cluster_id, config, catalog, self._topics, self._waiting, sessions
+        )
+        self._node.versions = ADVERTISED
+        self._groups = GroupCoordinator(
+            self._node,
+            config.number("offsets.topic.num.partitions"),
+            GroupOptions(
+                group_min_session_timeout_ms=config.number("group.min.session.timeout.ms"),
+                group_max_session_timeout_ms=config.number("group.max.session.timeout.ms"),
+                group_initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
+                group_max_size=config.number("group.max.size"),
+                offset_metadata_max_bytes=config.number("offset.metadata.max.bytes"),
+                offsets_retention_ms=config.number("offsets.retention.minutes") * 60_000,
+                offsets_retention_check_interval_ms=config.number("offsets.retention.check.interval.ms"),
+            ),
+        )
+        self._transactions = TransactionCoordinator(
+            self._node,
+            self._node.take_producer_id,
+            self._groups.log_of,
+            config.number("transaction.state.log.num.partitions"),
+            TransactionOptions(
+                transaction_max_timeout_ms=config.number("transaction.max.timeout.ms"),
+                transactional_id_expiration_ms=config.number("transactional.id.expiration.ms"),
+                transaction_abort_timed_out_transaction_cleanup_interval_ms=config.number(
+                    "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+                ),
+            ),
+        )
+        self._node.groups = self._groups
+        self._node.machines = {
+            **dict.fromkeys(self._groups.handlers, self._groups),
+            **dict.fromkeys(self._transactions.handlers, self._transactions),
+        }
+        self._service = KafkaService(self._node)
+        self._runner = Runner(self._service, self._topics, loop)
+
+    def _changed(self, record: Any) -> None:
+        """Do what a record of the metadata says."""
+        name = type(record).__name__
+        if not self._live:
+            return
+        if name == "PartitionRecord":
+            topic = self._node.catalog.topic_of(record.topic_id)
+            if topic is not None:
+                self._groups.topics_changed()
+                values = self._node.catalog.configs("topic", topic.name)
+                self._topics.open(topic.name, topic.id, [(record.partition_id, record.leader_epoch)], values)
+        elif name == "RemoveTopicRecord":
+            gone = self._topics.delete(record.topic_id)
+            if gone is not None:
+                self._loop.call_soon(self._forget_offsets, gone)
+        elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["topic"]:
+            self._topics.configure(record.resource_name, record.name, record.value)
+        elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["group"]:
+            self._configure_group(record.resource_name, record.name, record.value)
+
+    def _configure_group(self, group: str, name: str, value: str | None) -> None:
+        if name in _GROUP_SETTINGS:
+            self._groups.configure(group, name, None if value is None else int(value))
+
+    def _forget_offsets(self, topic: str) -> None:
+        effect = self._groups.topics_deleted([topic], self._runner.now)
+        self._run(self._node.routed(self._groups, effect))
+
+    def _load(self, topics: Mapping[str, int]) -> None:
+        """Read the metadata, open the logs, load the coordinators, make topics that are wanted."""
+        now = self._runner.now
+        catalog = self._node.catalog
+        metadata = self._topics.open_metadata(_METADATA_ID)
+        for batch in batches(metadata, metadata.high_watermark):
+            for record in iter_records(batch):
+                if record.value is not None:
+                    catalog.load(bytes(record.value))
+        for name in catalog.names():
+            topic = catalog.topic(name)
+            if topic is not None:
+                self._topics.open(name, topic.id, catalog.leader_epochs(name), catalog.configs("topic", name))
+        for group in catalog.configured("group"):
+            for key, value in catalog.configs("group", group).items():
+                self._configure_group(group, key, value)
+        self._live = True
+        if not catalog.metadata.brokers:
+            points = [("PLAINTEXT", host, port) for host, port in self.addresses]
+            self._run(self._node.change(catalog.first_records(uuid.uuid4(), points), _nothing, now))
+        self._load_machine(self._groups, now)
+        self._load_machine(self._transactions, now)
+        for name, count in topics.items():
+            if catalog.topic(name) is None:
+                self._create(name, count or self._config.number("num.partitions"), {})
+
+    def _load_machine(self, machine: Machine, now: float) -> None:
+        """Give a coordinator the records of its topic, in the order of the log, then let it begin."""
+        topic = self._node.catalog.topic(machine.topic)
+        for number in range(topic.partitions if topic is not None else 0):
+            partition = self._topics.partition(machine.topic, number)
+            for batch in batches(partition, partition.high_watermark) if partition is not None else ():
+                self._load_batches(machine, number, batch)
+        self._run(self._node.routed(machine, machine.loaded(now)))
+
+    def _load_batches(self, machine: Machine, number: int, batch: bytes) -> None:
+        table = decode(batch, columns=_LOADED, include_control=True)
+        for key, value, producer, transactional, control in zip(*(table[name] for name in _LOADED), strict=True):
+            if not control:
+                machine.load(key, value, int(producer) if transactional else -1)
+            elif machine is self._groups:
+                marker = decode_control_record(key, value)
+                if marker is not None:
+                    self._groups.end_transaction(number, int(producer), marker.type == "COMMIT")
+
+    def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        from kafkacodec import messages
+        from kafkacodec.broker.kafka.topics import refuses_topic
+
+        request = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions)
+        request.replication_factor = 1
+        made = messages.CreateTopicsRequest.CreatableTopicConfig
+        request.configs = [made(name=key, value=value) for key, value in config.items()]
+        wrong = refuses_topic(self._node, request, ())
+        if wrong is not None:
+            raise error(wrong.code)(wrong.text)
+        _, records = self._node.new_topic(name, partitions, config)
+        failed: list[int] = []
+
+        def done(code: int) -> Effect:
+            failed.append(code)
+            return Effect()
+
+        self._run(self._node.change(records, done, self._runner.now))
+        if failed != [errors.NONE]:
+            raise error(errors.KAFKA_STORAGE_ERROR)(f"topic {name!r} cannot be recorded")
+
+    def _run(self, effect: Effect) -> None:
+        self._runner.run(effect)
+
+
+def _uuid(text: str) -> uuid.UUID:
+    """An id as Kafka writes it: 22 characters of base64."""
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))
+
+
+def _nothing(code: int) -> Effect:
+    return Effect()

@@ -1,0 +1,230 @@
+"""The metadata of the cluster: topics, partitions, configurations, features, users, quotas, as records of its log.
+
+A decision makes records. They are appended to ``__cluster_metadata``, then applied, with the method that also loads
+the state at the start: `kafkacodec.log` reads the same records in the same way.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.log.state.cluster_metadata import ClusterMetadata
+from kafkacodec.messages.stored import decode_metadata_record, encode_metadata_record
+from kafkacodec.protocol.terms import CONFIG_RESOURCES
+
+__all__ = ["FEATURES", "PRODUCER_IDS", "Catalog", "Topic"]
+
+FEATURES: Final[Mapping[str, tuple[int, int, int]]] = {
+    "eligible.leader.replicas.version": (0, 1, 1),
+    "group.version": (0, 1, 1),
+    "kraft.version": (0, 1, 0),
+    "metadata.version": (7, 27, 27),
+    "share.version": (0, 1, 0),
+    "transaction.version": (0, 2, 2),
+}
+"""The features of Apache Kafka 4.1.0 by name: lowest and highest level, and the level of a new directory."""
+
+PRODUCER_IDS: Final = 1000
+"""How many producer ids are reserved at a time."""
+
+_PARTITION_VERSION: Final = 1  # with directories; read by Kafka 3.7 and later
+_REGISTRATION_VERSION: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as the metadata has it.
+
+    Attributes:
+        name: the name.
+        id: the id.
+        partitions: their number.
+    """
+
+    name: str
+    id: uuid.UUID
+    partitions: int
+
+
+@dataclass
+class Catalog:
+    """What the records of the metadata log say.
+
+    Args:
+        node_id: the only broker, which leads everything.
+        directory_id: of its data directory.
+        changed: called for each record that was applied.
+
+    Attributes:
+        metadata: topics, configurations, access control, brokers, features.
+        next_producer_id: the first producer id that is not reserved.
+        scram: by user and mechanism: the record with salt, keys and iterations.
+        quotas: by entity (pairs of type and name): value by key.
+    """
+
+    node_id: int
+    directory_id: uuid.UUID
+    changed: Callable[[Any], None] = lambda record: None
+    metadata: ClusterMetadata = field(default_factory=ClusterMetadata)
+    next_producer_id: int = 0
+    scram: dict[tuple[str, int], Any] = field(default_factory=dict)
+    quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
+    _ids: dict[uuid.UUID, str] = field(default_factory=dict)
+
+    # Loading
+
+    def load(self, value: bytes) -> None:
+        """Apply a record as it is stored. Raises DecodeError."""
+        record = decode_metadata_record(value)
+        if record is not None:
+            self.apply(record)
+
+    def apply(self, record: Any) -> None:
+        """Apply a record."""
+        self.metadata.apply(record)
+        change = _CHANGES.get(type(record).__name__)
+        if change is not None:
+            change(self, record)
+        self.changed(record)
+
+    # Questions
+
+    def topic(self, name: str) -> Topic | None:
+        """A topic by its name."""
+        found = self.metadata.topics.get(name)
+        return None if found is None else Topic(name, found["topic_id"], len(found["partitions"]))
+
+    def topic_of(self, topic_id: uuid.UUID) -> Topic | None:
+        """A topic by its id."""
+        name = self._ids.get(topic_id)
+        return None if name is None else self.topic(name)
+
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return list(self.metadata.topics)
+
+    def configs(self, kind: str, name: str) -> dict[str, str]:
+        """What was set for a resource: ``topic``, ``broker``, ``group`` or ``client-metrics``."""
+        return self.metadata.configs.get(f"{kind}:{name}", {})
+
+    def configured(self, kind: str) -> list[str]:
+        """The names of resources of a kind for which something was set."""
+        found = [key.partition(":") for key in self.metadata.configs]
+        return [name for of, _, name in found if of == kind]
+
+    def partition(self, topic: str, number: int) -> dict[str, Any] | None:
+        """Leader, epochs and replicas of a partition."""
+        found = self.metadata.topics.get(topic)
+        partition: dict[str, Any] | None = None if found is None else found["partitions"].get(number)
+        return partition
+
+    def leader_epochs(self, topic: str) -> list[tuple[int, int]]:
+        """The partitions of a topic with their leader epochs, in order."""
+        partitions = self.metadata.topics[topic]["partitions"]
+        return [(number, partitions[number]["leader_epoch"]) for number in sorted(partitions)]
+
+    # Decisions
+
+    def first_records(self, incarnation: uuid.UUID, end_points: Sequence[tuple[str, str, int]]) -> list[bytes]:
+        """The records of a new directory: features, this broker."""
+        records = []
+        for name, (_, _, level) in FEATURES.items():
+            if level:
+                records.append(_stored(messages.FeatureLevelRecord(name=name, feature_level=level), 0))
+        made = messages.RegisterBrokerRecord(
+            broker_id=self.node_id, incarnation_id=incarnation, broker_epoch=0, fenced=False, rack=None,
+            log_dirs=[self.directory_id],
+        )  # fmt: skip
+        point = messages.RegisterBrokerRecord.BrokerEndpoint
+        made.end_points = [point(name=name, host=host, port=port) for name, host, port in end_points]
+        records.append(_stored(made, _REGISTRATION_VERSION))
+        records.append(self.config("broker", "", "min.insync.replicas", "1"))  # as a new cluster has it
+        return records
+
+    def new_topic(self, name: str, topic_id: uuid.UUID, partitions: int, configs: Mapping[str, str]) -> list[bytes]:
+        """The records that make a topic."""
+        records = [_stored(messages.TopicRecord(name=name, topic_id=topic_id), 0)]
+        records += self.new_partitions(topic_id, 0, partitions)
+        for key, value in configs.items():
+            records.append(self.config("topic", name, key, value))
+        return records
+
+    def new_partitions(self, topic_id: uuid.UUID, first: int, end: int) -> list[bytes]:
+        """The records that add partitions."""
+        return [
+            _stored(
+                messages.PartitionRecord(
+                    partition_id=number, topic_id=topic_id, replicas=[self.node_id], isr=[self.node_id],
+                    leader=self.node_id, leader_epoch=0, partition_epoch=0, directories=[self.directory_id],
+                ),
+                _PARTITION_VERSION,
+            )
+            for number in range(first, end)
+        ]  # fmt: skip
+
+    def removed_topic(self, topic_id: uuid.UUID) -> list[bytes]:
+        """The records that delete a topic."""
+        return [_stored(messages.RemoveTopicRecord(topic_id=topic_id), 0)]
+
+    def config(self, kind: str, name: str, key: str, value: str | None) -> bytes:
+        """The record that sets a configuration, or takes it away."""
+        number = CONFIG_RESOURCES[kind.replace("-", "_")]
+        record = messages.ConfigRecord(resource_type=number, resource_name=name, name=key, value=value)
+        return _stored(record, 0)
+
+    def reserved_producer_ids(self, end: int) -> bytes:
+        """The record after which producer ids below `end` are not given out again."""
+        return _stored(messages.ProducerIdsRecord(broker_id=self.node_id, broker_epoch=0, next_producer_id=end), 0)
+
+    def scram_user(self, record: Any) -> bytes:
+        """The record that sets or removes a user's credential."""
+        return _stored(record, 0)
+
+    def quota(self, record: Any) -> bytes:
+        """The record that sets or removes a quota."""
+        return _stored(record, 0)
+
+    # Changes
+
+    def _on_topic(self, record: Any) -> None:
+        self._ids[record.topic_id] = record.name
+
+    def _on_remove_topic(self, record: Any) -> None:
+        self._ids.pop(record.topic_id, None)
+
+    def _on_producer_ids(self, record: Any) -> None:
+        self.next_producer_id = record.next_producer_id
+
+    def _on_scram(self, record: Any) -> None:
+        self.scram[record.name, record.mechanism] = record
+
+    def _on_remove_scram(self, record: Any) -> None:
+        self.scram.pop((record.name, record.mechanism), None)
+
+    def _on_quota(self, record: Any) -> None:
+        entity = tuple(sorted((part.entity_type, part.entity_name) for part in record.entity))
+        values = self.quotas.setdefault(entity, {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if not values:
+            del self.quotas[entity]
+
+
+def _stored(record: Any, version: int) -> bytes:
+    return encode_metadata_record(record, version)
+
+
+_CHANGES: dict[str, Callable[[Catalog, Any], None]] = {
+    "TopicRecord": Catalog._on_topic,
+    "RemoveTopicRecord": Catalog._on_remove_topic,
+    "ProducerIdsRecord": Catalog._on_producer_ids,
+    "UserScramCredentialRecord": Catalog._on_scram,
+    "RemoveUserScramCredentialRecord": Catalog._on_remove_scram,
+    "ClientQuotaRecord": Catalog._on_quota,
+}

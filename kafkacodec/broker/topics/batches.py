@@ -1,0 +1,220 @@
+"""Whether a produced batch can be appended, and what is written in it before it is.
+
+The order of the checks is that of Apache Kafka, which shows in the answers
+(`org.apache.kafka.storage.internals.log.LogValidator`, `ProduceRequest.validateRecords`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from kafkacodec import errors
+from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
+from kafkacodec.records._crc import crc32c
+from kafkacodec.records.decode import decode
+from kafkacodec.records.encode import encode
+from kafkacodec.records.headers import scan
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from kafkacodec.broker.topics.configs import TopicConfig
+    from kafkacodec.records.columns import BatchHeaders, RecordColumns
+
+__all__ = ["Produced", "Refused", "accept"]
+
+_MAGIC: Final = 2
+_ZSTD_FROM: Final = 7
+_NO_TIME: Final = -1
+_UNLIMITED: Final = (1 << 63) - 1
+_APPEND_TIME_BIT: Final = 0x08
+_CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 35
+_HEADER = ("size_in_bytes", "base_offset", "last_offset", "magic", "codec", "timestamp_type", "max_timestamp", "count",
+           "producer_id", "producer_epoch", "base_sequence", "is_transactional", "is_control", "crc_ok")  # fmt: skip
+
+
+@dataclass(slots=True)
+class Refused:
+    """Why a batch is not appended.
+
+    Attributes:
+        code: the error code.
+        text: for the client; None for none.
+        records: what is wrong with which records of the batch.
+        late: the log was looked at, so that the answer has its start.
+    """
+
+    code: int
+    text: str | None = None
+    records: list[tuple[int, str]] = field(default_factory=list)
+    late: bool = False
+
+
+@dataclass(slots=True)
+class Produced:
+    """A batch that can be appended.
+
+    Attributes:
+        data: one record batch of magic 2, in memory that may be written to.
+        count: its records.
+        max_timestamp: the largest, in milliseconds; -1 for none.
+        producer_id, producer_epoch, base_sequence: of its producer; -1 for none.
+        is_transactional: whether it is part of a transaction.
+        append_time: the time that was written in it; -1 for none.
+    """
+
+    data: memoryview
+    count: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    append_time: int = -1
+
+
+class _Head(NamedTuple):
+    """The header of a batch."""
+
+    size: int
+    base_offset: int
+    last_offset: int
+    magic: int
+    codec: str
+    has_append_time: bool
+    max_timestamp: int
+    num_records: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    is_control: bool
+    crc_ok: bool
+
+
+def accept(data: memoryview | None, config: TopicConfig, version: int, now: float) -> Produced | Refused:
+    """Check the records of a partition in a Produce request of version 3 or later.
+
+    Args:
+        data: what the request has. A batch of CreateTime in a topic of LogAppendTime is changed in place.
+        config: of the topic.
+        version: of the request.
+        now: milliseconds since 1970.
+    """
+    if data is None or not len(data):
+        return Refused(errors.INVALID_RECORD)
+    try:
+        heads = scan(data, columns=_HEADER, on_error="stop", max_batches=2)
+        if heads.problems:
+            raise heads.problems[0].exception
+    except UnsupportedMagic as error:
+        return Refused(errors.CORRUPT_MESSAGE, str(error))
+    except DecodeError:
+        return Refused(errors.INVALID_RECORD)
+    if len(heads) != 1 or heads.consumed != len(data):
+        return Refused(errors.INVALID_RECORD)
+    head = _head(heads)
+    return _refuses_head(head, config, version) or _checked(data, head, config, now)
+
+
+def _head(heads: BatchHeaders) -> _Head:
+    time = int(heads["max_timestamp"].astype(np.int64)[0])
+    return _Head(
+        size=int(heads["size_in_bytes"][0]), base_offset=int(heads["base_offset"][0]),
+        last_offset=int(heads["last_offset"][0]), magic=int(heads["magic"][0]), codec=heads["codec"][0],
+        has_append_time=bool(heads["timestamp_type"][0]), max_timestamp=max(time, _NO_TIME),
+        num_records=int(heads["count"][0]), producer_id=int(heads["producer_id"][0]),
+        producer_epoch=int(heads["producer_epoch"][0]), base_sequence=int(heads["base_sequence"][0]),
+        is_transactional=bool(heads["is_transactional"][0]), is_control=bool(heads["is_control"][0]),
+        crc_ok=bool(heads["crc_ok"][0]),
+    )  # fmt: skip
+
+
+def _refuses_head(head: _Head, config: TopicConfig, version: int) -> Refused | None:
+    if head.magic != _MAGIC:
+        return Refused(errors.INVALID_RECORD)
+    if head.codec == "zstd" and version < _ZSTD_FROM:
+        return Refused(errors.UNSUPPORTED_COMPRESSION_TYPE)
+    if not head.crc_ok:
+        return Refused(errors.CORRUPT_MESSAGE)
+    if head.size > config.max_message_bytes:
+        return Refused(errors.MESSAGE_TOO_LARGE)
+    return None
+
+
+def _checked(data: memoryview, head: _Head, config: TopicConfig, now: float) -> Produced | Refused:
+    """Check what takes the records."""
+    follows = head.producer_id < 0 or head.base_sequence >= 0
+    if head.base_offset or head.is_control or head.num_records <= 0 or not follows:
+        return Refused(errors.INVALID_RECORD, late=True)
+    if head.num_records != head.last_offset - head.base_offset + 1:
+        return Refused(errors.INVALID_RECORD, late=True)
+    try:
+        records = decode(
+            data, columns=("timestamp", "key") if config.is_compacted else ("timestamp",), verify_crc=False
+        )
+    except KafkaCodecError:
+        return Refused(errors.INVALID_RECORD, late=True)
+    refused = _refuses_records(records, head, config, now)
+    if refused is not None:
+        return refused
+    wanted = head.codec if config.compression == "producer" else config.compression.replace("uncompressed", "none")
+    if wanted != head.codec:
+        data = _recompressed(data, head, wanted, config)
+    append_time = int(now) if config.has_append_time else _NO_TIME
+    max_timestamp = head.max_timestamp
+    if config.has_append_time or head.has_append_time:
+        data, max_timestamp = _stamped(data, append_time, records, head)
+    return Produced(data, head.num_records, max_timestamp, head.producer_id, head.producer_epoch, head.base_sequence,
+                    head.is_transactional, append_time)  # fmt: skip
+
+
+def _refuses_records(records: RecordColumns, head: _Head, config: TopicConfig, now: float) -> Refused | None:
+    if config.is_compacted:
+        missing = [i for i, key in enumerate(records["key"]) if key is None]
+        if missing:
+            text = "Compacted topic cannot accept message without key"
+            return Refused(errors.INVALID_RECORD, text, [(i, text) for i in missing], late=True)
+    if config.has_append_time:
+        return None
+    latest, earliest = now + config.after_max_ms, now - config.before_max_ms
+    if head.max_timestamp <= latest and config.before_max_ms >= _UNLIMITED:
+        return None
+    times = _times(records)
+    wrong = np.flatnonzero((times != _NO_TIME) & ((times > latest) | (times < earliest))).tolist()
+    if not wrong:
+        return None
+    text = f"a timestamp is not within message.timestamp.before.max.ms and after.max.ms of {int(now)}"
+    return Refused(errors.INVALID_TIMESTAMP, text, [(i, text) for i in wrong], late=True)
+
+
+def _times(records: RecordColumns) -> npt.NDArray[np.int64]:
+    times: npt.NDArray[np.int64] = records["timestamp"].astype(np.int64)
+    return np.maximum(times, _NO_TIME)  # null is the smallest number
+
+
+def _recompressed(data: memoryview, head: _Head, codec: str, config: TopicConfig) -> memoryview:
+    """The batch with another codec; all else stays."""
+    made = encode(
+        decode(data, verify_crc=False), codec=codec, level=config.level(codec), batch_bytes=1 << 30,
+        producer_id=head.producer_id, producer_epoch=head.producer_epoch, base_sequence=head.base_sequence,
+        is_transactional=head.is_transactional, timestamp_type=int(head.has_append_time),
+    )  # fmt: skip
+    return memoryview(bytearray(made))
+
+
+def _stamped(data: memoryview, time: int, records: RecordColumns, head: _Head) -> tuple[memoryview, int]:
+    """The batch with the time of the append, or without, and the largest timestamp."""
+    if data.readonly:
+        data = memoryview(bytearray(data))
+    if time == _NO_TIME:
+        data[_ATTRIBUTES_AT + 1] &= ~_APPEND_TIME_BIT & 0xFF
+        time = head.max_timestamp
+    else:
+        data[_ATTRIBUTES_AT + 1] |= _APPEND_TIME_BIT
+    data[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + 8] = time.to_bytes(8, "big", signed=True)
+    data[_CRC_AT : _CRC_AT + 4] = crc32c(data[_ATTRIBUTES_AT:]).to_bytes(4, "big")
+    return data, time

@@ -1,0 +1,57 @@
+"""What a reader of committed records gets of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kafkacodec.records.headers import scan
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.topics.partition import Partition
+
+__all__ = ["batches", "committed_batches"]
+
+_READ_BYTES: Final = 1 << 20
+_COLUMNS: Final = (
+    "position", "size_in_bytes", "base_offset", "last_offset", "producer_id", "is_transactional", "is_control",
+)  # fmt: skip
+
+
+def batches(partition: Partition, end: int) -> Iterator[bytes]:
+    """The batches of a partition before an offset, in runs."""
+    for data, _ in _runs(partition, end):
+        yield data
+
+
+def committed_batches(partition: Partition) -> Iterator[bytes]:
+    """The batches up to the last stable offset, without markers and aborted transactions."""
+    for data, aborted in _runs(partition, partition.last_stable_offset):
+        yield b"".join(_kept(data, aborted))
+
+
+def _runs(partition: Partition, end: int) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+    """Whole batches, and the aborted transactions in them."""
+    offset = partition.start_offset
+    while offset < end:
+        found = partition.log.read(offset, _READ_BYTES, upto=end)
+        data = found.read()
+        heads = scan(data, columns=("last_offset",), verify_crc=False, on_error="stop")
+        if not len(heads):
+            return
+        yield data[: heads.consumed], partition.log.aborted_in(found, offset)
+        offset = int(heads["last_offset"][-1]) + 1
+
+
+def _kept(data: bytes, aborted: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    heads = scan(data, columns=_COLUMNS, verify_crc=False)
+    waiting = sorted((first, producer) for producer, first in aborted)
+    open_now: set[int] = set()
+    rows = zip(*(heads[name].tolist() for name in _COLUMNS), strict=True)
+    for position, size, base, _, producer, transactional, control in rows:
+        while waiting and waiting[0][0] <= base:
+            open_now.add(waiting.pop(0)[1])
+        if control:
+            open_now.discard(producer)
+        elif not (transactional and producer in open_now):
+            yield data[position : position + size]

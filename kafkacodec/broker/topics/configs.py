@@ -1,0 +1,201 @@
+"""The configuration of topics: names, types, defaults, what is allowed, and what this broker heeds.
+
+The names, types and defaults are those of Apache Kafka 4.4.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from kafkacodec.log.growing.settings import LogConfig
+from kafkacodec.protocol.terms import CONFIG_TYPES
+
+__all__ = ["TOPIC_CONFIGS", "ConfigKey", "TopicConfig", "check"]
+
+_LONG: Final = (1 << 63) - 1
+_INT: Final = (1 << 31) - 1
+
+Check = Callable[[str], str | None]
+
+
+class ConfigKey(NamedTuple):
+    """One configuration.
+
+    Attributes:
+        name: such as ``retention.ms``.
+        kind: the type, by Kafka's number.
+        default: as text.
+        check: what is wrong with a value, or None.
+        heeded: whether this broker acts on it; otherwise it is stored and shown.
+        of_broker: the broker's configuration that is its default; None if there is none.
+    """
+
+    name: str
+    kind: int
+    default: str
+    check: Check
+    heeded: bool = False
+    of_broker: str | None = None
+
+
+def _between(low: int, high: int) -> Check:
+    def wrong(text: str) -> str | None:
+        try:
+            value = int(text.strip())
+        except ValueError:
+            return "not a number"
+        return None if low <= value <= high else f"must be from {low} to {high}"
+
+    return wrong
+
+
+def _share(text: str) -> str | None:
+    try:
+        return None if 0 <= float(text) <= 1 else "must be from 0 to 1"
+    except ValueError:
+        return "not a number"
+
+
+def _one_of(*words: str) -> Check:
+    return lambda text: None if text.strip().lower() in words else f"must be one of {', '.join(words)}"
+
+
+def _exactly(*words: str) -> Check:
+    return lambda text: None if text.strip() in words else f"must be one of {', '.join(words)}"
+
+
+def _list_of(*words: str) -> Check:
+    def wrong(text: str) -> str | None:
+        parts = [part.strip() for part in text.split(",")] if text.strip() else []
+        return None if all(part in words for part in parts) else f"must be a list of {', '.join(words)}"
+
+    return wrong
+
+
+def _any(text: str) -> None:
+    return None
+
+
+_BOOLEAN: Final = _one_of("true", "false")
+
+
+def _key(
+    name: str, kind: str, default: str, check: Check, *, heeded: bool = False, of_broker: str | None = None
+) -> ConfigKey:
+    return ConfigKey(name, CONFIG_TYPES[kind], default, check, heeded, of_broker)
+
+
+TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
+    key.name: key
+    for key in (
+        _key("cleanup.policy", "list", "delete", _list_of("delete", "compact"), heeded=True,
+             of_broker="log.cleanup.policy"),
+        _key("compression.gzip.level", "int", "-1", _between(-1, 9), heeded=True, of_broker="compression.gzip.level"),
+        _key("compression.lz4.level", "int", "9", _between(1, 17), heeded=True, of_broker="compression.lz4.level"),
+        _key("compression.type", "string", "producer",
+             _exactly("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"), heeded=True,
+             of_broker="compression.type"),
+        _key("compression.zstd.level", "int", "3", _between(-131072, 22), heeded=True,
+             of_broker="compression.zstd.level"),
+        _key("delete.retention.ms", "long", "86400000", _between(0, _LONG),
+             of_broker="log.cleaner.delete.retention.ms"),
+        _key("errors.deadletterqueue.group.enable", "boolean", "false", _BOOLEAN),
+        _key("file.delete.delay.ms", "long", "60000", _between(0, _LONG), heeded=True,
+             of_broker="log.segment.delete.delay.ms"),
+        _key("flush.messages", "long", str(_LONG), _between(1, _LONG), of_broker="log.flush.interval.messages"),
+        _key("flush.ms", "long", str(_LONG), _between(0, _LONG)),
+        _key("follower.replication.throttled.replicas", "list", "", _any),
+        _key("index.interval.bytes", "int", "4096", _between(0, _INT), heeded=True,
+             of_broker="log.index.interval.bytes"),
+        _key("leader.replication.throttled.replicas", "list", "", _any),
+        _key("local.retention.bytes", "long", "-2", _between(-2, _LONG), of_broker="log.local.retention.bytes"),
+        _key("local.retention.ms", "long", "-2", _between(-2, _LONG), of_broker="log.local.retention.ms"),
+        _key("max.compaction.lag.ms", "long", str(_LONG), _between(1, _LONG),
+             of_broker="log.cleaner.max.compaction.lag.ms"),
+        _key("max.decompressed.message.bytes", "int", "2147483639", _between(0, _INT)),
+        _key("max.message.bytes", "int", "1048588", _between(0, _INT), heeded=True, of_broker="message.max.bytes"),
+        _key("message.timestamp.after.max.ms", "long", "3600000", _between(0, _LONG), heeded=True,
+             of_broker="log.message.timestamp.after.max.ms"),
+        _key("message.timestamp.before.max.ms", "long", str(_LONG), _between(0, _LONG), heeded=True,
+             of_broker="log.message.timestamp.before.max.ms"),
+        _key("message.timestamp.type", "string", "CreateTime", _exactly("CreateTime", "LogAppendTime"), heeded=True,
+             of_broker="log.message.timestamp.type"),
+        _key("min.cleanable.dirty.ratio", "double", "0.5", _share, of_broker="log.cleaner.min.cleanable.ratio"),
+        _key("min.compaction.lag.ms", "long", "0", _between(0, _LONG),
+             of_broker="log.cleaner.min.compaction.lag.ms"),
+        _key("min.insync.replicas", "int", "1", _between(1, _INT), heeded=True, of_broker="min.insync.replicas"),
+        _key("preallocate", "boolean", "false", _BOOLEAN, of_broker="log.preallocate"),
+        _key("remote.copy.lag.bytes", "long", "-1", _between(-1, _LONG)),
+        _key("remote.copy.lag.ms", "long", "0", _between(-1, _LONG)),
+        _key("remote.log.copy.disable", "boolean", "false", _BOOLEAN),
+        _key("remote.log.delete.on.disable", "boolean", "false", _BOOLEAN),
+        _key("remote.storage.enable", "boolean", "false", _BOOLEAN),
+        _key("retention.bytes", "long", "-1", _between(-_LONG - 1, _LONG), heeded=True,
+             of_broker="log.retention.bytes"),
+        _key("retention.ms", "long", "604800000", _between(-1, _LONG), heeded=True),
+        _key("segment.bytes", "int", "1073741824", _between(1 << 20, _INT), heeded=True,
+             of_broker="log.segment.bytes"),
+        _key("segment.index.bytes", "int", "10485760", _between(4, _INT), heeded=True,
+             of_broker="log.index.size.max.bytes"),
+        _key("segment.jitter.ms", "long", "0", _between(0, _LONG)),
+        _key("segment.ms", "long", "604800000", _between(1, _LONG), heeded=True),
+        _key("unclean.leader.election.enable", "boolean", "false", _BOOLEAN,
+             of_broker="unclean.leader.election.enable"),
+    )
+}  # fmt: skip
+"""All configurations of topics, by name, in the order in which brokers show them."""
+
+
+def check(name: str, value: str | None) -> str | None:
+    """What is wrong with a configuration of a topic; None if nothing is."""
+    key = TOPIC_CONFIGS.get(name)
+    if key is None:
+        return f"Unknown topic config name: {name}"
+    if value is None:
+        return f"Null value not supported for topic configs: {name}"
+    wrong = key.check(value)
+    return None if wrong is None else f"Invalid value {value} for configuration {name}: {wrong}"
+
+
+class TopicConfig:
+    """The configuration of a topic as values.
+
+    Args:
+        values: what was set, as text by name; the rest has its default.
+        defaults: defaults of this broker, as text by name.
+    """
+
+    def __init__(self, values: Mapping[str, str], defaults: Mapping[str, str]) -> None:
+        def text(name: str) -> str:
+            return values.get(name, defaults.get(name, TOPIC_CONFIGS[name].default)).strip()
+
+        policies = [part.strip() for part in text("cleanup.policy").split(",")]
+        self.is_compacted = "compact" in policies
+        self.is_deleted = "delete" in policies
+        self.compression = text("compression.type")
+        self.max_message_bytes = int(text("max.message.bytes"))
+        self.after_max_ms = int(text("message.timestamp.after.max.ms"))
+        self.before_max_ms = int(text("message.timestamp.before.max.ms"))
+        self.has_append_time = text("message.timestamp.type") == "LogAppendTime"
+        self.retention_ms = int(text("retention.ms"))
+        self.retention_bytes = int(text("retention.bytes"))
+        self.segment_bytes = int(text("segment.bytes"))
+        self.segment_ms = int(text("segment.ms"))
+        self.file_delete_delay_ms = int(text("file.delete.delay.ms"))
+        self.index_interval_bytes = int(text("index.interval.bytes"))
+        self.segment_index_bytes = int(text("segment.index.bytes"))
+        self._levels = {name: int(text(f"compression.{name}.level")) for name in ("gzip", "lz4", "zstd")}
+
+    def level(self, codec: str) -> int | None:
+        """The level of a codec that the broker compresses with; None for the codec's own default."""
+        found = self._levels.get(codec, -1)
+        return None if found < 0 else found
+
+    def of_log(self) -> LogConfig:
+        """What the log heeds of it."""
+        return LogConfig(
+            segment_bytes=self.segment_bytes, segment_ms=self.segment_ms, retention_bytes=self.retention_bytes,
+            retention_ms=self.retention_ms, delete=self.is_deleted, file_delete_delay_ms=self.file_delete_delay_ms,
+            index_interval_bytes=self.index_interval_bytes, segment_index_bytes=self.segment_index_bytes,
+        )  # fmt: skip

@@ -1,0 +1,29 @@
+"""Which names topics may have, as `org.apache.kafka.common.internals.Topic` checks them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["MAX_LENGTH", "alike", "wrong_name"]
+
+MAX_LENGTH: Final = 249
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def wrong_name(name: str | None) -> str | None:
+    """What is wrong with a topic's name; None if nothing is."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return "'.' or '..' is not allowed"
+    if len(name) > MAX_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_LENGTH}"
+    if not _NAME.fullmatch(name):
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def alike(name: str) -> str:
+    """The same text for names that differ in dots and underscores only, which metrics cannot tell apart."""
+    return name.replace(".", "_")

@@ -1,0 +1,182 @@
+"""One partition as its leader knows it: its log, its producers, and what of it may be read."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacodec import errors
+from kafkacodec.broker.topics.sequences import Batch, Sequences
+from kafkacodec.records.broker_batches import control_batch
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.topics.batches import Produced
+    from kafkacodec.broker.topics.configs import TopicConfig
+    from kafkacodec.log.growing.log import PartitionLog
+
+__all__ = ["Appended", "EndMarker", "Partition", "Piece"]
+
+_LAST = (1 << 31) - 1
+
+
+class Appended(NamedTuple):
+    """What became of a batch.
+
+    Attributes:
+        code: 0, or why its sequence was refused.
+        base_offset: its first offset.
+        append_time: the time that the answer has; -1 for none.
+    """
+
+    code: int
+    base_offset: int = -1
+    append_time: int = -1
+
+
+class Piece(NamedTuple):
+    """Batches that were read, and the aborted transactions in them: producer id and first offset."""
+
+    records: memoryview
+    aborted: Sequence[tuple[int, int]]
+
+
+class EndMarker(NamedTuple):
+    """The end of a transaction, which is written as a control batch."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+    timestamp: int
+
+    def batch(self) -> bytearray:
+        """The control batch."""
+        return bytearray(
+            control_batch(
+                "commit" if self.committed else "abort", offset=0, producer_id=self.producer_id,
+                producer_epoch=self.producer_epoch, coordinator_epoch=self.coordinator_epoch, timestamp=self.timestamp,
+            )
+        )  # fmt: skip
+
+
+class Partition:
+    """A partition.
+
+    Args:
+        topic: the topic's name.
+        topic_id: its id.
+        number: the partition's number.
+        log: its log.
+        leader_epoch: of this broker.
+        config: of the topic; it may be replaced.
+    """
+
+    def __init__(
+        self, topic: str, topic_id: uuid.UUID, number: int, log: PartitionLog, leader_epoch: int, config: TopicConfig
+    ) -> None:
+        self.key = (topic, number)
+        self.topic_id, self.log, self.leader_epoch, self.config = topic_id, log, leader_epoch, config
+        self._sequences = Sequences(log.producers)
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self.log.start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset of the next record: there is no other replica."""
+        return self.log.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset of the oldest open transaction, or the end."""
+        return self.log.last_stable_offset
+
+    @property
+    def size(self) -> int:
+        """The bytes of the log."""
+        return self.log.size_in_bytes
+
+    def is_open(self, producer_id: int) -> bool:
+        """Whether a producer has an open transaction here."""
+        return producer_id in self.log.open_transactions
+
+    # Appending
+
+    def append(self, data: bytearray | memoryview) -> Appended:
+        """Append batches as they are. Raises OSError: nothing was appended."""
+        return Appended(errors.NONE, self.log.append(data, leader_epoch=self.leader_epoch).base_offset)
+
+    def produce(self, batch: Produced) -> Appended:
+        """Append a batch of a client, unless its producer's sequence is wrong. Raises OSError."""
+        if batch.producer_id < 0:
+            found = self.append(batch.data)
+            return found._replace(append_time=batch.append_time)
+        verdict = self._sequences.verdict(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)
+        if isinstance(verdict, Batch):  # it is there already
+            return Appended(errors.NONE, verdict.base_offset, verdict.timestamp)
+        if verdict:
+            return Appended(verdict)
+        found = self.append(batch.data)
+        last = (batch.base_sequence + batch.count - 1) & _LAST
+        base = found.base_offset
+        self._sequences.appended(
+            batch.producer_id,
+            Batch(batch.producer_epoch, batch.base_sequence, last, base, base + batch.count - 1, batch.max_timestamp),
+        )
+        return found._replace(append_time=batch.append_time)
+
+    def expire(self) -> None:
+        """Forget the sequences of producers that the log has forgotten."""
+        self._sequences.expire()
+
+    def delete_before(self, offset: int) -> None:
+        """Move the start of the log. Raises OSError."""
+        self.log.delete_before(offset)
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed: bool) -> Piece:
+        """Batches from the one that has an offset on, up to the end of its segment.
+
+        Args:
+            offset: between the start and the end.
+            max_bytes: the piece ends here, also within a batch.
+            at_least_one: the first batch is whole even if it is larger.
+            committed: only what is before the last stable offset, with the aborted transactions in it.
+        """
+        upto = self.last_stable_offset if committed else None
+        if max_bytes <= 0 and not at_least_one:
+            return Piece(memoryview(b""), ())
+        found = self.log.read(offset, max_bytes, upto=upto, at_least_one=at_least_one)
+        return Piece(found.view(), self.log.aborted_in(found, offset) if committed else ())
+
+    def first_at(self, time: int) -> tuple[int, int] | None:
+        """Offset and time of the first record at or after a time in ms."""
+        found = self.log.offset_for_timestamp(time)
+        return None if found is None else (found.offset, found.timestamp)
+
+    def latest_time(self) -> tuple[int, int] | None:
+        """Offset and time of the first record with the greatest time."""
+        found = self.log.max_timestamp()
+        return None if found is None else (found.offset, found.timestamp)
+
+    # Epochs
+
+    def epoch_error(self, epoch: int) -> int:
+        """The error for a client that takes this for the leader's epoch; -1 if it does not say."""
+        if epoch < 0 or epoch == self.leader_epoch:
+            return int(errors.NONE)
+        newer = epoch > self.leader_epoch
+        return int(errors.UNKNOWN_LEADER_EPOCH if newer else errors.FENCED_LEADER_EPOCH)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of a record, or the present one at the end."""
+        found = self.log.epoch_at(offset)
+        return self.leader_epoch if found < 0 else found
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The newest epoch that is not above `epoch`, and where it ends; -1 and -1 if unknown."""
+        return self.log.epoch_end(epoch)

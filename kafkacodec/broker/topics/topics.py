@@ -1,0 +1,212 @@
+"""The topics of a broker by name and id, and the store that effects append to."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkacodec.broker.topics.batches import Produced
+from kafkacodec.broker.topics.configs import TopicConfig
+from kafkacodec.broker.topics.partition import Appended, EndMarker, Partition
+from kafkacodec.internal_records import CLUSTER_METADATA
+from kafkacodec.net.service import NOTHING, Effect
+from kafkacodec.records.encode import encode
+from kafkacodec.records.record import Record
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.topics.waiting import Waiting
+    from kafkacodec.log.growing.directory import GrowingDirectory
+    from kafkacodec.log.growing.flushing import Flushing
+
+__all__ = ["Topics"]
+
+_log = logging.getLogger("kafkacodec.broker")
+_METADATA: Final = (CLUSTER_METADATA, 0)
+
+
+@dataclass
+class _Topic:
+    """A topic's partitions by number."""
+
+    name: str
+    id: uuid.UUID
+    values: dict[str, str] = field(default_factory=dict)
+    partitions: dict[int, Partition] = field(default_factory=dict)
+
+
+class Topics:
+    """The logs of all topics.
+
+    Args:
+        directory: the data directory.
+        defaults: configurations of topics that this broker has other defaults for, as text.
+        waiting: told of every append.
+        check_ms: how often retention is looked at.
+    """
+
+    def __init__(
+        self, directory: GrowingDirectory, defaults: Mapping[str, str], waiting: Waiting, check_ms: float
+    ) -> None:
+        self._directory, self._defaults, self._waiting = directory, defaults, waiting
+        self._topics: dict[str, _Topic] = {}
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._check_ms = check_ms
+        self._next_check: float | None = None
+
+    # Questions
+
+    @property
+    def path(self) -> str:
+        """The data directory."""
+        return os.path.abspath(self._directory.path)
+
+    def room(self) -> tuple[int, int]:
+        """The size of the file system, and what of it is free, in bytes."""
+        usage = shutil.disk_usage(self.path)
+        return usage.total, usage.free
+
+    def partition(self, name: str, number: int) -> Partition | None:
+        """A partition, if it is there."""
+        return self._partitions.get((name, number))
+
+    def metadata_end(self) -> int:
+        """The end of the metadata log."""
+        return self._partitions[_METADATA].high_watermark
+
+    # Changes
+
+    def open(
+        self, name: str, topic_id: uuid.UUID, numbers: Iterable[tuple[int, int]], values: Mapping[str, str]
+    ) -> None:
+        """Open the logs of a topic, or make them.
+
+        Args:
+            name, topic_id: of the topic.
+            numbers: numbers and leader epochs of partitions.
+            values: the topic's configuration, as it was set.
+        """
+        topic = self._topics.setdefault(name, _Topic(name, topic_id, dict(values)))
+        config = TopicConfig(topic.values, self._defaults)
+        for number, epoch in numbers:
+            if number in topic.partitions:
+                continue
+            try:
+                log = self._directory.open(name, number, config.of_log(), topic_id=topic_id)
+                log.begin_epoch(epoch)
+            except (OSError, ValueError):
+                _log.exception("partition %s-%d cannot be used", name, number)
+                continue
+            partition = topic.partitions[number] = Partition(name, topic_id, number, log, epoch, config)
+            self._partitions[name, number] = partition
+
+    def open_metadata(self, topic_id: uuid.UUID) -> Partition:
+        """Open the metadata log."""
+        config = TopicConfig({"cleanup.policy": "", "retention.ms": "-1"}, {})
+        name, number = _METADATA
+        log = self._directory.open(name, number, config.of_log(), topic_id=topic_id)
+        log.begin_epoch(1)
+        partition = self._partitions[_METADATA] = Partition(name, topic_id, number, log, 1, config)
+        return partition
+
+    def configure(self, name: str, key: str, value: str | None) -> None:
+        """Take a configuration of a topic, which applies at once; None takes it away."""
+        topic = self._topics.get(name)
+        if topic is None:
+            return
+        if value is None:
+            topic.values.pop(key, None)
+        else:
+            topic.values[key] = value
+        config = TopicConfig(topic.values, self._defaults)
+        for partition in topic.partitions.values():
+            partition.config = config
+            partition.log.config = config.of_log()
+
+    def delete(self, topic_id: uuid.UUID) -> str | None:
+        """Delete a topic: its directories are renamed at once, and removed later. Returns its name."""
+        name = next((name for name, topic in self._topics.items() if topic.id == topic_id), None)
+        if name is None:
+            return None
+        topic = self._topics.pop(name)
+        for number in topic.partitions:
+            del self._partitions[name, number]
+            self._waiting.touch((name, number))
+            try:
+                self._directory.delete(name, number)
+            except OSError:
+                _log.exception("the directory of %s-%d cannot be deleted", name, number)
+        return name
+
+    # Of the host
+
+    def append(self, log: tuple[str, int], data: Any) -> Appended:
+        """Append to a partition: a batch of a client, keys and values, or batches as they are.
+
+        Raises:
+            KeyError: there is no such partition.
+            OSError: it cannot be written; nothing was appended.
+        """
+        partition = self._partitions[log]
+        if isinstance(data, Produced):
+            found = partition.produce(data)
+        elif isinstance(data, EndMarker):
+            found = partition.append(data.batch())
+        elif isinstance(data, (bytes, bytearray, memoryview)):
+            found = partition.append(data if isinstance(data, bytearray) else bytearray(data))
+        else:
+            found = partition.append(bytearray(_batch(data)))
+        self._waiting.touch(log)
+        return found
+
+    def flushing(self, log: tuple[str, int]) -> Flushing:
+        """What makes a partition durable. Raises KeyError, OSError."""
+        return self._partitions[log].log.flushing()
+
+    def flushed(self, log: tuple[str, int], flushing: Flushing) -> None:
+        """Note that it is."""
+        partition = self._partitions.get(log)
+        if partition is not None:
+            partition.log.flushed(flushing)
+
+    def due(self, now: float) -> Effect:
+        """Remove what retention lets go."""
+        if self._next_check is None:
+            self._next_check = now + self._check_ms
+        if now >= self._next_check:
+            self._next_check = now + self._check_ms
+            self._clean(int(now))
+        return NOTHING
+
+    def _clean(self, now: int) -> None:
+        """Set aside the segments that retention lets go, and remove what was set aside long enough ago."""
+        try:
+            for partition in self._partitions.values():
+                before = partition.start_offset
+                partition.log.retention(now)
+                partition.expire()
+                if partition.start_offset != before:
+                    self._waiting.touch(partition.key)
+            self._directory.purge(now)
+            self._directory.write_checkpoints()
+        except OSError:
+            _log.exception("old segments cannot be removed")
+
+    def next_deadline(self) -> float | None:
+        """When `due` has something to do."""
+        return self._next_check
+
+
+def _batch(data: Any) -> bytes:
+    """One batch of keys and values with one time; those of a producer belong to its transaction."""
+    rows = [Record(i, data.timestamp, 0, key, value, ()) for i, (key, value) in enumerate(data.rows)]
+    size = sum(len(part) for row in data.rows for part in row if part is not None)
+    producer = getattr(data, "producer_id", -1)
+    return encode(
+        rows, batch_bytes=16_384 + 2 * size + 64 * len(rows), producer_id=producer,
+        producer_epoch=getattr(data, "producer_epoch", -1), is_transactional=producer >= 0,
+    )  # fmt: skip
