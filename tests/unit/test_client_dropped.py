@@ -172,3 +172,37 @@ def test_what_a_producer_of_a_cycle_has_queued_is_known_when_its_loop_ends():
         delivery = asyncio.run(main())
     with pytest.raises(ClientClosed):
         delivery.result(0)
+
+
+class Owner:
+    """An application that has a client, and a method that the client calls with values."""
+
+    def __init__(self, package, name):
+        option = {"value_serializer" if name == "Producer" else "value_deserializer": self.convert}
+        group = {"group_id": "g"} if name == "ShareConsumer" else {}
+        self.client = getattr(package, name)(bootstrap_servers=NOBODY, **option, **group)
+
+    def convert(self, value):
+        return value
+
+
+@pytest.mark.parametrize("name", ["Producer", "Consumer", "ShareConsumer"])
+def test_a_client_that_calls_a_method_of_its_owner(name):
+    before = threading.active_count()
+    owner = Owner(kc.client, name)
+    gone = weakref.ref(owner)
+    with warned(name):
+        del owner
+    assert gone() is None
+    eventually(lambda: threading.active_count() == before)
+
+
+@pytest.mark.parametrize("name", ["Producer", "Consumer", "ShareConsumer"])
+async def test_a_client_for_asyncio_that_calls_a_method_of_its_owner(name):
+    owner = Owner(kc.client.aio, name)
+    await owner.client.__aenter__()
+    await asyncio.sleep(0.05)
+    gone = weakref.ref(owner.client)
+    with warned(name):
+        del owner
+    await until(lambda: gc.collect() is not None and gone() is None, 20)

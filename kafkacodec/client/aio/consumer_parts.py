@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from kafkacodec.client.aio.ends import Ends
@@ -48,6 +50,8 @@ class ConsumerParts:
     """
 
     def __init__(self, settings: ConsumerSettings, soon: Soon, ready: Callable[[], None]) -> None:
+        # What the loop refers to must not refer to the application, whose methods the deserializers may be.
+        given, settings = settings, replace(settings, key_deserializer=None, value_deserializer=None)
         self.settings = settings
         self.network = network = Network(settings)
         self.soon, self.ready = soon, ready
@@ -65,7 +69,15 @@ class ConsumerParts:
         self.fetcher = Fetcher(
             network.cluster, self.positions, self.validation, settings, backoff=backoff, metrics=network.metrics
         )
-        self.reader = Reader(self.fetcher.ready, self.positions, settings, self._give_back, self._again, self._feed)
+        self.reader = Reader(
+            self.fetcher.ready,
+            self.positions,
+            settings,
+            self._give_back,
+            self._again,
+            self._feed,
+            given=weakref.proxy(given),
+        )
         self.fetcher.hungry = lambda: self.reader.hungry
         self._ends = Ends(self.lookup, self.positions, committed=committed)
         for machine in (self.lookup, self.validation, self.fetcher):

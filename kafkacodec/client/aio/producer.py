@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, Self, Unpack
 
 from kafkacodec import messages
@@ -99,17 +100,19 @@ class Producer(TransactionalProducer, AsyncClient):
         self._check()
         if self._network is not None:
             return
-        network = Network(self._settings)
+        # What the loop refers to must not refer to the application, whose methods the serializers may be.
+        settings = replace(self._settings, key_serializer=None, value_serializer=None)
+        network = Network(settings)
         progress, broke = self._hold.calling(Producer._progress), self._hold.calling(Producer._broke)
-        self._queues = Queues(network.cluster, self._settings, lambda: network.loop.time() * 1000)
+        self._queues = Queues(network.cluster, settings, lambda: network.loop.time() * 1000)
         self._queues.loop = network.loop
         identity: Identity
-        if self._settings.transactional_id is None:
-            identity = Idempotence(self._settings, network.retry_backoff())
+        if settings.transactional_id is None:
+            identity = Idempotence(settings, network.retry_backoff())
         else:
             coordinators, backoff = network.cluster.coordinators, network.retry_backoff()
-            identity = self._transactions = Transactions(self._settings, coordinators, backoff, progress)
-        self._sender = Sender(self._queues, network.cluster, self._settings, identity, network.metrics, progress)
+            identity = self._transactions = Transactions(settings, coordinators, backoff, progress)
+        self._sender = Sender(self._queues, network.cluster, settings, identity, network.metrics, progress)
         self._network = network
         network.add(self._sender, broke=broke)
 

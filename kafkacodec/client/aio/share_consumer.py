@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.checks import row_limit, seconds, topic_names
@@ -268,7 +269,8 @@ class ShareConsumer(AsyncClient):
 
     def _start(self) -> Network:
         s = self._settings
-        network = Network(s)
+        # What the loop refers to must not refer to the application, whose methods the deserializers may be.
+        network = Network(replace(s, key_deserializer=None, value_deserializer=None))
         group = GroupSettings(
             group_id=s.group_id,
             max_poll_interval_ms=s.max_poll_interval_ms,

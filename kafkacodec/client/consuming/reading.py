@@ -46,6 +46,7 @@ class Reader:
         give_back: called with parts whose memory is no longer used.
         again: called with a partition and its version, to fetch it again from its position.
         hungry: called when a read has found nothing.
+        given: the settings with the deserializers, if `settings` lacks them.
 
     Attributes:
         records_given: the number of records given so far.
@@ -62,10 +63,11 @@ class Reader:
         give_back: Callable[[list[Part]], None],
         again: Callable[[PartitionState, int], None],
         hungry: Callable[[], None] = lambda: None,
+        given: ConsumerSettings | None = None,
     ) -> None:
         self._open = OpenPart(ready, settings, give_back)
         self._positions = positions
-        self._settings = settings
+        self._given_settings = settings if given is None else given
         self._again = again
         self._tell_hungry = hungry
         self._failure: Failure | None = None  # of the part that was read last
@@ -284,7 +286,7 @@ class Reader:
 
     def _records(self, max_records: int) -> tuple[list[ConsumerRecord], Part | None, Position]:
         """Records of one part and the position after them, which is not set yet; the part is None if there are none."""
-        settings = self._settings
+        settings = self._given_settings
         while (opened := self._next_part(_OF_RECORDS)) is not None:
             part, decoder = opened
             chunk = decoder.read(RecordColumns, max_records, DEFAULT_MAX_BYTES)
