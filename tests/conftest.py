@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.examples import examples
+from tests.examples import QUICK, examples, left_out
 from tests.scheduling import Durations, Groups, arranged
 
 # No test is about time: a busy machine must not fail one.
@@ -69,6 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     if item.get_closest_marker("java") and MISSING:
         item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(MISSING)} on PATH"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    out = left_out([item.nodeid for item in items]) if QUICK else set()
+    config.hook.pytest_deselected(items=[items[index] for index in sorted(out)])
+    items[:] = [item for index, item in enumerate(items) if index not in out]
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -18,3 +19,16 @@ def examples(count: int) -> int:
 def some(cases: Sequence[Case]) -> Sequence[Case]:
     """Of a list of cases that take long: every fifth."""
     return cases[::5] if QUICK else cases
+
+
+def left_out(names: Sequence[str]) -> set[int]:
+    """The indices of tests that `make quick` leaves out: of those with many cases all but every fifth, or five."""
+    cases: defaultdict[str, list[int]] = defaultdict(list)
+    for index, name in enumerate(names):
+        cases[name.partition("[")[0]].append(index)
+    return {
+        index
+        for indices in cases.values()
+        for number, index in enumerate(indices)
+        if number % min(5, 1 + (len(indices) - 1) // 5)
+    }
