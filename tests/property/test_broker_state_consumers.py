@@ -91,6 +91,7 @@ class ConsumerGroups(RuleBasedStateMachine):
     @rule(partitions=st.integers(1, 5))
     def grow(self, partitions: int) -> None:
         self.cluster.counts["u"] = max(self.cluster.counts["u"], partitions)
+        self.bench.machine.topics_changed()
 
     @rule()
     def restart(self) -> None:

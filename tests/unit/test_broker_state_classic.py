@@ -213,6 +213,18 @@ def test_an_assignment_that_cannot_be_kept_is_no_assignment() -> None:
     assert bytes(m.sync({m.id: b"mine"}).assignment) == b"mine"
 
 
+def test_that_a_group_is_empty_is_written_when_there_is_room_again() -> None:
+    on = bench()
+    (m,) = stable(on, 1)
+    on.holds = True
+    m.leave()
+    on.release(OSError("no space left"))
+    assert on.restarted().groups["g"].state == "Stable"  # type: ignore[attr-defined]
+    on.holds = False
+    on.wait(1_000)
+    assert on.restarted().groups["g"].state == "Empty"  # type: ignore[attr-defined]
+
+
 def test_groups_are_listed_and_deleted() -> None:
     on = bench()
     (m,) = stable(on, 1)

@@ -175,12 +175,15 @@ def test_topics_that_come_grow_and_go() -> None:
     a = Consumer(on, "a", "u")
     assert a.join().assignment.topic_partitions == []
     on.cluster.counts["u"] = 2
+    on.machine.topics_changed()
     assert (a.beat().member_epoch, a.owned) == (2, {U: [0, 1]})
     a.beat(report=True)
     on.cluster.counts["u"] = 3
+    on.machine.topics_changed()
     assert (a.beat().member_epoch, a.owned) == (3, {U: [0, 1, 2]})
     a.beat(report=True)
     del on.cluster.counts["u"]
+    on.machine.topics_changed()
     assert (a.beat().member_epoch, a.owned) == (3, {})
 
 

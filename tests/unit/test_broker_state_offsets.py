@@ -255,6 +255,18 @@ def test_offsets_of_deleted_topics_go() -> None:
     assert fetch(on) == [("u", 0, 2, 0)]
 
 
+def test_offsets_of_deleted_topics_go_when_there_is_room_again() -> None:
+    on = bench()
+    commit(on, 1)
+    on.holds = True
+    on.held += on.machine.topics_deleted(["t"], on.now).appends
+    on.release(OSError("no space left"))
+    assert fetch(on) == [("t", 0, 1, 0)]
+    on.holds = False
+    on.wait(1_000)
+    assert fetch(on) == []
+
+
 def test_a_commit_that_cannot_be_kept_is_refused() -> None:
     on = bench()
     commit(on, 1)

@@ -27,6 +27,7 @@ from kafkacodec.errors import (
 __all__ = ["ClassicGroup", "joined_error"]
 
 _NEW_MEMBER_WAITS_MS = 300_000  # a member that joined gets its answer by then, or is put out
+_WRITE_AGAIN_MS = 1_000
 _SKIPS_ASSIGNMENT = 9  # JoinGroup: a leader may be told not to assign
 
 
@@ -254,7 +255,17 @@ class ClassicGroup(ClassicMembers):
         self.protocol = self.leader = None
         self.topics = self.subscribed()
         self._enter(EMPTY)
-        self.room.write([self.record()], lambda code: None)
+        self._keep_empty()
+
+    def _keep_empty(self) -> None:
+        """Write that nobody is in the group; members that did not leave would come back with a restart."""
+
+        def written(code: int) -> None:
+            if code:
+                self.room.set_timer("empty", _WRITE_AGAIN_MS, self._keep_empty)
+
+        if self.state == EMPTY:
+            self.room.write([self.record()], written)
 
     # SyncGroup, Heartbeat, LeaveGroup
 

@@ -39,6 +39,7 @@ class ConsumerGroup:
     target: dict[str, Places] = field(default_factory=dict)
     patterns: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the topics of each regular expression
     resolved_at: int = -1  # the version of the cluster's topics that those were found in
+    checked_at: int = -1  # and that in which the hash was right
 
     kind = "consumer"
     protocol_type = "consumer"
@@ -158,13 +159,20 @@ class ConsumerGroup:
         """Offsets of topics that nobody subscribes to may be deleted."""
         return NONE
 
-    def subscribes(self, topic: str) -> bool:
+    def subscribes(self) -> Callable[[str], bool]:
         """Whether a member subscribes to a topic."""
-        return any(topic in each.topics for each in self.subscriptions(self.members, self.patterns).values())
+        subscriptions = self.subscriptions(self.members, self.patterns).values()
+        return {topic for each in subscriptions for topic in each.topics}.__contains__
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is in the group."""
+        return not self.members
 
     def retention_start(self) -> Callable[[str], int | None]:
         """The time of offsets begins when they are committed, unless their topic is subscribed to."""
-        return lambda topic: None if self.subscribes(topic) else -1
+        uses = self.subscribes()
+        return lambda topic: None if uses(topic) else -1
 
     # Records
 

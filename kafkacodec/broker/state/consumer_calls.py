@@ -128,6 +128,11 @@ class ConsumerCalls:
         before: list[StoredRecord],
         to: Any,
     ) -> None:
+        if request.member_epoch > 0 and self._has_no_news(group, member, _told(member, request, client)):
+            self._watch(group, member)
+            self._groups.reply(to, self._answer(group.name, member, _is_full(request)))
+            return
+        version = self._groups.topics_version
         if request.member_epoch == 0 and request.member_id and member.id != request.member_id:  # of the same instance
             step = Step(group, replace(member, id=request.member_id, epoch=0, previous_epoch=0), replaces=member.id)
         else:
@@ -147,6 +152,7 @@ class ConsumerCalls:
             if isinstance(now, ConsumerGroup):
                 for other in now.members.values() if before else ():
                     self._watch(now, other)
+                now.checked_at = version
                 self._watch(now, step.member)
                 self._resolve_later(now)
             everything = _is_full(request) or step.member.assigned != member.assigned
@@ -164,6 +170,11 @@ class ConsumerCalls:
         if with_assignment:
             answer.assignment = response.Assignment(topic_partitions=rows_of(response.TopicPartitions, member.assigned))
         return answer
+
+    def _has_no_news(self, group: ConsumerGroup, member: ConsumerMember, told: ConsumerMember) -> bool:
+        """Whether a heartbeat changes nothing, as most do: then nothing is computed for it."""
+        settled = group.epoch == group.assignment_epoch and member.settled(group.epoch)
+        return settled and told == member and group.checked_at == self._groups.topics_version
 
     # Regular expressions
 

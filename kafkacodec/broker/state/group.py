@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from kafkacodec.broker.state.classic import ClassicGroup
 from kafkacodec.broker.state.consumer import RECORDS, ConsumerGroup
 from kafkacodec.broker.state.machine import Machine, Room, Topics
-from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.offsets import Offsets
 from kafkacodec.broker.state.options import GroupOptions
 from kafkacodec.internal_records import CONSUMER_OFFSETS
@@ -149,7 +148,7 @@ class Groups(Machine):
         if group is None:
             return
         places = self.offsets.expired(name, group.retention_start(), self.now)
-        if group.state == EMPTY and len(places) == len(self.offsets.places(name)):
+        if group.idle and len(places) == len(self.offsets.places(name)):
             group.room.write(self.tombstones(name), lambda code: None)
         else:
             group.room.write(self.offsets.tombstones(name, places), lambda code: None)

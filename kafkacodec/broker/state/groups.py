@@ -22,6 +22,9 @@ from kafkacodec.net.service import Effect
 __all__ = ["GroupCoordinator"]
 
 
+_WRITE_AGAIN_MS = 1_000
+
+
 class GroupCoordinator(Groups):
     """The groups of a cluster, as a machine over ``__consumer_offsets``.
 
@@ -69,7 +72,12 @@ class GroupCoordinator(Groups):
         return self._effect()
 
     def _forget(self, group: str, places: list[tuple[str, int]]) -> None:
-        self.write(group, self.offsets.tombstones(group, places), lambda code: None, (-1, -1))
+        def written(code: int) -> None:
+            if code:
+                again = partial(self._forget, group, places)
+                self.set_timer(group, f"forget {places[0]}", self.now + _WRITE_AGAIN_MS, again)
+
+        self.write(group, self.offsets.tombstones(group, places), written, (-1, -1))
 
     def _describe(self, request: Any, version: int, client: Client, to: Any) -> None:
         response = messages.DescribeGroupsResponse

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from kafkacodec.errors import NONE, NOT_COORDINATOR
+from kafkacodec.errors import MESSAGE_TOO_LARGE, NONE, NOT_COORDINATOR, RECORD_LIST_TOO_LARGE, UNKNOWN_SERVER_ERROR
 from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
 from kafkacodec.net.service import Append, Effect, Reply
 
@@ -211,8 +211,9 @@ class Machine:
         return self._arrived(token, NONE, now)
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
-        """Note that they are not, and will not be."""
-        return self._arrived(token, NOT_COORDINATOR, now)
+        """Note that they are not, and will not be; clients are told to ask again, unless that cannot help."""
+        too_large = getattr(error, "code", None) in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE)
+        return self._arrived(token, UNKNOWN_SERVER_ERROR if too_large else NOT_COORDINATOR, now)
 
     def load(self, key: Any, value: Any, producer_id: int = -1) -> None:
         """Apply a record of the topic when the broker starts, in the order of the log; other types are ignored.

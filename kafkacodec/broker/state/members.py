@@ -133,9 +133,14 @@ class ClassicMembers:
         """Why no offset may be deleted; 0 if those of topics that nobody subscribes to may."""
         return NON_EMPTY_GROUP if self.members and self.protocol_type != "consumer" else NONE
 
-    def subscribes(self, topic: str) -> bool:
+    def subscribes(self) -> Callable[[str], bool]:
         """Whether members use the offsets of a topic; if that cannot be told, they do."""
-        return bool(self.members) and (self.topics is None or topic in self.topics)
+        return lambda topic: bool(self.members) and (self.topics is None or topic in self.topics)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is in the group, or about to join."""
+        return self.state == EMPTY and not self.promised
 
     def retention_start(self) -> Callable[[str], int | None]:
         """When the time of a topic's offsets began: -1 for when they were committed, None while they are in use."""
@@ -143,7 +148,8 @@ class ClassicMembers:
             start = self.since if self.protocol_type else -1
             return lambda topic: start
         if self.protocol_type == "consumer" and self.state == STABLE and self.topics is not None:
-            return lambda topic: None if self.subscribes(topic) else -1
+            uses = self.subscribes()
+            return lambda topic: None if uses(topic) else -1
         return lambda topic: None
 
     # Records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -124,12 +125,13 @@ class OffsetCalls:
             self._groups.reply(to, response(error_code=code))
             return
         row = response.OffsetDeleteResponsePartition
+        subscribed = group.subscribes()
         topics = []
         for topic in request.topics:
             rows = [
                 row(
                     partition_index=p.partition_index,
-                    error_code=self._undeletable(group, topic.name, p.partition_index),
+                    error_code=self._undeletable(subscribed, topic.name, p.partition_index),
                 )
                 for p in topic.partitions
             ]
@@ -143,7 +145,7 @@ class OffsetCalls:
 
         group.room.write(self._offsets.tombstones(request.group_id, here), written)
 
-    def _undeletable(self, group: ClassicGroup | ConsumerGroup, topic: str, partition: int) -> int:
+    def _undeletable(self, subscribed: Callable[[str], bool], topic: str, partition: int) -> int:
         if not self._offsets.known((topic, partition)):
             return UNKNOWN_TOPIC_OR_PARTITION
-        return GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(topic) else NONE
+        return GROUP_SUBSCRIBED_TO_TOPIC if subscribed(topic) else NONE
