@@ -74,6 +74,7 @@ class Node:
         self.addresses: dict[str, tuple[str, int]] = {}
         self.machines: dict[int, Machine] = {}  # by API key
         self.groups: Any = None
+        self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = 0
 
     def address(self, session: Any) -> tuple[str, int]:
@@ -161,9 +162,12 @@ class Node:
 
     # Machines
 
-    def running(self) -> set[Machine]:
+    @property
+    def running(self) -> tuple[Machine, ...]:
         """The machines of coordinators."""
-        return set(self.machines.values())
+        if self._running is None:
+            self._running = tuple(dict.fromkeys(self.machines.values()))
+        return self._running
 
     def routed(self, machine: Machine, effect: Effect) -> Effect:
         """A machine's effect, whose tokens lead back to it; what it answers to this broker itself goes on."""

@@ -39,7 +39,7 @@ class KafkaService:
     def tick(self, now: float) -> Effect:
         """Do what is due."""
         effects = [self._node.waiting.due(now), self._node.topics.due(now)]
-        for machine in self._node.running():
+        for machine in self._node.running:
             deadline = machine.next_deadline()
             if deadline is not None and deadline <= now:
                 effects.append(self._node.routed(machine, machine.tick(now)))
@@ -47,9 +47,12 @@ class KafkaService:
 
     def next_deadline(self) -> float | None:
         """When `tick` is needed."""
-        found = [self._node.waiting.next_deadline(), self._node.topics.next_deadline()]
-        found += [machine.next_deadline() for machine in self._node.running()]
-        return min((deadline for deadline in found if deadline is not None), default=None)
+        node = self._node
+        found = [node.waiting.next_deadline(), node.topics.next_deadline()]
+        for machine in node.running:
+            found.append(machine.next_deadline())
+        known = [deadline for deadline in found if deadline is not None]
+        return min(known) if known else None
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Go on after an append, and answer who waited for its records."""

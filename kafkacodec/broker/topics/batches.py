@@ -12,28 +12,32 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from kafkacodec import errors
+from kafkacodec.broker.topics._head import read_head
 from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
 from kafkacodec.records._crc import crc32c
+from kafkacodec.records.compression import CODECS
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode
-from kafkacodec.records.headers import scan
+from kafkacodec.records.plan import plan_of
+from kafkacodec.records.reading import read_whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from kafkacodec.broker.topics.configs import TopicConfig
-    from kafkacodec.records.columns import BatchHeaders, RecordColumns
+    from kafkacodec.records.columns import RecordColumns
 
 __all__ = ["Produced", "Refused", "accept"]
 
 _MAGIC: Final = 2
+_ZSTD: Final = CODECS.index("zstd")
 _ZSTD_FROM: Final = 7
 _NO_TIME: Final = -1
 _UNLIMITED: Final = (1 << 63) - 1
 _APPEND_TIME_BIT: Final = 0x08
 _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 35
-_HEADER = ("size_in_bytes", "base_offset", "last_offset", "magic", "codec", "timestamp_type", "max_timestamp", "count",
-           "producer_id", "producer_epoch", "base_sequence", "is_transactional", "is_control", "crc_ok")  # fmt: skip
+_TIMES = plan_of(columns=("timestamp",), verify_crc=False)
+_WITH_KEYS = plan_of(columns=("timestamp", "key"), verify_crc=False)
 
 
 @dataclass(slots=True)
@@ -77,21 +81,21 @@ class Produced:
 
 
 class _Head(NamedTuple):
-    """The header of a batch."""
+    """The header of a batch, as `read_head` returns it."""
 
-    size: int
+    magic: int
+    codec: int
+    has_append_time: bool
+    is_transactional: bool
+    is_control: bool
     base_offset: int
     last_offset: int
-    magic: int
-    codec: str
-    has_append_time: bool
     max_timestamp: int
-    num_records: int
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    is_transactional: bool
-    is_control: bool
+    num_records: int
+    size: int
     crc_ok: bool
 
 
@@ -107,36 +111,21 @@ def accept(data: memoryview | None, config: TopicConfig, version: int, now: floa
     if data is None or not len(data):
         return Refused(errors.INVALID_RECORD)
     try:
-        heads = scan(data, columns=_HEADER, on_error="stop", max_batches=2)
-        if heads.problems:
-            raise heads.problems[0].exception
+        found = read_head(data)
     except UnsupportedMagic as error:
         return Refused(errors.CORRUPT_MESSAGE, str(error))
     except DecodeError:
         return Refused(errors.INVALID_RECORD)
-    if len(heads) != 1 or heads.consumed != len(data):
+    if found is None:
         return Refused(errors.INVALID_RECORD)
-    head = _head(heads)
+    head = _Head(*found)
     return _refuses_head(head, config, version) or _checked(data, head, config, now)
-
-
-def _head(heads: BatchHeaders) -> _Head:
-    time = int(heads["max_timestamp"].astype(np.int64)[0])
-    return _Head(
-        size=int(heads["size_in_bytes"][0]), base_offset=int(heads["base_offset"][0]),
-        last_offset=int(heads["last_offset"][0]), magic=int(heads["magic"][0]), codec=heads["codec"][0],
-        has_append_time=bool(heads["timestamp_type"][0]), max_timestamp=max(time, _NO_TIME),
-        num_records=int(heads["count"][0]), producer_id=int(heads["producer_id"][0]),
-        producer_epoch=int(heads["producer_epoch"][0]), base_sequence=int(heads["base_sequence"][0]),
-        is_transactional=bool(heads["is_transactional"][0]), is_control=bool(heads["is_control"][0]),
-        crc_ok=bool(heads["crc_ok"][0]),
-    )  # fmt: skip
 
 
 def _refuses_head(head: _Head, config: TopicConfig, version: int) -> Refused | None:
     if head.magic != _MAGIC:
         return Refused(errors.INVALID_RECORD)
-    if head.codec == "zstd" and version < _ZSTD_FROM:
+    if head.codec == _ZSTD and version < _ZSTD_FROM:
         return Refused(errors.UNSUPPORTED_COMPRESSION_TYPE)
     if not head.crc_ok:
         return Refused(errors.CORRUPT_MESSAGE)
@@ -153,16 +142,17 @@ def _checked(data: memoryview, head: _Head, config: TopicConfig, now: float) -> 
     if head.num_records != head.last_offset - head.base_offset + 1:
         return Refused(errors.INVALID_RECORD, late=True)
     try:
-        records = decode(
-            data, columns=("timestamp", "key") if config.is_compacted else ("timestamp",), verify_crc=False
-        )
+        with (_WITH_KEYS if config.is_compacted else _TIMES).decoder(data) as decoder:
+            records = read_whole(decoder, "raise")
     except KafkaCodecError:
         return Refused(errors.INVALID_RECORD, late=True)
     refused = _refuses_records(records, head, config, now)
     if refused is not None:
         return refused
-    wanted = head.codec if config.compression == "producer" else config.compression.replace("uncompressed", "none")
-    if wanted != head.codec:
+    wanted = CODECS[head.codec]
+    if config.compression != "producer":
+        wanted = config.compression.replace("uncompressed", "none")
+    if wanted != CODECS[head.codec]:
         data = _recompressed(data, head, wanted, config)
     append_time = int(now) if config.has_append_time else _NO_TIME
     max_timestamp = head.max_timestamp

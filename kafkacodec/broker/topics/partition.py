@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacodec import errors
 from kafkacodec.broker.topics.sequences import Batch, Sequences
+from kafkacodec.errors import FENCED_LEADER_EPOCH, NONE, UNKNOWN_LEADER_EPOCH
 from kafkacodec.records.broker_batches import control_batch
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Partition:
 
     def append(self, data: bytearray | memoryview) -> Appended:
         """Append batches as they are. Raises OSError: nothing was appended."""
-        return Appended(errors.NONE, self.log.append(data, leader_epoch=self.leader_epoch).base_offset)
+        return Appended(NONE, self.log.append(data, leader_epoch=self.leader_epoch).base_offset)
 
     def produce(self, batch: Produced) -> Appended:
         """Append a batch of a client, unless its producer's sequence is wrong. Raises OSError."""
@@ -116,7 +116,7 @@ class Partition:
             return found._replace(append_time=batch.append_time)
         verdict = self._sequences.verdict(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)
         if isinstance(verdict, Batch):  # it is there already
-            return Appended(errors.NONE, verdict.base_offset, verdict.timestamp)
+            return Appended(NONE, verdict.base_offset, verdict.timestamp)
         if verdict:
             return Appended(verdict)
         found = self.append(batch.data)
@@ -168,9 +168,9 @@ class Partition:
     def epoch_error(self, epoch: int) -> int:
         """The error for a client that takes this for the leader's epoch; -1 if it does not say."""
         if epoch < 0 or epoch == self.leader_epoch:
-            return int(errors.NONE)
+            return int(NONE)
         newer = epoch > self.leader_epoch
-        return int(errors.UNKNOWN_LEADER_EPOCH if newer else errors.FENCED_LEADER_EPOCH)
+        return int(UNKNOWN_LEADER_EPOCH if newer else FENCED_LEADER_EPOCH)
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of a record, or the present one at the end."""
