@@ -23,6 +23,8 @@ cdef extern from "decode/kc_walk.h" nogil:
 
 cdef extern from "decode/kc_batch.h" nogil:
     enum:
+        KC_LOG_APPEND_TIME
+        KC_DELETE_HORIZON
         KC_TRANSACTIONAL
         KC_CONTROL
 
@@ -31,6 +33,7 @@ cdef extern from "decode/kc_batch.h" nogil:
         uint64_t size
         int64_t base_offset
         int64_t last_offset
+        int64_t base_timestamp
         int64_t max_timestamp
         int64_t producer_id
         int32_t partition_leader_epoch

@@ -127,6 +127,29 @@ cdef extern from "encode/kc_renumber.h" nogil:
                   kc_batch *out, size_t max, size_t *count, kc_error *error)
 
 
+cdef extern from "encode/kc_compact.h" nogil:
+    enum:
+        KC_BATCH_HEADER_SIZE
+        KC_RECORD_MAY_GROW
+
+    ctypedef struct kc_stored_record:
+        const uint8_t *key
+        int32_t key_size
+        int32_t value_size
+        int64_t timestamp_delta
+        int32_t offset_delta
+
+    ctypedef struct kc_compacted:
+        int64_t base_timestamp
+        int64_t max_timestamp
+        int32_t count
+        bint has_horizon
+
+    int kc_stored_record_next(const uint8_t **at, const uint8_t *end, kc_stored_record *record, kc_error *error)
+    uint8_t *kc_stored_record_write(const kc_stored_record *record, int64_t timestamp_delta, uint8_t *out)
+    void kc_compacted_header(const uint8_t *batch, const kc_compacted *change, size_t size, uint8_t *out)
+
+
 cdef extern from "encode/kc_murmur2.h" nogil:
     uint32_t kc_murmur2(const uint8_t *data, size_t size)
     int32_t kc_murmur2_partition(const uint8_t *key, size_t size, int32_t partitions)

@@ -63,6 +63,23 @@ cdef class BatchHead:
         return self.batch.count
 
     @property
+    def codec(self):
+        return d.kc_batch_codec(&self.batch)
+
+    @property
+    def base_timestamp(self):
+        return self.batch.base_timestamp
+
+    @property
+    def timestamp_type(self):
+        return 1 if self.batch.attributes & d.KC_LOG_APPEND_TIME else 0
+
+    @property
+    def has_horizon(self):
+        """Whether the base timestamp is the delete horizon (KIP-534)."""
+        return self.batch.magic >= 2 and (self.batch.attributes & d.KC_DELETE_HORIZON) != 0
+
+    @property
     def is_transactional(self):
         return self.batch.magic >= 2 and (self.batch.attributes & d.KC_TRANSACTIONAL) != 0
 

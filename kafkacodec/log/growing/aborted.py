@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from kafkacodec.log.formats.indexes import encode_transaction_index
 from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.opening.indexes import read_transaction_index
 
-__all__ = ["Aborted", "AbortedTransactions"]
+__all__ = ["Aborted", "AbortedTransactions", "aborted_between"]
 
 
 class Aborted(NamedTuple):
@@ -65,3 +66,23 @@ class AbortedTransactions:
     def files(self) -> list[OpenFile]:
         """The open file, if there is one."""
         return [self._disk.open(self._path)] if os.path.exists(self._path) else []
+
+
+def aborted_between(
+    indexes: Iterable[AbortedTransactions], start_offset: int, end_offset: int
+) -> list[tuple[int, int]]:
+    """The transactions that may have aborted records between two offsets: producer id and first offset of each.
+
+    Args:
+        indexes: of the segments from that of the start on
+            (`org.apache.kafka.storage.internals.log.TransactionIndex.collectAbortedTxns`).
+        start_offset, end_offset: the span.
+    """
+    found = []
+    for index in indexes:
+        for entry in index.entries:
+            if entry.last_offset >= start_offset and entry.first_offset < end_offset:
+                found.append((entry.producer_id, entry.first_offset))
+            if entry.last_stable_offset >= end_offset:
+                return found
+    return found

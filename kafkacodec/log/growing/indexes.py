@@ -97,6 +97,13 @@ class GrowingIndexes:
             self._disk.truncate(file, end * size)  # a broker makes its indexes larger than what they have
             self._written[i] = end
 
+    def encoded(self) -> tuple[bytes, bytes]:
+        """The bytes of both files."""
+        return (
+            encode_offset_index(self.offsets, self.positions, self._base_offset),
+            encode_time_index(self.timestamps, self.time_offsets, self._base_offset),
+        )
+
     def position_before(self, offset: int) -> int:
         """The position of a batch before which all offsets are smaller than `offset`."""
         at = bisect_right(self.offsets, offset)

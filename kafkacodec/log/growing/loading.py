@@ -12,13 +12,13 @@ from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.epochs import LogEpochs
 from kafkacodec.log.growing.producers import LogProducers, snapshot_offsets, snapshot_path
 from kafkacodec.log.growing.segment import GrowingSegment
+from kafkacodec.log.growing.swapping import finish_swaps
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.segments.walk import walk
 
 __all__ = ["Loss", "find_segments", "load_producers", "recover", "remove_leftovers", "remove_snapshots"]
 
-_LEFTOVERS = (layout.DELETED_SUFFIX, ".cleaned", ".tmp")
-_SWAP = ".swap"
+_LEFTOVERS = (layout.DELETED_SUFFIX, ".tmp")
 
 
 class Loss(NamedTuple):
@@ -39,20 +39,22 @@ class Loss(NamedTuple):
 
 def remove_leftovers(directory: str, disk: Disk) -> None:
     """Remove what was deleted or never finished, and finish what the cleaner was about to swap in."""
-    for name in sorted(os.listdir(directory)):
-        path = os.path.join(directory, name)
+    for name in os.listdir(directory):
         if name.endswith(_LEFTOVERS):
-            disk.remove(path)
-        elif name.endswith(_SWAP):
-            disk.rename(path, path.removesuffix(_SWAP))
+            disk.remove(os.path.join(directory, name))
+    finish_swaps(directory, disk)
 
 
-def find_segments(directory: str, interval: int, disk: Disk, created: int) -> list[GrowingSegment]:
-    """The segments in a directory, by offset."""
+def find_segments(
+    directory: str, interval: int, disk: Disk, created: int, *, only: int | None = None
+) -> list[GrowingSegment]:
+    """The segments in a directory, by offset; or only that of this base offset."""
     segments = []
     for name in os.listdir(directory):
         parts = layout.parse_file_name(name)
         if parts is not None and parts.suffix == layout.LOG_SUFFIX and parts.segment_id is None:
+            if only is not None and parts.base_offset != only:
+                continue
             segment = GrowingSegment(directory, parts.base_offset, interval, disk, created)
             segment.size = os.stat(segment.path).st_size
             segments.append(segment)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kafkacodec.errors import EncodeError
 from kafkacodec.log.growing import times
 from kafkacodec.log.growing._batches import BatchHead, assign_offsets
+from kafkacodec.log.growing.aborted import aborted_between
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.epochs import LogEpochs
 from kafkacodec.log.growing.flushing import Flushing, Unflushed
@@ -25,6 +26,7 @@ from kafkacodec.log.growing.producers import LogProducers, snapshot_path
 from kafkacodec.log.growing.retention import SetAside, num_expired
 from kafkacodec.log.growing.segment import GrowingSegment, Range
 from kafkacodec.log.growing.settings import LogConfig, now_ms
+from kafkacodec.log.growing.swapping import Replacement
 from kafkacodec.log.growing.times import Found
 from kafkacodec.log.writing.producers import Producer
 
@@ -190,15 +192,13 @@ class PartitionLog:
 
     def _must_roll(self, active: GrowingSegment, size: int, timestamp: int, last: int) -> bool:
         config = self.config
-        if active.size + size > config.segment_bytes and active.size:
+        if active.size and active.size + size > config.segment_bytes:
             return True
         if last - active.base_offset > _MAX_INT32 or active.indexes.is_full(config.segment_index_bytes):
             return True
-        if not active.size:
-            return False
         began = active.first_timestamp
         waited = timestamp - began if began >= 0 else self._clock() - active.created
-        return waited > config.segment_ms
+        return active.size > 0 and waited > config.segment_ms
 
     def roll(self, base_offset: int | None = None) -> GrowingSegment:
         """Begin a new segment, unless the last one is empty; the snapshot of the producers is written.
@@ -280,14 +280,7 @@ class PartitionLog:
             return []
         upper = self._segments[at].indexes.offset_at(read.position + read.count)
         upper = self.segment_end(offset) if upper is None else upper
-        found = []
-        for segment in self._segments[at:]:
-            for entry in segment.aborted.entries:
-                if entry.last_offset >= offset and entry.first_offset < upper:
-                    found.append((entry.producer_id, entry.first_offset))
-                if entry.last_stable_offset >= upper:
-                    return found
-        return found
+        return aborted_between([segment.aborted for segment in self._segments[at:]], offset, upper)
 
     def segment_end(self, offset: int) -> int:
         """The end offset of the segment that has an offset."""
@@ -355,6 +348,36 @@ class PartitionLog:
         if offset > self.start_offset:
             self._epochs.begin(offset)
             self.start_offset = offset
+
+    def replacement(self, base_offset: int) -> Replacement:
+        """New files for the segment of this name, to be filled and given to `replace`. Raises OSError."""
+        return Replacement(self.path, base_offset, self.config.index_interval_bytes, self._disk)
+
+    def replace(self, group: Sequence[GrowingSegment], made: Replacement) -> GrowingSegment:
+        """Put a new segment in place of consecutive ones, of which the active segment is none.
+
+        Raises:
+            OSError: a file cannot be renamed. The log on the disk is sound, but this one is to be opened again.
+        """
+        first = self._segments.index(group[0])
+        made.commit()
+        due = self._clock() + self.config.file_delete_delay_ms
+        for segment in reversed(group):
+            beside = [] if segment is group[0] else [snapshot_path(self.path, segment.base_offset)]
+            self._set_aside.add(due, segment.set_aside(*beside))
+            self._unflushed.discard(segment)
+        made.publish()
+        (new,) = find_segments(
+            self.path, self.config.index_interval_bytes, self._disk, self._clock(), only=group[0].base_offset
+        )
+        self._segments[first : first + len(group)] = [new]
+        self._bases[first : first + len(group)] = [new.base_offset]
+        return new
+
+    @property
+    def segments(self) -> list[GrowingSegment]:
+        """The segments, in order; the last one is the active one."""
+        return list(self._segments)
 
     def retention(self, now: int | None = None) -> list[str]:
         """Set aside the segments that are too old, or too many, or before the start of the log.

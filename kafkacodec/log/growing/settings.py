@@ -23,6 +23,9 @@ class LogConfig:
         retention_ms (int): segments go when their records are older than this; -1: no limit.
         delete (bool): `cleanup.policy` has ``delete``: both limits apply.
         file_delete_delay_ms (int): how long a deleted segment's files stay under another name.
+        compact (bool): `cleanup.policy` has ``compact``: the cleaner keeps the newest record of each key.
+        min_compaction_lag_ms (int): segments with younger records are not cleaned.
+        delete_retention_ms (int): how long tombstones and markers stay after they were first cleaned.
         producer_id_expiration_ms (int): producers are forgotten when they have not written for this long.
     """
 
@@ -34,6 +37,9 @@ class LogConfig:
     retention_ms: int = 7 * DAY_MS
     delete: bool = True
     file_delete_delay_ms: int = 60_000
+    compact: bool = False
+    min_compaction_lag_ms: int = 0
+    delete_retention_ms: int = DAY_MS
     producer_id_expiration_ms: int = DAY_MS
 
 

@@ -1,0 +1,240 @@
+"""Compaction of a growing log: of each key the newest record stays (`org.apache.kafka.storage.internals.log.Cleaner`).
+
+Segments are read, cleaned into new ones under temporary names, and swapped in by renames, which opening the log
+finishes after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from kafkacodec.log.growing._batches import BatchHead
+from kafkacodec.log.growing._compact import choose, keep, newest_offsets, with_records
+from kafkacodec.log.growing.aborted import Aborted
+from kafkacodec.log.growing.log import PartitionLog
+from kafkacodec.log.growing.segment import GrowingSegment
+from kafkacodec.log.growing.settings import LogConfig
+from kafkacodec.log.growing.swapping import Replacement
+from kafkacodec.records.broker_batches import empty_batch
+from kafkacodec.records.compression import compress, decompress
+
+__all__ = ["Cleaned", "clean"]
+
+_HEADER = 61
+_LARGEST_BATCH = 1 << 31
+_MAX_INT32 = 2**31 - 1
+MOST_KEYS = 5_000_000
+"""So many keys are held at a time, as many as a broker's buffer of 128 MiB has; a later pass cleans the rest."""
+
+
+class Cleaned(NamedTuple):
+    """What a pass did.
+
+    Attributes:
+        end_offset (int): where the next pass goes on: what is before it is cleaned.
+        bytes_before, bytes_after (int): of the segments that were cleaned.
+    """
+
+    end_offset: int
+    bytes_before: int
+    bytes_after: int
+
+
+class _Transactions:
+    """Which batches are of aborted transactions, and which markers are of transactions without batches.
+
+    Args:
+        aborted: the aborted transactions of the log.
+    """
+
+    def __init__(self, aborted: Sequence[Aborted]) -> None:
+        self._waiting = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
+        self._running: dict[int, tuple[Aborted, bool]] = {}
+        self._committed: set[int] = set()
+        self.kept: list[Aborted] = []
+
+    def is_aborted(self, head: BatchHead) -> bool:
+        """Whether a batch of records is of an aborted transaction."""
+        self._begin(head.last_offset)
+        if not head.is_transactional:
+            return False
+        running = self._running.get(head.producer_id)
+        if running is None:
+            self._committed.add(head.producer_id)
+            return False
+        self._running[head.producer_id] = (running[0], True)
+        return True
+
+    def is_empty(self, head: BatchHead) -> bool:
+        """Whether a marker ends a transaction of which no batch was there."""
+        self._begin(head.last_offset)
+        running = self._running.get(head.producer_id)
+        if running is not None and running[0].last_offset == head.last_offset:
+            del self._running[head.producer_id]
+            if running[1]:
+                self.kept.append(running[0])
+            return not running[1]
+        if head.producer_id in self._committed:
+            self._committed.discard(head.producer_id)
+            return False
+        return True
+
+    def _begin(self, offset: int) -> None:
+        while self._waiting and self._waiting[-1].first_offset <= offset:
+            entry = self._waiting.pop()
+            self._running[entry.producer_id] = (entry, False)
+
+
+class _Pass:
+    """Cleans segments of one log, in order."""
+
+    def __init__(
+        self, log: PartitionLog, newest: dict[bytes, int], end_offset: int, transactions: _Transactions, now: int
+    ) -> None:
+        self._log, self._newest, self._end, self._transactions, self._now = log, newest, end_offset, transactions, now
+
+    def clean(self, group: Sequence[GrowingSegment]) -> Replacement:
+        """What becomes of consecutive segments; its files have temporary names."""
+        made = self._log.replacement(group[0].base_offset)
+        for segment in group:
+            for head in segment.heads():
+                batch = self._batch(segment, head)
+                if batch is not None:
+                    made.add(batch)
+        made.finish(self._transactions.kept)
+        self._transactions.kept = []
+        return made
+
+    def _batch(self, segment: GrowingSegment, head: BatchHead) -> bytes | bytearray | None:
+        """What stays of a batch; None: nothing."""
+        if head.magic < 2:
+            return segment.range(head.position, head.size).read()
+        passed = head.has_horizon and head.base_timestamp <= self._now
+        needs_horizon = False
+        batch, records = _read(segment, head)
+        if head.is_control:
+            is_empty = self._transactions.is_empty(head)
+            kept = 0 if is_empty and passed else head.count
+            chosen = bytearray(b"\1" * kept)
+            needs_horizon = is_empty and not head.has_horizon
+        elif self._transactions.is_aborted(head):
+            kept, chosen = 0, bytearray()
+        else:
+            chosen, kept, deletes = choose(
+                records, head.base_offset, head.count, self._newest, self._end, keep_deletes=not passed
+            )
+            needs_horizon = deletes and not head.has_horizon
+        if not kept:
+            return self._empty(head) if self._is_last_of_producer(head) else None
+        if kept == head.count and not needs_horizon:
+            return batch
+        horizon = head.base_timestamp if head.has_horizon else None
+        horizon = self._now + self._log.config.delete_retention_ms if needs_horizon else horizon
+        left, base, most = keep(records, chosen, head.base_timestamp, horizon)
+        most = head.max_timestamp if head.timestamp_type else most
+        packed = compress(head.codec, left) if head.codec else left
+        return with_records(batch, packed, kept, base, most, horizon is not None)
+
+    def _is_last_of_producer(self, head: BatchHead) -> bool:
+        """Whether this is the batch by which a producer's sequence is known."""
+        producer = self._log.producers.get(head.producer_id) if head.producer_id >= 0 else None
+        if producer is None:
+            return False
+        if producer.last_offset >= 0:
+            return head.last_offset == producer.last_offset
+        return head.is_control and head.producer_epoch == producer.producer_epoch
+
+    @staticmethod
+    def _empty(head: BatchHead) -> bytes:
+        return empty_batch(
+            head.base_offset,
+            head.last_offset,
+            producer_id=head.producer_id,
+            producer_epoch=head.producer_epoch,
+            base_sequence=head.base_sequence,
+            is_transactional=head.is_transactional,
+            is_control=head.is_control,
+            timestamp=head.max_timestamp,
+            timestamp_type=head.timestamp_type,
+            partition_leader_epoch=head.leader_epoch,
+        )
+
+
+def clean(log: PartitionLog, start_offset: int, now: int) -> Cleaned | None:
+    """Clean a log once.
+
+    Args:
+        log: its active segment, and what open transactions may still change, stay as they are.
+        start_offset: where the last pass ended: what is before it is cleaned; 0 for none.
+        now: the time in ms since 1970.
+
+    Returns:
+        What was done; None if there is nothing to clean.
+
+    Raises:
+        DecodeError: a batch is damaged. The log is as before, as far as segments were not swapped in yet.
+        OSError: likewise.
+    """
+    segments = _cleanable(log, now)
+    if not segments or log.segment_end(segments[-1].base_offset) <= start_offset:
+        return None
+    newest, end = _newest(segments, max(start_offset, log.start_offset), log.segment_end(segments[-1].base_offset))
+    segments = [segment for segment in segments if segment.base_offset < end]
+    aborted = [entry for segment in log.segments for entry in segment.aborted.entries]
+    pass_ = _Pass(log, newest, end, _Transactions(aborted), now)
+    before = after = 0
+    for group in _groups(segments, log.config, log.segment_end):
+        before += sum(segment.size for segment in group)
+        after += log.replace(group, pass_.clean(group)).size
+    return Cleaned(end, before, after)
+
+
+def _cleanable(log: PartitionLog, now: int) -> list[GrowingSegment]:
+    """The segments that are cleaned: complete, stable, and old enough."""
+    found = []
+    for segment in log.segments[:-1]:
+        if log.segment_end(segment.base_offset) > log.last_stable_offset:
+            break
+        if log.config.min_compaction_lag_ms and segment.max_timestamp > now - log.config.min_compaction_lag_ms:
+            break
+        found.append(segment)
+    return found
+
+
+def _newest(segments: Sequence[GrowingSegment], start_offset: int, end_offset: int) -> tuple[dict[bytes, int], int]:
+    """The newest offset of each key from an offset on, and where the look ended: at a batch."""
+    newest: dict[bytes, int] = {}
+    transactions = _Transactions([entry for segment in segments for entry in segment.aborted.entries])
+    for segment in segments:
+        for head in segment.heads():
+            if head.is_control:
+                transactions.is_empty(head)
+            elif not transactions.is_aborted(head) and head.last_offset >= start_offset and head.magic >= 2:
+                if len(newest) >= MOST_KEYS:
+                    return newest, head.base_offset
+                _, records = _read(segment, head)
+                newest_offsets(records, head.base_offset, head.count, start_offset, newest)
+    return newest, end_offset
+
+
+def _groups(
+    segments: Sequence[GrowingSegment], config: LogConfig, end: Callable[[int], int]
+) -> Iterator[list[GrowingSegment]]:
+    """Segments that together are not larger than one may be: they become one."""
+    group: list[GrowingSegment] = []
+    for segment in segments:
+        size = sum(s.size for s in group) + segment.size
+        if group and (size > config.segment_bytes or end(segment.base_offset) - group[0].base_offset > _MAX_INT32):
+            yield group
+            group = []
+        group.append(segment)
+    if group:
+        yield group
+
+
+def _read(segment: GrowingSegment, head: BatchHead) -> tuple[bytes, bytes | memoryview]:
+    """A batch, and its records decompressed."""
+    batch = segment.range(head.position, head.size).read()
+    records = memoryview(batch)[_HEADER:]
+    return batch, decompress(head.codec, records, limit=_LARGEST_BATCH) if head.codec else records
