@@ -227,6 +227,8 @@ class Serving:
     def _load_machine(self, machine: Machine, now: float) -> None:
         """Give a coordinator the records of its topic, in the order of the log, then let it begin."""
         topic = self._node.catalog.topic(machine.topic)
+        if topic is not None:
+            machine.partitions = topic.partitions  # whatever the setting says now
         for number in range(topic.partitions if topic is not None else 0):
             partition = self._topics.partition(machine.topic, number)
             for batch in batches(partition, partition.high_watermark) if partition is not None else ():

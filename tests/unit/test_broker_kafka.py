@@ -305,6 +305,20 @@ def test_everything_is_there_after_a_restart(tmp_path):
         broker.write("orders", [(None, b"x")], partition=9)
 
 
+def test_internal_topics_keep_their_number_of_partitions(tmp_path):
+    def commits(wire, group):
+        topics = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 2}]}]
+        return wire.ask("OffsetCommit", 8, group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+
+    names = [f"g{n}" for n in range(20)]
+    three = {"offsets.topic.num.partitions": 3}
+    with kc.broker.serve(tmp_path, topics={"t": 1}, config=three) as broker, wire_to(broker) as wire:
+        for name in names:
+            commits(wire, name)
+    with kc.broker.serve(tmp_path) as broker, wire_to(broker) as wire:
+        assert {commits(wire, name).topics[0].partitions[0].error_code for name in names} == {0}
+
+
 def test_a_directory_belongs_to_one_broker(tmp_path):
     with kc.broker.serve(tmp_path), pytest.raises(OSError, match=r"lock|in use"), kc.broker.serve(tmp_path):
         pass

@@ -156,6 +156,7 @@ class Machine:
         handlers: what takes each request, by API key.
         now: the time of this call.
         loading: until `loaded` is called.
+        partitions: as many as its topic has; to be set before loading if the topic was made with another number.
     """
 
     topic: ClassVar[str]
@@ -164,7 +165,7 @@ class Machine:
     def __init__(self, partitions: int) -> None:
         self.now = 0
         self.loading = True
-        self._partitions = partitions
+        self.partitions = partitions
         self._appends: list[Append] = []
         self._replies: list[Reply] = []
         self._sent: dict[int, _Sent] = {}
@@ -238,7 +239,7 @@ class Machine:
 
     def log_of(self, key: str) -> tuple[str, int]:
         """Topic and partition with the records of a key, such as the name of a group."""
-        return self.topic, partition_of(key, self._partitions)
+        return self.topic, partition_of(key, self.partitions)
 
     # For coordinators
 
