@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -362,3 +364,58 @@ def test_a_failed_append_leaves_the_log_as_it_was(tmp_path: Path, written: int) 
         again = PartitionLog(log.path, config)
         assert (again.end_offset, again.loss) == (84, None)
         check(again)
+
+
+def test_indexes_that_cannot_be_written_now_are_written_later(tmp_path: Path) -> None:
+    """The batches are appended all the same: nothing is said to have failed that is in the log."""
+
+    class NoIndexes(Disk):
+        full = True
+
+        def write(self, file: OpenFile, data: bytes | bytearray | memoryview, position: int) -> None:
+            if self.full and file.path.endswith("index"):
+                raise OSError(28, "No space left on device", file.path)
+            super().write(file, data, position)
+
+    disk = NoIndexes()
+    log = PartitionLog(tmp_path / "orders-0", LogConfig(index_interval_bytes=0), disk=disk)
+    for n in range(100):
+        log.append(
+            batch(1, START + n, producer_id=5, producer_epoch=0, base_sequence=n, is_transactional=True), leader_epoch=0
+        )
+        marker = kc.control_batch("abort", offset=0, producer_id=5, producer_epoch=0)
+        assert log.append(bytearray(marker), leader_epoch=0).last_offset == 2 * n + 1
+    for written_again in (log.flush, log.roll):
+        with pytest.raises(OSError, match="No space left"):
+            written_again()
+    assert log.recovery_point == 0
+    disk.full = False
+    assert log.flush() == 200
+    log.close()
+    check(log)
+    index = kc.log.read_transaction_index(tmp_path / "orders-0" / f"{0:020d}.txnindex")
+    assert index["last_offset"].tolist() == list(range(1, 200, 2))
+    assert len(kc.log.read_offset_index(tmp_path / "orders-0" / f"{0:020d}.index")) == 199
+
+
+def test_a_disk_that_takes_a_part(tmp_path: Path) -> None:
+    """A limit on the size of files: the system writes what fits, then refuses the rest."""
+    program = """
+import resource, signal, sys
+from kafkacodec.log.growing.log import PartitionLog
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+log = PartitionLog(sys.argv[1])
+data = bytes.fromhex(sys.argv[2])
+log.append(bytearray(data), leader_epoch=0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (len(data) * 3 // 2, resource.RLIM_INFINITY))
+try:
+    log.append(bytearray(data), leader_epoch=0)
+except OSError as error:
+    print(error.errno, error.filename == log._segments[0].path, log.end_offset, log.size_in_bytes == len(data))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(log.append(bytearray(data), leader_epoch=0).base_offset)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "orders-0"), batch(10).hex()]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output == "27 True 10 True\n10\n"
+    assert Partition(tmp_path / "orders-0").verify().ok

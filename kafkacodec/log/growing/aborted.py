@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ class AbortedTransactions:
     def __init__(self, path: str, disk: Disk) -> None:
         self._path, self._disk = layout.sibling(path, layout.TRANSACTION_INDEX_SUFFIX), disk
         self._entries: list[Aborted] | None = None
+        self._written = 0
 
     @property
     def entries(self) -> list[Aborted]:
@@ -46,25 +48,34 @@ class AbortedTransactions:
                 index = read_transaction_index(self._path, on_error="stop")
                 columns = (index[name].tolist() for name in Aborted._fields)
                 self._entries = [Aborted(*row) for row in zip(*columns, strict=True)]
+            self._written = len(self._entries)
         return self._entries
 
     def add(self, aborted: Aborted) -> None:
-        """Add an entry and write it. Raises OSError; it is not added then."""
-        entries = self.entries
-        raw = np.array([(0, *aborted)], layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
-        position = len(entries) * layout.TRANSACTION_INDEX_ENTRY.itemsize
-        self._disk.write(self._disk.open(self._path), encode_transaction_index(raw), position)
-        entries.append(aborted)
+        """Add an entry. If the disk does not take it now, `write` does later."""
+        self.entries.append(aborted)
+        with suppress(OSError):
+            self.write()
+
+    def write(self) -> None:
+        """Write the entries that the file does not have yet. Raises OSError; a later call writes the same ones."""
+        entries, size = self.entries, layout.TRANSACTION_INDEX_ENTRY.itemsize
+        if self._written < len(entries):
+            rows = [(0, *entry) for entry in entries[self._written :]]
+            data = encode_transaction_index(np.array(rows, layout.TRANSACTION_INDEX_ENTRY.newbyteorder("=")))
+            self._disk.write(self._disk.open(self._path), data, self._written * size)
+            self._written = len(entries)
 
     def truncate(self, offset: int) -> None:
         """Remove the entries whose marker is at an offset or later."""
         kept = [entry for entry in self.entries if entry.last_offset < offset]
         if os.path.exists(self._path):
             self._disk.truncate(self._disk.open(self._path), len(kept) * layout.TRANSACTION_INDEX_ENTRY.itemsize)
-        self._entries = kept
+        self._entries, self._written = kept, min(self._written, len(kept))
 
     def files(self) -> list[OpenFile]:
-        """The open file, if there is one."""
+        """The open file, with all entries, if there are any. Raises OSError."""
+        self.write()
         return [self._disk.open(self._path)] if os.path.exists(self._path) else []
 
 

@@ -42,13 +42,13 @@ class Disk:
     def write(self, file: OpenFile, data: bytes | bytearray | memoryview, position: int) -> None:
         """Write all bytes at a position. After an error a part of them may be there."""
         descriptor = file.fileno()
-        with naming(file.path):
+        try:
             written = os.pwrite(descriptor, data, position)
-            if written == len(data):
-                return
-            view = memoryview(data)
-            while written < len(view):
-                written += os.pwrite(descriptor, view[written:], position + written)
+            while written < len(data):  # seldom: the disk is nearly full
+                written += os.pwrite(descriptor, memoryview(data)[written:], position + written)
+        except OSError as error:
+            error.filename = file.path
+            raise
 
     def truncate(self, file: OpenFile, size: int) -> None:
         """Cut a file."""

@@ -156,9 +156,10 @@ class GrowingSegment:
         return position
 
     def write_indexes(self) -> None:
-        """Write the index entries that are due. Raises OSError; a later call writes the same entries."""
+        """Write the index entries that are due. If the disk does not take them now, a later call writes them."""
         if self.indexes.is_due():
-            self.indexes.write()
+            with suppress(OSError):
+                self.indexes.write()
 
     def find(self, offset: int) -> BatchHead | None:
         """The head of the batch that has an offset or else of the next one, with its position; None: there is none."""
