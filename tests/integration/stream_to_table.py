@@ -4,6 +4,7 @@ It reads `kafkalog`, or `kafkabroker` where the options have its servers and LOG
 options. With `once` among them it ends when it has read everything.
 """
 
+import json
 import sys
 
 import kafkacodec as kc
@@ -23,6 +24,14 @@ def main(logs, out, checkpoint, *given):
     except Exception as error:
         print("FAILED", str(error)[:100000], flush=True)
         sys.exit(3)
+
+
+def written(out):
+    """The files that the table has, by Spark's log of them: files of killed tasks lie beside."""
+    log = sorted((out / "_spark_metadata").glob("[0-9]*"), key=lambda path: int(path.name.split(".")[0]))
+    compact = [path for path in log if path.suffix == ".compact"]
+    lines = [line for path in log[log.index(compact[-1]) if compact else 0 :] for line in path.read_text().splitlines()]
+    return sorted({json.loads(line)["path"].removeprefix("file://") for line in lines if line.startswith("{")})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ Once each, if KAFKACODEC_BROKER_STREAM_KILLS does not say how often; -s shows th
 """
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -19,6 +18,7 @@ import kafkacodec as kc
 from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
 from tests.integration.kafka_jvm import Broker
+from tests.integration.stream_to_table import written
 from tests.wheel import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -158,11 +158,3 @@ def batches(directory):
     """The number of micro-batches that are complete."""
     commits = directory / "checkpoint" / "commits"
     return sum(name.isdecimal() for name in os.listdir(commits)) if commits.is_dir() else 0
-
-
-def written(out):
-    """The files that the table has, by Spark's log of them: files of killed tasks lie beside."""
-    log = sorted((out / "_spark_metadata").glob("[0-9]*"), key=lambda path: int(path.name.split(".")[0]))
-    compact = [path for path in log if path.suffix == ".compact"]
-    lines = [line for path in log[log.index(compact[-1]) if compact else 0 :] for line in path.read_text().splitlines()]
-    return sorted({json.loads(line)["path"].removeprefix("file://") for line in lines if line.startswith("{")})

@@ -14,11 +14,13 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.spark.errors import OptionError
 from tests.integration import kafka_jvm
+from tests.integration.stream_to_table import written
 from tests.stream_query import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -139,8 +141,8 @@ def produced(lines):
     return found
 
 
-def rows_of(spark, query):
-    rows = spark.read.parquet(str(query.out)).collect()
+def rows_of(query):
+    rows = ds.dataset(written(query.out)).to_table(["partition", "offset", "key", "value"]).to_pylist()
     return {(r["partition"], r["offset"]): (r["key"], r["value"]) for r in rows}, len(rows)
 
 
@@ -191,7 +193,7 @@ def run(query, broker, delete):
     return killed, deleted
 
 
-def test_every_record_once_while_the_cleaner_runs(spark, busy_broker, directory, tmp_path):
+def test_every_record_once_while_the_cleaner_runs(busy_broker, directory, tmp_path):
     """Of the records that are missing in the table, the cleaner may have removed all: their keys have newer ones."""
     kafka_jvm.tool("create", busy_broker.server, "orders", PARTITIONS)
     with load(busy_broker, tmp_path / "produced"):
@@ -199,7 +201,7 @@ def test_every_record_once_while_the_cleaner_runs(spark, busy_broker, directory,
         killed, deleted = run(query, busy_broker, delete=True)
     query.finish()
     expected = produced(tmp_path / "produced")
-    found, count = rows_of(spark, query)
+    found, count = rows_of(query)
     once = sum(key.startswith("once") for key, _ in expected.values())
     print(
         f"{len(expected)} produced, {once} keys used once; {count} rows, {len(expected) - len(found)} compacted; "
@@ -217,7 +219,7 @@ def test_every_record_once_while_the_cleaner_runs(spark, busy_broker, directory,
 
 
 @pytest.mark.parametrize("busy_broker", [DELETING], indirect=True, ids=["retention"])
-def test_every_record_once_or_reported_while_retention_deletes(spark, busy_broker, directory, tmp_path):
+def test_every_record_once_or_reported_while_retention_deletes(busy_broker, directory, tmp_path):
     """A killed query may come too late for some records; it names them."""
     kafka_jvm.tool("create", busy_broker.server, "orders", PARTITIONS)
     produce(busy_broker, "first", 100)
@@ -227,7 +229,7 @@ def test_every_record_once_or_reported_while_retention_deletes(spark, busy_broke
         killed, _ = run(query, busy_broker, delete=False)
     query.finish()
     expected = produced(tmp_path / "produced")
-    found, count = rows_of(spark, query)
+    found, count = rows_of(query)
     first = {place: row for place, row in found.items() if row[1].startswith("first")}
     assert len(first) == 100
     assert count == len(found)  # nothing twice

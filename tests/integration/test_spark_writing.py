@@ -57,3 +57,33 @@ def test_errors_name_the_option(spark, tmp_path):
     with pytest.raises(AnalysisException, match=r"(?i)numpartition: unknown option; did you mean numPartitions"):
         frame.write.format("kafkalog").mode("append").options(topic="t", numPartition=3).save(str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
+
+
+def test_only_appending(spark, tmp_path):  # type: ignore[no-untyped-def]
+    with kc.log.LogWriter(tmp_path / "source", "t", 0, sync=False) as writer:
+        writer.write([(None, b"value")])
+    stream = spark.readStream.format("kafkalog").load(str(tmp_path / "source"))
+
+    def run(frame, **options: str) -> None:  # type: ignore[no-untyped-def]
+        mode = options.pop("mode", "append")
+        query = frame.writeStream.format("kafkalog").outputMode(mode).options(**options)
+        query = query.option("checkpointLocation", str(tmp_path / str(len(list(tmp_path.iterdir())))))
+        query.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+
+    counted = stream.groupBy("value").count().selectExpr("value")
+    for frame, options, message in [
+        (counted, {"mode": "complete", "topic": "t"}, r"outputMode: kafkalog only appends; use outputMode\('append'\)"),
+        (stream.select("value"), {"mode": "update", "topic": "t"}, "kafkalog does not support Update mode"),
+        (stream.select("value"), {"topic": "t", "txnVersion": "1"}, "txnVersion: a stream numbers its micro-batches"),
+        (stream.select("value"), {}, "topic: missing"),
+        (stream.select("value"), {"topic": "t", "colour": "red"}, "colour: unknown option"),
+    ]:
+        with pytest.raises(Exception, match=message) as caught:
+            run(frame, **options)
+        assert "Traceback" not in str(caught.value)
+    assert not list(tmp_path.glob("out/t-*"))
+    for _ in range(2):  # two queries: with the same application, the second one's batch counts as written
+        run(stream.select("value"), topic="t", txnAppId="mine")
+    assert spark.read.format("kafkalog").load(str(tmp_path / "out")).count() == 1
+    run(stream.select("value"), topic="t")
+    assert spark.read.format("kafkalog").load(str(tmp_path / "out")).count() == 2
