@@ -11,7 +11,9 @@ import sys
 import threading
 import time
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import kafkacodec as kc
@@ -158,3 +160,44 @@ def batches(directory):
     """The number of micro-batches that are complete."""
     commits = directory / "checkpoint" / "commits"
     return sum(name.isdecimal() for name in os.listdir(commits)) if commits.is_dir() else 0
+
+
+def test_a_killed_query_of_six_tasks_goes_on_with_one(tmp_path):
+    """Each of the six has a transaction open when driver, JVM and workers are killed in the micro-batch."""
+    values = [f"{n:01000}" for n in range(2400)]  # large ones, which wait in no buffer of Spark's
+    for name in ("files", "broker"):
+        (tmp_path / name).mkdir()
+    pq.write_table(pa.table({"value": values}), tmp_path / "files" / "rows.parquet")
+    broker = Broker(tmp_path / "broker")
+    broker.start()
+    try:
+        with kc.client.Admin(broker.server) as admin:
+            admin.create_topics([kc.client.NewTopic("six", num_partitions=2)])
+            query = stream_to_broker(tmp_path, broker.server, 6, tmp_path / "gate")
+            try:
+                end_of_time = time.monotonic() + 600
+                while len(admin.list_transactions(states=["Ongoing"])) < 6:
+                    assert query.poll() is None, (tmp_path / "query.out").read_text()[-3000:]
+                    assert time.monotonic() < end_of_time
+                    time.sleep(0.1)
+            finally:
+                end(query)
+            assert len(admin.list_transactions(states=["Ongoing"])) == 6
+            query = stream_to_broker(tmp_path, broker.server, 1)
+            assert query.wait(600) == 0, (tmp_path / "query.out").read_text()[-3000:]
+            assert admin.list_transactions(states=["Ongoing"]) == {}
+        options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+        with kc.client.Consumer(bootstrap_servers=broker.server, **options) as consumer:
+            ends = consumer.end_offsets([("six", 0), ("six", 1)])  # the last stable ones
+            consumer.assign_ranges({key: (0, offset) for key, offset in ends.items()})
+            found = [record.value.decode() for record in consumer]
+    finally:
+        broker.kill()
+    assert sorted(found) == values
+
+
+def stream_to_broker(directory, server, tasks, *gate):
+    places = [str(directory / "files"), server, "six", str(directory / "checkpoint"), str(tasks), *map(str, gate)]
+    with open(directory / "query.out", "ab") as said:
+        command = [sys.executable, "-m", "tests.integration.stream_to_broker", *places]
+        return subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
