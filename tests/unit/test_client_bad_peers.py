@@ -428,7 +428,7 @@ async def test_a_broker_that_closes_within_a_frame():
         _, event = await opened(reader, writer)
         writer.write(metadata(event)[:-3])
 
-    await timed_out(script, "the broker closed the connection", 10)
+    await timed_out(script, f"the broker closed the connection|{SILENT}", 10)  # the last try may have no time left
 
 
 async def test_a_large_frame_that_does_not_come_takes_no_memory_for_each_try():
