@@ -6,18 +6,52 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.net.service import CLOSE, Codec, Fate
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.host.listener import Listener
+    from kafkacodec.broker.host.limits import Limits
 
-__all__ = ["Call", "Session"]
+__all__ = ["Acceptor", "Call", "Session"]
 
 _log = logging.getLogger("kafkacodec.broker")
 _JOINED_BYTES = 1 << 16
+
+
+class Acceptor(Protocol):
+    """What accepted a session, and counts what all sessions have in flight: `kafkacodec.broker.host.listener`."""
+
+    name: str
+    codec: Callable[[], Codec]
+    limits: Limits
+
+    @property
+    def loaded(self) -> bool:
+        """Whether as much is in flight as may be."""
+
+    def now(self) -> float:
+        """The time of the loop, in milliseconds."""
+
+    def add(self, session: Session) -> bool:
+        """Take a session; False if there are too many."""
+
+    def remove(self, session: Session) -> None:
+        """Forget a session."""
+
+    def receive(self, call: Call) -> None:
+        """Give a request to the service."""
+
+    def took(self, nbytes: int) -> None:
+        """Count the memory of a request that begins."""
+
+    def freed(self, nbytes: int) -> None:
+        """Count off the memory of a request that was answered."""
+
+    def paused(self, session: Session) -> None:
+        """Note that a session reads nothing."""
 
 
 class Call:
@@ -52,7 +86,7 @@ class Session(asyncio.BufferedProtocol):
         state: for the service: whatever it keeps of this connection.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Acceptor) -> None:
         self.listener = listener
         self.peer = self.host = ""
         self.state: Any = None

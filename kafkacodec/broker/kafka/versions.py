@@ -30,7 +30,9 @@ def api_versions(node: Node, request: Request) -> Any:
     - v5: the client says which broker it expects.
     """
     if request.message is None:
-        return api_versions_response({keys.API_VERSIONS: node.versions[keys.API_VERSIONS]}, error_code=35)
+        return api_versions_response(
+            {keys.API_VERSIONS: node.versions[keys.API_VERSIONS]}, error_code=errors.UNSUPPORTED_VERSION
+        )
     version, message = request.version, request.message
     response = api_versions_response(node.versions)
     if version >= _NAMES_SOFTWARE:
