@@ -30,7 +30,8 @@ typedef struct kc_compacted {
     bool has_horizon; /* the base timestamp is the delete horizon (KIP-534) */
 } kc_compacted;
 
-/* Writes the header of a batch whose records became the `size` bytes at out + KC_BATCH_HEADER_SIZE, and its checksum. */
+/* Writes the header of a batch whose records became the `size` bytes at out + KC_BATCH_HEADER_SIZE, and its checksum.
+ */
 void kc_compacted_header(const uint8_t *batch, const kc_compacted *change, size_t size, uint8_t *out);
 
 #endif

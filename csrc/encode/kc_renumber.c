@@ -52,8 +52,7 @@ int kc_assign(uint8_t *data, uint64_t size, uint64_t *position, int64_t *next_of
         if (whole_batch(data, size, *position, &span, error)) return error->code;
         uint8_t *batch = data + *position;
         int64_t last;
-        if (last_of(batch, *next_offset, &last))
-            return out_of_range(*position, *next_offset, 0, error);
+        if (last_of(batch, *next_offset, &last)) return out_of_range(*position, *next_offset, 0, error);
         kc_store_u64(batch, (uint64_t)*next_offset);
         kc_store_u32(batch + KC_BATCH_LEADER_EPOCH_AT, (uint32_t)leader_epoch);
         span.base_offset = *next_offset;

@@ -25,8 +25,8 @@ KC_MUST_CHECK int kc_renumber(const uint8_t *data, uint64_t size, uint64_t *posi
                               kc_renumbered *out, size_t max, size_t *count, int64_t *next_offset, kc_error *error);
 
 /* Gives the batches of data[*position, size), in place, consecutive offsets from `*next_offset` on and a leader epoch.
- * Their headers are read to `out`; `*count`, at most `max`, is their number. `*position` and `*next_offset` become those
- * for the next call. Faults are as in kc_renumber; the batches before one are changed. */
+ * Their headers are read to `out`; `*count`, at most `max`, is their number. `*position` and `*next_offset` become
+ * those for the next call. Faults are as in kc_renumber; the batches before one are changed. */
 KC_MUST_CHECK int kc_assign(uint8_t *data, uint64_t size, uint64_t *position, int64_t *next_offset,
                             int32_t leader_epoch, kc_batch *out, size_t max, size_t *count, kc_error *error);
 
