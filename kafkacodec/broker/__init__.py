@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.lazy import at_first_use
 
-_HOMES = {"Broker": "embedded", "serve": "embedded"}
+_HOMES = {"Broker": "embedded", "Injection": "injecting", "serve": "embedded"}
 
-__all__ = ["Broker", "serve"]
+__all__ = ["Broker", "Injection", "serve"]
 
 if TYPE_CHECKING:
     from kafkacodec.broker.embedded import Broker as Broker, serve as serve
+    from kafkacodec.broker.injecting import Injection as Injection
 
 __getattr__ = at_first_use(__name__, _HOMES)
 

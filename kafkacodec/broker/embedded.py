@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from kafkacodec.broker.injecting import Injection, new_rule
 from kafkacodec.broker.listening import listener_urls
 from kafkacodec.broker.options import BrokerConfig
 from kafkacodec.broker.serving import Serving
@@ -20,6 +21,8 @@ from kafkacodec.temporary import temporary_directory
 
 if TYPE_CHECKING:
     import ssl
+
+    from kafkacodec.broker.kafka.request import Request
 
 __all__ = ["Broker", "serve"]
 
@@ -147,3 +150,45 @@ class Broker:
         """
         data = encode(table)
         return self._thread.run(lambda: self._serving.append(topic, partition, data))
+
+    def inject(
+        self, api: str, error: str | int | None = None, *, times: int | None = 1, delay: float = 0.0,
+        drop: bool = False, close: bool = False, after: bool = False, when: Callable[[Request], bool] | None = None,
+    ) -> Injection:  # fmt: skip
+        """Let requests of an API go wrong.
+
+        Rules are asked in their order, before a request is carried out; the first that concerns it counts. A request
+        that waits holds up those behind it on its connection, which brokers handle one after another.
+
+        Args:
+            api: the API's name, such as ``"Produce"``.
+            error: what they are answered: the name of a code of `kafkacodec.errors`, such as
+                ``"NOT_LEADER_OR_FOLLOWER"``, or its number. It stands where the response has it: for all of it, or for
+                every topic or partition of the request.
+            times: how many requests it concerns; None: all, until it is removed.
+            delay: seconds that they wait before anything else.
+            drop: they are never answered, nor is what follows on the connection.
+            close: their connection is closed instead of an answer.
+            after: they are carried out, and only the answer is replaced, as when it is lost on the way.
+            when: whether it concerns a request, by its ``version``, ``client_id`` and ``message`` (a class of
+                `kafkacodec.messages`). It is called in the broker's thread, and must not wait. If it raises, the
+                connection is closed.
+
+        Returns:
+            A handle, with which the rule is removed; it can be left as a context.
+
+        Raises:
+            ValueError: an unknown API or error, or arguments that contradict one another.
+        """
+        rule = new_rule(api, error, times, delay, drop, close, after, when)
+        injection = Injection(rule, lambda: self._thread.run(lambda: self._serving.remove(rule)))
+        self._thread.run(lambda: self._serving.inject(rule))
+        return injection
+
+    def pause(self) -> None:
+        """Accept connections and read requests, but answer nothing until `resume`, as a broker that hangs."""
+        self._thread.run(self._serving.pause)
+
+    def resume(self) -> None:
+        """Answer the requests that came meanwhile, and go on."""
+        self._thread.run(self._serving.resume)

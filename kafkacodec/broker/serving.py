@@ -36,6 +36,7 @@ from kafkacodec.records.decode import decode, iter_records
 if TYPE_CHECKING:
     import ssl
 
+    from kafkacodec.broker.kafka.faults import Rule
     from kafkacodec.broker.listening import Url
     from kafkacodec.broker.options import BrokerConfig
 
@@ -118,8 +119,26 @@ class Serving:
         if self._topics.partition(topic, number) is None:
             raise KeyError(f"topic {topic!r} has no partition {number}")
         found = self._topics.append((topic, number), data)
-        self._runner.run(self._waiting.woken(self._runner.now))
+        self._run(self._service.woken(self._runner.now))
         return found.base_offset
+
+    async def inject(self, rule: Rule) -> None:
+        """Let something go wrong."""
+        self._service.faults.rules.append(rule)
+
+    async def remove(self, rule: Rule) -> None:
+        """Let it go wrong no more."""
+        self._service.faults.remove(rule)
+
+    async def pause(self) -> None:
+        """Answer nothing."""
+        self._service.faults.paused = True
+
+    async def resume(self) -> None:
+        """Answer what came meanwhile, and go on."""
+        self._service.faults.paused = False
+        self._run(self._service.woken(self._runner.now))
+        self._run(self._service.tick(self._runner.now))
 
     # Putting together
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.topics.partition import Partition
 
-__all__ = ["fetch"]
+__all__ = ["fetch", "refused"]
 
 _BY_ID: Final = 13
 _REPLICA_STATE: Final = 15
@@ -41,6 +41,18 @@ def fetch(node: Node, request: Request) -> Any:
         return work.response()
     node.waiting.park(work, work.logs)
     return None
+
+
+def refused(node: Node, request: Request, code: int) -> Any:
+    """The same error for all partitions of a fetch, or of its session, which goes on."""
+    by_id = request.version >= _BY_ID
+    session = node.sessions.begin(request.message, by_id)
+    if isinstance(session, int):
+        return messages.FetchResponse(error_code=session)
+    _update(node, session, request.message)
+    work = _Fetch(node, request, session)
+    work.refuse(code)
+    return work.response()
 
 
 def _all_wrong(request: Request, code: int) -> Any:
@@ -93,6 +105,10 @@ class _Fetch:
         self._wanted = list(session.partitions.values())
         self._rows: list[tuple[Wanted, Any]] | None = None
         self.logs: list[Hashable] = []
+
+    def refuse(self, code: int) -> None:
+        """Let the answer be an error."""
+        self._rows = [(wanted, _wrong(wanted.number, code, None)) for wanted in self._wanted]
 
     def at_once(self) -> bool:
         """Whether it is answered now."""

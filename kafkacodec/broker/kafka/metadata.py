@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.state.catalog import Topic
 
-__all__ = ["describe_topic_partitions", "metadata"]
+__all__ = ["describe_topic_partitions", "metadata", "refused"]
 
 _ALL_IS_NULL = 1  # in v0 an empty list means all topics
 _BY_ID = 12
@@ -30,13 +30,11 @@ def metadata(node: Node, request: Request) -> Any:
     rows = message.topics
     if rows and version < _BY_ID and any(row.name is None or row.topic_id != ZERO_UUID for row in rows):
         return _refused(rows)
-    host, port = node.address(request.session)
-    response = messages.MetadataResponse(cluster_id=node.cluster_id, controller_id=node.id)
-    response.brokers = [response.MetadataResponseBroker(node_id=node.id, host=host, port=port)]
+    response = _cluster(node, request)
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     operations = message.include_topic_authorized_operations
-    if rows is None or (not rows and version < _ALL_IS_NULL):
+    if _wants_all(request):
         response.topics = [_known(node, topic, operations) for topic in map(node.catalog.topic, node.catalog.names())]
         return response
     creates = node.config.flag("auto.create.topics.enable")
@@ -47,6 +45,32 @@ def metadata(node: Node, request: Request) -> Any:
         return response
     records = [record for name in missing for record in node.new_topic(name)[1]]
     return node.change(records, lambda code: node.reply(request.to, response), request.now)
+
+
+def refused(node: Node, request: Request, code: int) -> Any:
+    """The broker, and the same error for all topics that are asked for."""
+    response = _cluster(node, request)
+    made = response.MetadataResponseTopic
+    if _wants_all(request):
+        response.topics = [made(error_code=code, name=name, topic_id=node.id_of(name)) for name in node.names()]
+    else:
+        response.topics = [
+            made(error_code=code, name=row.name, topic_id=row.topic_id) for row in request.message.topics
+        ]
+    return response
+
+
+def _cluster(node: Node, request: Request) -> Any:
+    """The answer without topics."""
+    host, port = node.address(request.session)
+    response = messages.MetadataResponse(cluster_id=node.cluster_id, controller_id=node.id)
+    response.brokers = [response.MetadataResponseBroker(node_id=node.id, host=host, port=port)]
+    return response
+
+
+def _wants_all(request: Request) -> bool:
+    rows = request.message.topics
+    return rows is None or (not rows and request.version < _ALL_IS_NULL)
 
 
 def _refused(rows: Any) -> Any:

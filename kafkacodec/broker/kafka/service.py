@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.broker.kafka.apis import TABLE
+from kafkacodec.broker.kafka.faults import Faults
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
 
 if TYPE_CHECKING:
@@ -18,27 +19,37 @@ class KafkaService:
     """A `kafkacodec.net.service.Service` for clients of Kafka.
 
     Tokens of appends are functions: ``token(result, error, now)`` returns what follows.
+
+    Attributes:
+        faults: what is to go wrong.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self.faults = Faults(node, self._answer)
 
     def receive(self, request: Request, session: Any, to: Any, now: float) -> Effect:
         """Answer a request, or keep it until it can be answered."""
         request.session, request.to, request.now = session, to, now
+        return self.faults.receive(request) if self.faults else self._answer(request)
+
+    def _answer(self, request: Request) -> Effect:
         found = TABLE[request.key].answer(self._node, request)
         if found is None:
             return NOTHING
-        return found if isinstance(found, Effect) else Effect((), (Reply(to, found),))
+        return found if isinstance(found, Effect) else Effect((), (Reply(request.to, found),))
 
     def disconnected(self, session: Any, now: float) -> Effect:
         """Forget what waits for a session."""
         self._node.waiting.forget(session)
+        self.faults.forget(session)
         return NOTHING
 
     def tick(self, now: float) -> Effect:
         """Do what is due."""
-        effects = [self._node.waiting.due(now), self._node.topics.due(now)]
+        if self.faults.paused:
+            return NOTHING
+        effects = [self.faults.due(now), self._node.waiting.due(now), self._node.topics.due(now)]
         for machine in self._node.running:
             deadline = machine.next_deadline()
             if deadline is not None and deadline <= now:
@@ -47,8 +58,10 @@ class KafkaService:
 
     def next_deadline(self) -> float | None:
         """When `tick` is needed."""
+        if self.faults.paused:
+            return None
         node = self._node
-        found = [node.waiting.next_deadline(), node.topics.next_deadline()]
+        found = [self.faults.next_deadline(), node.waiting.next_deadline(), node.topics.next_deadline()]
         for machine in node.running:
             found.append(machine.next_deadline())
         known = [deadline for deadline in found if deadline is not None]
@@ -57,8 +70,12 @@ class KafkaService:
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Go on after an append, and answer who waited for its records."""
         effect: Effect = token(result, None, now)
-        woken = self._node.waiting.woken(now)
+        woken = self.woken(now)
         return together([effect, woken]) if woken else effect
+
+    def woken(self, now: float) -> Effect:
+        """Answer who waited for records that are there now."""
+        return NOTHING if self.faults.paused else self._node.waiting.woken(now)
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
         """Answer what could not be appended."""

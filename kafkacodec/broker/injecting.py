@@ -1,0 +1,99 @@
+"""Faults that a test asks for: their arguments, and the handle of one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kafkacodec import errors
+from kafkacodec.arguments import limit, suggestion
+from kafkacodec.broker.kafka.apis import TABLE
+from kafkacodec.broker.kafka.faults import Rule
+from kafkacodec.messages import APIS
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["Injection", "new_rule"]
+
+
+def new_rule(
+    api: str, error: str | int | None, times: int | None, delay: float, drop: bool, close: bool, after: bool,
+    when: Callable[[Request], bool] | None,
+) -> Rule:  # fmt: skip
+    """A rule of the arguments of `Broker.inject`. Raises ValueError."""
+    named = {APIS[key].name: key for key in TABLE}
+    if api not in named:
+        raise ValueError(f"api is {api!r}, which this broker does not serve: {suggestion(api, named, 'they')}")
+    fates = (error is not None) + drop + close
+    if fates > 1:
+        raise ValueError("error, drop and close exclude one another")
+    if not fates and not delay > 0:
+        raise ValueError(f"nothing is to happen to {api}: give error, delay, drop or close")
+    if drop and delay:
+        raise ValueError("what is dropped waits for ever: leave out delay")
+    if after and not fates:
+        raise ValueError("after needs error, drop or close")
+    if not delay >= 0:
+        raise ValueError(f"delay is {delay}; it must not be negative")
+    return Rule(
+        named[api], None if error is None else _code(error), delay * 1000, drop, close, after,
+        None if times is None else limit("times", times, 1), when,
+    )  # fmt: skip
+
+
+def _code(error: str | int) -> int:
+    known = {cls.name: code for code, cls in errors.CODES.items() if code}
+    code = known.get(error) if isinstance(error, str) else error
+    if code is None:
+        raise ValueError(f"error is {error!r}, which is no error of Kafka: {suggestion(str(error), known, 'they')}")
+    if code not in known.values():
+        raise ValueError(f"error is {error}, which is no code of an error of Kafka")
+    return code
+
+
+class Injection:
+    """A fault that was asked for. As a context it is removed at the end.
+
+    Attributes:
+        met (int): how many requests it has concerned.
+    """
+
+    def __init__(self, rule: Rule, remove: Callable[[], None]) -> None:
+        self.met = 0
+        self._rule, self._remove = rule, remove
+        self._changed = threading.Condition()
+        rule.noticed = self._notice
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Let it concern no further request. What it has dropped stays unanswered. Removing twice does nothing."""
+        self._remove()
+
+    def wait(self, times: int = 1, timeout: float | None = 60) -> None:
+        """Wait until it has concerned so many requests.
+
+        Args:
+            times: how many, counted from the beginning.
+            timeout: the limit in seconds; None for none.
+
+        Raises:
+            TimeoutError: it has not.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.met >= times, timeout):
+                raise TimeoutError(f"{self.met} of {times} requests came within {timeout} s")
+
+    def _notice(self) -> None:
+        with self._changed:
+            self.met += 1
+            self._changed.notify_all()

@@ -1,0 +1,195 @@
+"""Faults when asked: rules about which requests get an error, wait, are never answered or end their connection; pause.
+
+Rules are decided before a request is dispatched. What waits holds up the requests behind it on its connection, since
+a broker handles the requests of a connection one after another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.broker.kafka.refusals import refusal
+from kafkacodec.messages import keys
+from kafkacodec.net.service import CLOSE, NOTHING, Effect, Reply
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["Faults", "Rule"]
+
+_log = logging.getLogger("kafkacodec.broker")
+
+
+@dataclass(eq=False)
+class Rule:
+    """What happens to requests of an API.
+
+    Attributes:
+        key: of the API.
+        code: the error that they get; None for none.
+        delay: in ms, before anything else happens.
+        drops: they are never answered.
+        closes: their connection is closed instead of an answer.
+        after: they are carried out first; only the answer is replaced.
+        left: how many more requests it concerns; None for all.
+        when: whether it concerns a request.
+        noticed: called for each request that it concerns.
+    """
+
+    key: int
+    code: int | None = None
+    delay: float = 0.0
+    drops: bool = False
+    closes: bool = False
+    after: bool = False
+    left: int | None = None
+    when: Callable[[Request], bool] | None = None
+    noticed: Callable[[], None] | None = None
+
+
+@dataclass(eq=False)
+class _Line:
+    """The requests of a session that wait, the first of them until a time."""
+
+    until: float = 0.0
+    first: tuple[Request, Rule] | None = None
+    waiting: deque[Request] = field(default_factory=deque)
+
+
+class Faults:
+    """The rules of a broker, and the requests that wait because of them.
+
+    Args:
+        node: the broker.
+        answer: handles a request as if there were no rules.
+
+    Attributes:
+        rules: in their order; the first that concerns a request counts.
+        paused: nothing is answered.
+    """
+
+    def __init__(self, node: Node, answer: Callable[[Request], Effect]) -> None:
+        self.rules: list[Rule] = []
+        self.paused = False
+        self._node, self._answer = node, answer
+        self._lines: dict[Any, _Line] = {}
+
+    def __bool__(self) -> bool:
+        """Whether requests must be given to `receive`."""
+        return bool(self.rules or self._lines or self.paused)
+
+    def receive(self, request: Request) -> Effect:
+        """Handle a request as the rules say."""
+        line = self._lines.get(request.session)
+        if line is None and not self.paused:
+            return self._begin(request)
+        if line is None:
+            line = self._lines[request.session] = _Line()
+        line.waiting.append(request)
+        return NOTHING
+
+    def remove(self, rule: Rule) -> None:
+        """Take a rule away. What it has dropped stays unanswered."""
+        if rule in self.rules:
+            self.rules.remove(rule)
+
+    def forget(self, session: Any) -> None:
+        """Drop the requests of a session."""
+        self._lines.pop(session, None)
+
+    def due(self, now: float) -> Effect:
+        """Go on with one request that need not wait any longer: what follows from it may concern the next."""
+        if not self.paused:
+            for session, line in self._lines.items():
+                if line.until <= now:
+                    return self._step(session, line, now)
+        return NOTHING
+
+    def next_deadline(self) -> float | None:
+        """When `due` has something to do."""
+        if self.paused or not self._lines:
+            return None
+        found = min(line.until for line in self._lines.values())
+        return None if found == inf else found
+
+    def _step(self, session: Any, line: _Line, now: float) -> Effect:
+        effect, request = NOTHING, None
+        try:
+            if line.first is not None:
+                (request, rule), line.first = line.first, None
+                request.now = now
+                effect = self._end(request, rule)
+            elif line.waiting:
+                request = line.waiting.popleft()
+                request.now = now
+                effect = self._begin(request)
+        except Exception:
+            _log.exception("a request that waited could not be handled; its connection is closed")
+            if request is not None:
+                effect = Effect((), (Reply(request.to, CLOSE),))
+        if line.first is None and not line.waiting and line.until != inf:
+            self._lines.pop(session, None)
+        return effect
+
+    def _begin(self, request: Request) -> Effect:
+        rule = self._concerned(request)
+        if rule is None:
+            return self._answer(request)
+        if rule.drops:
+            self._line(request).until = inf
+            if rule.after:
+                request.to = _Instead(request.to, None)
+                return self._answer(request)
+            return NOTHING
+        if rule.delay > 0:
+            line = self._line(request)
+            line.until, line.first = request.now + rule.delay, (request, rule)
+            return NOTHING
+        return self._end(request, rule)
+
+    def _line(self, request: Request) -> _Line:
+        return self._lines.setdefault(request.session, _Line())
+
+    def _concerned(self, request: Request) -> Rule | None:
+        for rule in self.rules:
+            if rule.key == request.key and (rule.when is None or rule.when(request)):
+                if rule.left is not None:
+                    rule.left -= 1
+                    if rule.left <= 0:
+                        self.rules.remove(rule)
+                if rule.noticed is not None:
+                    rule.noticed()
+                return rule
+        return None
+
+    def _end(self, request: Request, rule: Rule) -> Effect:
+        if rule.closes:
+            response: Any = CLOSE
+        elif rule.code is not None:
+            response = refusal(self._node, request, rule.code)
+        else:
+            return self._answer(request)
+        if rule.after and (rule.closes or request.key != keys.FETCH):  # a fetch changes nothing but its session
+            request.to = _Instead(request.to, response)
+            return self._answer(request)
+        return Effect((), (Reply(request.to, response),))
+
+
+class _Instead:
+    """Stands for what a request came with, and gives it another answer than that of the broker, or none."""
+
+    __slots__ = ("_response", "_to")
+
+    def __init__(self, to: Any, response: Any) -> None:
+        self._to, self._response = to, response
+
+    def answer(self, response: Any) -> None:
+        """Take the broker's answer."""
+        if self._response is not None:
+            self._to.answer(self._response)

@@ -1,0 +1,228 @@
+"""Answers that consist of one error: where each API's response has it, for each row that the request has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkacodec import errors
+from kafkacodec.broker.kafka import fetch, metadata, versions
+from kafkacodec.messages import APIS, keys
+from kafkacodec.net.service import CLOSE
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["refusal"]
+
+_ALL_VERSIONS: Final = range(1 << 15)
+
+
+def refusal(node: Node, request: Request, code: int) -> Any:
+    """The response to a request that says nothing but an error; `CLOSE` for a client that wants no response."""
+    special = _SPECIAL.get(request.key)
+    if special is not None:
+        found = special(node, request, code)
+        if found is not None:
+            return found
+    made = APIS[request.key].response
+    for rows in _ROWS.get(request.key, ()):
+        if request.version in rows.versions:
+            name = rows.levels[0].answered or rows.levels[1].answered
+            return made.from_dict({name: _answered(request.message, rows.levels, {**rows.others, rows.field: code})})
+    return made.from_dict({"error_code": code, **_OTHERS.get(request.key, {})})
+
+
+class _Level(NamedTuple):
+    """A list of a request and that of the response which has a row for each of its rows.
+
+    Attributes:
+        asked: the lists of the request, most often one.
+        answered: the list of the response; empty if the rows of the next level stand in its place.
+        copied: fields of the response's rows, with the request's field; `_ITSELF` where rows are plain values.
+    """
+
+    asked: tuple[str, ...]
+    answered: str
+    copied: Mapping[str, str]
+
+
+class _Rows(NamedTuple):
+    """Where the error is in a response that has it in rows.
+
+    Attributes:
+        levels: the lists from the outermost to the one whose rows have the error.
+        versions: those in which it is there.
+        others: further fields of a row with an error, where they are not the defaults.
+        field: the name of the error's field.
+    """
+
+    levels: Sequence[_Level]
+    versions: range = _ALL_VERSIONS
+    others: Mapping[str, Any] = {}
+    field: str = "error_code"
+
+
+_ITSELF: Final = ""
+
+
+def _answered(asked: Any, levels: Sequence[_Level], end: Mapping[str, Any]) -> list[dict[str, Any]]:
+    level, below = levels[0], levels[1:]
+    found: list[dict[str, Any]] = []
+    for row in (row for name in level.asked for row in getattr(asked, name) or ()):
+        if not level.answered:
+            found += _answered(row, below, end)
+            continue
+        made = {to: row if of is _ITSELF else _plain(getattr(row, of)) for to, of in level.copied.items()}
+        found.append({**made, below[0].answered: _answered(row, below, end)} if below else {**made, **end})
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return [row.to_dict() for row in value] if isinstance(value, list) else value
+
+
+def _same(name: str, *fields: str) -> _Level:
+    return _Level((name,), name, {field: field for field in fields})
+
+
+def _plain_rows(asked: str, answered: str, field: str) -> _Level:
+    return _Level((asked,), answered, {field: _ITSELF})
+
+
+_TOPICS: Final = _same("topics", "name")
+_TOPICS_OR_IDS: Final = _same("topics", "name", "topic_id")
+_PARTITIONS: Final = _same("partitions", "partition_index")
+_INDEXES: Final = _plain_rows("partition_indexes", "partitions", "partition_index")
+_PLAIN_PARTITIONS: Final = _plain_rows("partitions", "partitions", "partition_index")
+_RESOURCE: Final = {"resource_type": "resource_type", "resource_name": "resource_name"}
+
+_ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
+    keys.PRODUCE: [
+        _Rows(
+            [
+                _Level(("topic_data",), "responses", {"name": "name", "topic_id": "topic_id"}),
+                _Level(("partition_data",), "partition_responses", {"index": "index"}),
+            ],
+            others={"base_offset": -1},
+        )
+    ],
+    keys.LIST_OFFSETS: [_Rows([_TOPICS, _PARTITIONS])],
+    keys.OFFSET_COMMIT: [_Rows([_TOPICS_OR_IDS, _PARTITIONS])],
+    keys.OFFSET_FETCH: [
+        _Rows([_TOPICS, _INDEXES], range(2), {"committed_offset": -1}),
+        _Rows([_same("groups", "group_id")], range(8, 1 << 15)),
+    ],
+    keys.FIND_COORDINATOR: [
+        _Rows([_plain_rows("coordinator_keys", "coordinators", "key")], range(4, 1 << 15), {"node_id": -1, "port": -1})
+    ],
+    keys.DESCRIBE_GROUPS: [_Rows([_plain_rows("groups", "groups", "group_id")])],
+    keys.CREATE_TOPICS: [_Rows([_TOPICS])],
+    keys.DELETE_TOPICS: [
+        _Rows([_plain_rows("topic_names", "responses", "name")], range(6)),
+        _Rows([_Level(("topics",), "responses", {"name": "name", "topic_id": "topic_id"})]),
+    ],
+    keys.DELETE_RECORDS: [_Rows([_TOPICS, _PARTITIONS], others={"low_watermark": -1})],
+    keys.OFFSET_FOR_LEADER_EPOCH: [_Rows([_same("topics", "topic"), _same("partitions", "partition")])],
+    keys.ADD_PARTITIONS_TO_TXN: [
+        _Rows(
+            [
+                _Level(("v3_and_below_topics",), "results_by_topic_v3_and_below", {"name": "name"}),
+                _plain_rows("partitions", "results_by_partition", "partition_index"),
+            ],
+            range(4),
+            field="partition_error_code",
+        )
+    ],
+    keys.WRITE_TXN_MARKERS: [_Rows([_same("markers", "producer_id"), _TOPICS, _INDEXES])],
+    keys.TXN_OFFSET_COMMIT: [_Rows([_TOPICS_OR_IDS, _PARTITIONS])],
+    keys.CREATE_ACLS: [_Rows([_Level(("creations",), "results", {})])],
+    keys.DELETE_ACLS: [_Rows([_Level(("filters",), "filter_results", {})])],
+    keys.DESCRIBE_CONFIGS: [_Rows([_Level(("resources",), "results", _RESOURCE)])],
+    keys.ALTER_CONFIGS: [_Rows([_Level(("resources",), "responses", _RESOURCE)])],
+    keys.INCREMENTAL_ALTER_CONFIGS: [_Rows([_Level(("resources",), "responses", _RESOURCE)])],
+    keys.ALTER_REPLICA_LOG_DIRS: [
+        _Rows([_Level(("dirs",), "", {}), _Level(("topics",), "results", {"topic_name": "name"}), _PLAIN_PARTITIONS])
+    ],
+    keys.CREATE_PARTITIONS: [_Rows([_Level(("topics",), "results", {"name": "name"})])],
+    keys.DELETE_GROUPS: [_Rows([_plain_rows("groups_names", "results", "group_id")])],
+    keys.ELECT_LEADERS: [
+        _Rows(
+            [
+                _Level(("topic_partitions",), "replica_election_results", {"topic": "topic"}),
+                _plain_rows("partitions", "partition_result", "partition_id"),
+            ],
+            range(1),
+        )
+    ],
+    keys.ALTER_CLIENT_QUOTAS: [_Rows([_same("entries", "entity")])],
+    keys.ALTER_USER_SCRAM_CREDENTIALS: [_Rows([_Level(("deletions", "upsertions"), "results", {"user": "name"})])],
+    keys.DESCRIBE_PRODUCERS: [_Rows([_TOPICS, _INDEXES])],
+    keys.DESCRIBE_TRANSACTIONS: [_Rows([_plain_rows("transactional_ids", "transaction_states", "transactional_id")])],
+    keys.CONSUMER_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
+}
+"""By API key, where the error is not one of the whole response."""
+
+_OTHERS: Final[Mapping[int, Mapping[str, Any]]] = {
+    keys.FIND_COORDINATOR: {"node_id": -1, "port": -1},
+    keys.INIT_PRODUCER_ID: {"producer_id": -1, "producer_epoch": -1},
+    keys.JOIN_GROUP: {"generation_id": -1},
+}
+"""Further fields of responses that are one error, where they are not the defaults."""
+
+
+def _produce(node: Node, request: Request, code: int) -> Any:
+    return CLOSE if request.message.acks == 0 else None
+
+
+_OF_SESSIONS: Final = frozenset(
+    (errors.FETCH_SESSION_ID_NOT_FOUND, errors.INVALID_FETCH_SESSION_EPOCH, errors.FETCH_SESSION_TOPIC_ID_ERROR)
+)
+
+
+def _fetch(node: Node, request: Request, code: int) -> Any:
+    return None if code in _OF_SESSIONS and request.version >= _HAS_SESSIONS else fetch.refused(node, request, code)
+
+
+_HAS_SESSIONS: Final = 7
+
+
+def _metadata(node: Node, request: Request, code: int) -> Any:
+    whole = code == errors.REBOOTSTRAP_REQUIRED and request.version >= _REBOOTSTRAPS
+    return None if whole else metadata.refused(node, request, code)
+
+
+_REBOOTSTRAPS: Final = 13
+
+
+def _describe_log_dirs(node: Node, request: Request, code: int) -> Any:
+    """Before v3 there is no place for an error: clients take no directories for one."""
+    return None if request.version >= _LOG_DIRS_FAIL else APIS[request.key].response()
+
+
+_LOG_DIRS_FAIL: Final = 3
+
+
+def _api_versions(node: Node, request: Request, code: int) -> Any:
+    if code == errors.UNSUPPORTED_VERSION:
+        request.message = None  # as if the version were not known
+        return versions.api_versions(node, request)
+    return None
+
+
+def _describe_topic_partitions(node: Node, request: Request, code: int) -> Any:
+    names = [row.name for row in request.message.topics] or node.names()
+    rows = [{"name": name, "error_code": code} for name in names]
+    return APIS[request.key].response.from_dict({"topics": rows})
+
+
+_SPECIAL: Final[Mapping[int, Callable[[Node, Request, int], Any]]] = {
+    keys.PRODUCE: _produce,
+    keys.FETCH: _fetch,
+    keys.METADATA: _metadata,
+    keys.API_VERSIONS: _api_versions,
+    keys.DESCRIBE_LOG_DIRS: _describe_log_dirs,
+    keys.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
+}
+"""By API key, what decides first; None leaves it to the tables."""
