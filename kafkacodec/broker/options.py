@@ -36,6 +36,7 @@ _OWN: Final = (
     ("group.max.session.timeout.ms", "int", "1800000"),
     ("group.max.size", "int", "2147483647"),
     ("group.min.session.timeout.ms", "int", "6000"),
+    ("log.cleaner.backoff.ms", "long", "15000"),
     ("log.retention.check.interval.ms", "long", "300000"),
     ("max.incremental.fetch.session.cache.slots", "int", "1000"),
     ("num.partitions", "int", "1"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
+from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.runner import Runner
 from kafkacodec.broker.kafka.apis import ADVERTISED, READ
@@ -91,6 +92,8 @@ class Serving:
     async def stop(self) -> None:
         """Answer what was received, close the connections, then the files."""
         await self._host.stop()
+        self._topics.stop()
+        self._background.close()
         if self._keeps:
             self._directory.close()
         else:
@@ -146,9 +149,11 @@ class Serving:
         self._loop = loop
         config = self._config
         self._waiting = Waiting()
+        self._background = Background(loop)
         self._topics = Topics(
-            self._directory, config.topic_defaults, self._waiting, config.number("log.retention.check.interval.ms")
-        )
+            self._directory, config.topic_defaults, self._waiting, config.number("log.retention.check.interval.ms"),
+            self._background, config.number("log.cleaner.backoff.ms"),
+        )  # fmt: skip
         catalog = Catalog(self._node_id, _uuid(self._identity.directory_id), self._changed)
         sessions = FetchSessions(config.number("max.incremental.fetch.session.cache.slots"))
         self._node = Node(

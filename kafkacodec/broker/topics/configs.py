@@ -98,7 +98,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
              of_broker="compression.type"),
         _key("compression.zstd.level", "int", "3", _between(-131072, 22), heeded=True,
              of_broker="compression.zstd.level"),
-        _key("delete.retention.ms", "long", "86400000", _between(0, _LONG),
+        _key("delete.retention.ms", "long", "86400000", _between(0, _LONG), heeded=True,
              of_broker="log.cleaner.delete.retention.ms"),
         _key("errors.deadletterqueue.group.enable", "boolean", "false", _BOOLEAN),
         _key("file.delete.delay.ms", "long", "60000", _between(0, _LONG), heeded=True,
@@ -111,7 +111,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("leader.replication.throttled.replicas", "list", "", _any),
         _key("local.retention.bytes", "long", "-2", _between(-2, _LONG), of_broker="log.local.retention.bytes"),
         _key("local.retention.ms", "long", "-2", _between(-2, _LONG), of_broker="log.local.retention.ms"),
-        _key("max.compaction.lag.ms", "long", str(_LONG), _between(1, _LONG),
+        _key("max.compaction.lag.ms", "long", str(_LONG), _between(1, _LONG), heeded=True,
              of_broker="log.cleaner.max.compaction.lag.ms"),
         _key("max.decompressed.message.bytes", "int", "2147483639", _between(0, _INT)),
         _key("max.message.bytes", "int", "1048588", _between(0, _INT), heeded=True, of_broker="message.max.bytes"),
@@ -121,8 +121,9 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
              of_broker="log.message.timestamp.before.max.ms"),
         _key("message.timestamp.type", "string", "CreateTime", _exactly("CreateTime", "LogAppendTime"), heeded=True,
              of_broker="log.message.timestamp.type"),
-        _key("min.cleanable.dirty.ratio", "double", "0.5", _share, of_broker="log.cleaner.min.cleanable.ratio"),
-        _key("min.compaction.lag.ms", "long", "0", _between(0, _LONG),
+        _key("min.cleanable.dirty.ratio", "double", "0.5", _share, heeded=True,
+             of_broker="log.cleaner.min.cleanable.ratio"),
+        _key("min.compaction.lag.ms", "long", "0", _between(0, _LONG), heeded=True,
              of_broker="log.cleaner.min.compaction.lag.ms"),
         _key("min.insync.replicas", "int", "1", _between(1, _INT), heeded=True, of_broker="min.insync.replicas"),
         _key("preallocate", "boolean", "false", _BOOLEAN, of_broker="log.preallocate"),
@@ -181,7 +182,13 @@ class TopicConfig:
         self.retention_ms = int(text("retention.ms"))
         self.retention_bytes = int(text("retention.bytes"))
         self.segment_bytes = int(text("segment.bytes"))
+        self.min_compaction_lag_ms = int(text("min.compaction.lag.ms"))
+        self.max_compaction_lag_ms = int(text("max.compaction.lag.ms"))
+        self.min_cleanable_dirty_ratio = float(text("min.cleanable.dirty.ratio"))
+        self.delete_retention_ms = int(text("delete.retention.ms"))
         self.segment_ms = int(text("segment.ms"))
+        if self.is_compacted:  # so that the cleaner comes in time
+            self.segment_ms = min(self.segment_ms, self.max_compaction_lag_ms)
         self.file_delete_delay_ms = int(text("file.delete.delay.ms"))
         self.index_interval_bytes = int(text("index.interval.bytes"))
         self.segment_index_bytes = int(text("segment.index.bytes"))
@@ -198,4 +205,6 @@ class TopicConfig:
             segment_bytes=self.segment_bytes, segment_ms=self.segment_ms, retention_bytes=self.retention_bytes,
             retention_ms=self.retention_ms, delete=self.is_deleted, file_delete_delay_ms=self.file_delete_delay_ms,
             index_interval_bytes=self.index_interval_bytes, segment_index_bytes=self.segment_index_bytes,
+            compact=self.is_compacted, min_compaction_lag_ms=self.min_compaction_lag_ms,
+            delete_retention_ms=self.delete_retention_ms,
         )  # fmt: skip

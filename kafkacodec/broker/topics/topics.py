@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.topics.batches import Produced
+from kafkacodec.broker.topics.compaction import Compaction
 from kafkacodec.broker.topics.configs import TopicConfig
 from kafkacodec.broker.topics.partition import Appended, EndMarker, Partition
 from kafkacodec.internal_records import CLUSTER_METADATA
@@ -19,6 +20,7 @@ from kafkacodec.records.encode import encode
 from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
+    from kafkacodec.broker.topics.compaction import Background
     from kafkacodec.broker.topics.waiting import Waiting
     from kafkacodec.log.growing.directory import GrowingDirectory
     from kafkacodec.log.growing.flushing import Flushing
@@ -47,16 +49,20 @@ class Topics:
         defaults: configurations of topics that this broker has other defaults for, as text.
         waiting: told of every append.
         check_ms: how often retention is looked at.
+        background: cleans compacted topics.
+        clean_ms: how often is looked for one to clean.
     """
 
     def __init__(
-        self, directory: GrowingDirectory, defaults: Mapping[str, str], waiting: Waiting, check_ms: float
-    ) -> None:
+        self, directory: GrowingDirectory, defaults: Mapping[str, str], waiting: Waiting, check_ms: float,
+        background: Background, clean_ms: float,
+    ) -> None:  # fmt: skip
         self._directory, self._defaults, self._waiting = directory, defaults, waiting
         self._topics: dict[str, _Topic] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._check_ms = check_ms
         self._next_check: float | None = None
+        self._compaction = Compaction(directory, self._partitions, background, clean_ms)
 
     # Questions
 
@@ -174,18 +180,25 @@ class Topics:
             partition.log.flushed(flushing)
 
     def due(self, now: float) -> Effect:
-        """Remove what retention lets go."""
+        """Remove what retention lets go, and clean what is compacted."""
         if self._next_check is None:
             self._next_check = now + self._check_ms
         if now >= self._next_check:
             self._next_check = now + self._check_ms
-            self._clean(int(now))
+            self._retain(int(now))
+        self._compaction.due(now)
         return NOTHING
 
-    def _clean(self, now: int) -> None:
+    def stop(self) -> None:
+        """Let the cleaning of a log end soon."""
+        self._compaction.stop()
+
+    def _retain(self, now: int) -> None:
         """Set aside the segments that retention lets go, and remove what was set aside long enough ago."""
         try:
             for partition in self._partitions.values():
+                if self._compaction.is_cleaning(partition):
+                    continue
                 before = partition.start_offset
                 partition.log.retention(now)
                 partition.expire()
@@ -198,7 +211,9 @@ class Topics:
 
     def next_deadline(self) -> float | None:
         """When `due` has something to do."""
-        return self._next_check
+        if self._next_check is None:
+            return None
+        return min(self._next_check, self._compaction.next_deadline() or self._next_check)
 
 
 def _batch(data: Any) -> bytes:

@@ -7,8 +7,9 @@ finishes after a crash.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from kafkacodec.errors import CrcMismatch
 from kafkacodec.log.growing._batches import BatchHead
 from kafkacodec.log.growing._compact import choose, keep, newest_offsets, with_records
 from kafkacodec.log.growing.aborted import Aborted
@@ -16,12 +17,15 @@ from kafkacodec.log.growing.log import PartitionLog
 from kafkacodec.log.growing.segment import GrowingSegment
 from kafkacodec.log.growing.settings import LogConfig
 from kafkacodec.log.growing.swapping import Replacement
+from kafkacodec.records._crc import crc32c
 from kafkacodec.records.broker_batches import empty_batch
 from kafkacodec.records.compression import compress, decompress
 
-__all__ = ["Cleaned", "clean"]
+__all__ = ["Cleaned", "Cleaning", "Dirt", "Stopped", "clean", "dirt"]
 
-_HEADER = 61
+_Heads: TypeAlias = Callable[[GrowingSegment], Iterator[BatchHead]]
+
+_HEADER, _CRC_AT, _CRC_FROM = 61, 17, 21
 _LARGEST_BATCH = 1 << 31
 _MAX_INT32 = 2**31 - 1
 MOST_KEYS = 5_000_000
@@ -39,6 +43,24 @@ class Cleaned(NamedTuple):
     end_offset: int
     bytes_before: int
     bytes_after: int
+
+
+class Dirt(NamedTuple):
+    """What a pass would find.
+
+    Attributes:
+        clean_bytes (int): before the offset where the last pass ended.
+        dirty_bytes (int): after it, of segments that can be cleaned.
+        since (int): the time of the first of those, ms since 1970; -1 if there are none, or it is unknown.
+    """
+
+    clean_bytes: int
+    dirty_bytes: int
+    since: int
+
+
+class Stopped(Exception):
+    """A pass was stopped by `Cleaning.stop`."""
 
 
 class _Transactions:
@@ -90,19 +112,25 @@ class _Pass:
     """Cleans segments of one log, in order."""
 
     def __init__(
-        self, log: PartitionLog, newest: dict[bytes, int], end_offset: int, transactions: _Transactions, now: int
-    ) -> None:
-        self._log, self._newest, self._end, self._transactions, self._now = log, newest, end_offset, transactions, now
+        self, log: PartitionLog, heads: _Heads, newest: dict[bytes, int], end_offset: int, transactions: _Transactions,
+        now: int,
+    ) -> None:  # fmt: skip
+        self._log, self._heads, self._newest, self._end = log, heads, newest, end_offset
+        self._transactions, self._now = transactions, now
 
     def clean(self, group: Sequence[GrowingSegment]) -> Replacement:
         """What becomes of consecutive segments; its files have temporary names."""
         made = self._log.replacement(group[0].base_offset)
-        for segment in group:
-            for head in segment.heads():
-                batch = self._batch(segment, head)
-                if batch is not None:
-                    made.add(batch)
-        made.finish(self._transactions.kept)
+        try:
+            for segment in group:
+                for head in self._heads(segment):
+                    batch = self._batch(segment, head)
+                    if batch is not None:
+                        made.add(batch)
+            made.finish(self._transactions.kept)
+        except BaseException:
+            made.discard()
+            raise
         self._transactions.kept = []
         return made
 
@@ -161,33 +189,108 @@ class _Pass:
         )
 
 
-def clean(log: PartitionLog, start_offset: int, now: int) -> Cleaned | None:
-    """Clean a log once.
+class Cleaning:
+    """A pass over a log in steps: as long as `work` says that there is something, `swap`.
+
+    `work` may run in another thread while the log is appended to and read, but not while segments are removed from it;
+    everything else is for the log's one caller.
 
     Args:
         log: its active segment, and what open transactions may still change, stay as they are.
         start_offset: where the last pass ended: what is before it is cleaned; 0 for none.
         now: the time in ms since 1970.
 
+    Attributes:
+        result (Cleaned): what was done so far.
+    """
+
+    def __init__(self, log: PartitionLog, start_offset: int, now: int) -> None:
+        self._log, self._start, self._now = log, max(start_offset, log.start_offset), now
+        self._segments = _cleanable(log, now)
+        self._ends = {segment.base_offset: log.segment_end(segment.base_offset) for segment in self._segments}
+        end = self._ends[self._segments[-1].base_offset] if self._segments else 0
+        self._segments = self._segments if end > start_offset else []
+        self._aborted = [entry for segment in log.segments for entry in segment.aborted.entries]
+        self._groups: Iterator[list[GrowingSegment]] | None = None
+        self._made: tuple[list[GrowingSegment], Replacement] | None = None
+        self._stopped = False
+        self.result = Cleaned(end, 0, 0)
+
+    def work(self) -> bool:
+        """Write what becomes of the next segments under temporary names; False if all are cleaned.
+
+        Raises:
+            Stopped: by `stop`.
+            DecodeError: a batch is damaged. The log is as before, as far as segments were not swapped in yet.
+            OSError: likewise.
+        """
+        if self._groups is None:
+            self._groups = self._begin()
+        group = next(self._groups, None)
+        if group is None:
+            return False
+        self._made = group, self._pass.clean(group)
+        return True
+
+    def swap(self) -> None:
+        """Put what was written in place of the old segments. Raises OSError, as `PartitionLog.replace` does."""
+        if self._made is not None:
+            (group, made), self._made = self._made, None
+            before = sum(segment.size for segment in group)
+            after = self._log.replace(group, made).size
+            end, cleaned, left = self.result
+            self.result = Cleaned(end, cleaned + before, left + after)
+
+    def stop(self) -> None:
+        """Let `work` end soon."""
+        self._stopped = True
+
+    def _begin(self) -> Iterator[list[GrowingSegment]]:
+        if not self._segments:
+            return iter(())
+        newest, end = _newest(self._segments, self._heads, self._start, self.result.end_offset)
+        self.result = self.result._replace(end_offset=end)
+        self._pass = _Pass(self._log, self._heads, newest, end, _Transactions(self._aborted), self._now)
+        segments = [segment for segment in self._segments if segment.base_offset < end]
+        return _groups(segments, self._log.config, self._ends.__getitem__)
+
+    def _heads(self, segment: GrowingSegment) -> Iterator[BatchHead]:
+        for head in segment.heads():
+            if self._stopped:
+                raise Stopped
+            yield head
+
+
+def clean(log: PartitionLog, start_offset: int, now: int) -> Cleaned | None:
+    """Clean a log once.
+
+    Args:
+        log, start_offset, now: as for `Cleaning`.
+
     Returns:
         What was done; None if there is nothing to clean.
 
     Raises:
-        DecodeError: a batch is damaged. The log is as before, as far as segments were not swapped in yet.
-        OSError: likewise.
+        DecodeError, OSError: as `Cleaning.work` and `Cleaning.swap`.
     """
-    segments = _cleanable(log, now)
-    if not segments or log.segment_end(segments[-1].base_offset) <= start_offset:
-        return None
-    newest, end = _newest(segments, max(start_offset, log.start_offset), log.segment_end(segments[-1].base_offset))
-    segments = [segment for segment in segments if segment.base_offset < end]
-    aborted = [entry for segment in log.segments for entry in segment.aborted.entries]
-    pass_ = _Pass(log, newest, end, _Transactions(aborted), now)
-    before = after = 0
-    for group in _groups(segments, log.config, log.segment_end):
-        before += sum(segment.size for segment in group)
-        after += log.replace(group, pass_.clean(group)).size
-    return Cleaned(end, before, after)
+    cleaning = Cleaning(log, start_offset, now)
+    found = False
+    while cleaning.work():
+        found = True
+        cleaning.swap()
+    return cleaning.result if found else None
+
+
+def dirt(log: PartitionLog, start_offset: int, now: int) -> Dirt:
+    """What a pass would find (`org.apache.kafka.storage.internals.log.LogToClean`).
+
+    Args:
+        log, start_offset, now: as for `Cleaning`.
+    """
+    cleaned = [segment for segment in log.segments if log.segment_end(segment.base_offset) <= start_offset]
+    dirty = [s for s in _cleanable(log, now) if s.size and log.segment_end(s.base_offset) > start_offset]
+    since = dirty[0].first_timestamp if dirty else -1
+    return Dirt(sum(segment.size for segment in cleaned), sum(segment.size for segment in dirty), since)
 
 
 def _cleanable(log: PartitionLog, now: int) -> list[GrowingSegment]:
@@ -202,12 +305,14 @@ def _cleanable(log: PartitionLog, now: int) -> list[GrowingSegment]:
     return found
 
 
-def _newest(segments: Sequence[GrowingSegment], start_offset: int, end_offset: int) -> tuple[dict[bytes, int], int]:
+def _newest(
+    segments: Sequence[GrowingSegment], heads: _Heads, start_offset: int, end_offset: int
+) -> tuple[dict[bytes, int], int]:
     """The newest offset of each key from an offset on, and where the look ended: at a batch."""
     newest: dict[bytes, int] = {}
     transactions = _Transactions([entry for segment in segments for entry in segment.aborted.entries])
     for segment in segments:
-        for head in segment.heads():
+        for head in heads(segment):
             if head.is_control:
                 transactions.is_empty(head)
             elif not transactions.is_aborted(head) and head.last_offset >= start_offset and head.magic >= 2:
@@ -234,7 +339,9 @@ def _groups(
 
 
 def _read(segment: GrowingSegment, head: BatchHead) -> tuple[bytes, bytes | memoryview]:
-    """A batch, and its records decompressed."""
+    """A batch, and its records decompressed. A wrong checksum is an error: cleaning would write a right one."""
     batch = segment.range(head.position, head.size).read()
+    if crc32c(memoryview(batch)[_CRC_FROM:]) != int.from_bytes(batch[_CRC_AT : _CRC_AT + 4], "big"):
+        raise CrcMismatch("the checksum of a batch is wrong", position=head.position, path=segment.path)
     records = memoryview(batch)[_HEADER:]
     return batch, decompress(head.codec, records, limit=_LARGEST_BATCH) if head.codec else records

@@ -215,10 +215,12 @@ class GrowingDirectory:
             (layout.LOG_START_CHECKPOINT, self._log_starts),
             (layout.CLEANER_CHECKPOINT, self.cleaned),
         ):
-            # The log of the metadata is recovered whole.
-            kept = {key: offset for key, offset in offsets.items() if key[0] != CLUSTER_METADATA}
-            if kept or name != layout.CLEANER_CHECKPOINT:
-                self._disk.replace(os.path.join(self.path, name), encode_checkpoint(kept), sync=True)
+            self._write_checkpoint(name, offsets)
+
+    def note_cleaned(self, topic: str, partition: int, end_offset: int) -> None:
+        """The cleaner goes on at this offset. Raises OSError: it cannot be written, which a later call does."""
+        self.cleaned[topic, partition] = end_offset
+        self._write_checkpoint(layout.CLEANER_CHECKPOINT, self.cleaned)
 
     def close(self, *, broker_epoch: int = -1) -> None:
         """Close all logs, and leave the directory as a broker does that stops in good order.
@@ -247,6 +249,12 @@ class GrowingDirectory:
 
     def _path_of(self, topic: str, partition: int) -> str:
         return os.path.join(self.path, f"{topic}-{partition}")
+
+    def _write_checkpoint(self, name: str, offsets: dict[Key, int]) -> None:
+        # The log of the metadata is recovered whole.
+        kept = {key: offset for key, offset in offsets.items() if key[0] != CLUSTER_METADATA}
+        if kept or name != layout.CLEANER_CHECKPOINT:
+            self._disk.replace(os.path.join(self.path, name), encode_checkpoint(kept), sync=True)
 
     def _read(self, name: str) -> dict[Key, int]:
         """A checkpoint; empty if it is missing or damaged: then more is recovered, and deleted records come back."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -82,6 +83,12 @@ class Replacement:
         """Give the files their names; the old ones are gone. Raises OSError."""
         for path in self._names:  # the segment first: until it has its name, all others there are old
             self._disk.rename(path + _SWAP, path)
+
+    def discard(self) -> None:
+        """Remove what was written; opening the log does that if it fails."""
+        with suppress(OSError):
+            for suffix in SUFFIXES:
+                self._disk.remove(layout.sibling(self.path, suffix) + _CLEANED)
 
     def _write(self) -> None:
         if self._waiting:

@@ -1,0 +1,140 @@
+"""When the logs of compacted topics are cleaned, and which one first.
+
+As `org.apache.kafka.storage.internals.log.LogCleanerManager` decides: the log with the largest part that is not clean,
+if that is larger than ``min.cleanable.dirty.ratio``, or older than ``max.compaction.lag.ms``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kafkacodec.log.growing.cleaner import Cleaning, dirt
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.topics.partition import Partition
+    from kafkacodec.log.growing.directory import GrowingDirectory
+
+__all__ = ["Background", "Compaction"]
+
+_log = logging.getLogger("kafkacodec.broker")
+
+
+class Background(Protocol):
+    """A thread beside the event loop."""
+
+    def run(self, work: Callable[[], Any], then: Callable[[Any, Exception | None], None]) -> None:
+        """Do something on the thread, then call `then` in the loop with what came of it, or the error."""
+
+
+class Compaction:
+    """Cleans one log at a time: on the thread what takes long, in the loop what changes the log.
+
+    Args:
+        directory: knows where the last passes ended.
+        partitions: all, by topic and number.
+        background: the thread.
+        every_ms: how often is looked for something to clean.
+    """
+
+    def __init__(
+        self, directory: GrowingDirectory, partitions: Mapping[tuple[str, int], Partition], background: Background,
+        every_ms: float,
+    ) -> None:  # fmt: skip
+        self._directory, self._partitions, self._background = directory, partitions, background
+        self._every_ms = every_ms
+        self._next: float | None = None
+        self._running: tuple[Partition, Cleaning] | None = None
+        self._failed: set[Partition] = set()
+        self._stopped = False
+
+    def is_cleaning(self, partition: Partition) -> bool:
+        """Whether a pass over this log goes on, while which no segments may be removed."""
+        return self._running is not None and self._running[0] is partition
+
+    def due(self, now: float) -> None:
+        """Begin a pass if it is time."""
+        if self._next is None or now >= self._next:
+            if self._next is not None:
+                self._begin(int(now))
+            self._next = now + self._every_ms
+
+    def next_deadline(self) -> float | None:
+        """When `due` has something to do."""
+        return self._next
+
+    def stop(self) -> None:
+        """End the pass that goes on soon, and begin no other."""
+        self._stopped = True
+        if self._running is not None:
+            self._running[1].stop()
+
+    def _begin(self, now: int) -> None:
+        if self._running is None and not self._stopped:
+            partition = self._dirtiest(now)
+            if partition is not None:
+                self._running = partition, Cleaning(partition.log, self._start(partition), now)
+                self._go_on(now)
+
+    def _go_on(self, now: int) -> None:
+        if self._running is not None:
+            self._background.run(self._running[1].work, lambda found, error: self._worked(now, found, error))
+
+    def _worked(self, now: int, found: bool, error: Exception | None) -> None:
+        if self._running is None or self._stopped:
+            return
+        partition, cleaning = self._running
+        deleted = self._partitions.get(partition.key) is not partition
+        try:
+            if error is not None:
+                raise error
+            if found and not deleted:
+                cleaning.swap()
+        except Exception:
+            self._running = None
+            if not deleted:
+                self._failed.add(partition)
+                _log.exception("%s-%d cannot be compacted, which is not tried again", *partition.key)
+            self._begin(now)
+            return
+        if found and not deleted:
+            self._go_on(now)
+        else:
+            self._running = None
+            if not deleted:
+                self._ended(partition, cleaning)
+            self._begin(now)
+
+    def _ended(self, partition: Partition, cleaning: Cleaning) -> None:
+        end, before, after = cleaning.result
+        try:
+            self._directory.note_cleaned(*partition.key, end)
+        except OSError:
+            _log.exception("it cannot be recorded that %s-%d is compacted", *partition.key)
+        _log.info("%s-%d is compacted up to offset %d: %d bytes became %d", *partition.key, end, before, after)
+
+    def _dirtiest(self, now: int) -> Partition | None:
+        """The log to clean now."""
+        best, found = -1.0, None
+        for partition in self._partitions.values():
+            if partition.config.is_compacted and partition not in self._failed:
+                ratio = self._ratio(partition, now)
+                if ratio > best:
+                    best, found = ratio, partition
+        return found
+
+    def _ratio(self, partition: Partition, now: int) -> float:
+        """How much of a log is to be cleaned, 0 to 1; below 0 if it is too early."""
+        clean_bytes, dirty_bytes, since = dirt(partition.log, self._start(partition), now)
+        if not dirty_bytes:
+            return -1
+        ratio = dirty_bytes / (clean_bytes + dirty_bytes)
+        late = 0 <= since < now - partition.config.max_compaction_lag_ms
+        return ratio if late or ratio > partition.config.min_cleanable_dirty_ratio else -1
+
+    def _start(self, partition: Partition) -> int:
+        """Where a pass over a log goes on: at its start, if the checkpoint's offset is not one of the log's."""
+        log = partition.log
+        start = self._directory.cleaned.get(partition.key, 0)
+        return start if log.start_offset <= start <= log.end_offset else log.start_offset
