@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from kafkacodec.broker.injecting import Injection, new_rule
 from kafkacodec.broker.listening import listener_urls
@@ -36,6 +36,7 @@ def serve(
     listen: str | Iterable[str] = ("kafka://127.0.0.1:0",),
     topics: Mapping[str, int] | Iterable[str] = (),
     config: Mapping[str, Any] | None = None,
+    flush: Literal["system", "always"] = "system",
     node_id: int = 1,
     tls: ssl.SSLContext | None = None,
 ) -> Broker:
@@ -50,6 +51,9 @@ def serve(
         topics: topics to make if they are missing: names, or the number of partitions by name.
         config: configurations of the broker, by Kafka's names, such as ``{"num.partitions": 4}``. Names of topics'
             configurations, such as ``retention.ms``, are defaults for all topics.
+        flush: "always": records are on the disk before they are acknowledged, and survive the end of the machine;
+            those that arrive while the disk works go together. "system": the operating system writes them when it
+            likes, as in Apache Kafka, unless `config` or a topic has ``flush.messages`` or ``flush.ms``.
         node_id: the id of the broker.
         tls: the server's context for ``kafka+tls://``.
 
@@ -57,7 +61,7 @@ def serve(
         ValueError: a wrong URL or configuration.
         OSError: an address is in use, the directory cannot be used, or another broker uses it.
     """
-    return Broker(data, listen, topics, BrokerConfig(config), node_id, tls)
+    return Broker(data, listen, topics, BrokerConfig(config, flush), node_id, tls)
 
 
 class Broker:

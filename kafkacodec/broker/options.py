@@ -82,6 +82,7 @@ class BrokerConfig:
     Args:
         given: what was set, by Kafka's names; values may be text or numbers. Names of topics' configurations are
             defaults for all topics.
+        flush: "always": `flush.messages` is 1 if it is not given; "system": it is Kafka's default.
 
     Attributes:
         texts: what was set for the broker, as text.
@@ -91,7 +92,9 @@ class BrokerConfig:
         ValueError: an unknown name, or a value that is not allowed.
     """
 
-    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, given: Mapping[str, Any] | None = None, flush: str = "system") -> None:
+        if flush not in ("system", "always"):
+            raise ValueError(f"flush must be 'system' or 'always', not {flush!r}")
         self.texts: dict[str, str] = {}
         self.topic_defaults: dict[str, str] = {}
         of_broker = {key.of_broker: key.name for key in TOPIC_CONFIGS.values() if key.of_broker}
@@ -109,6 +112,8 @@ class BrokerConfig:
                 raise ValueError(f"config has {name!r}, which this broker does not know: see docs/broker.md")
             if name in BROKER_CONFIGS:
                 self.texts[name] = text
+        if flush == "always" and "flush.messages" not in self.topic_defaults:
+            self.topic_defaults["flush.messages"] = self.texts["log.flush.interval.messages"] = "1"
 
     def text(self, name: str) -> str:
         """A configuration as text."""

@@ -122,6 +122,8 @@ class Serving:
         if self._topics.partition(topic, number) is None:
             raise KeyError(f"topic {topic!r} has no partition {number}")
         found = self._topics.append((topic, number), data)
+        if self._topics.must_flush((topic, number)):
+            await self._flushed((topic, number))
         self._run(self._service.woken(self._runner.now))
         return found.base_offset
 
@@ -142,6 +144,11 @@ class Serving:
         self._service.faults.paused = False
         self._run(self._service.woken(self._runner.now))
         self._run(self._service.tick(self._runner.now))
+
+    async def _flushed(self, log: tuple[str, int]) -> None:
+        done = self._loop.create_future()
+        self._runner.disk.flush([log], lambda error: done.set_exception(error) if error else done.set_result(None))
+        await done
 
     # Putting together
 
@@ -193,6 +200,7 @@ class Serving:
         }
         self._service = KafkaService(self._node)
         self._runner = Runner(self._service, self._topics, loop)
+        self._topics.flushes.flush = self._runner.disk.flush
 
     def _changed(self, record: Any) -> None:
         """Do what a record of the metadata says."""

@@ -54,6 +54,9 @@ class Store:
         self.logs.setdefault(log, []).append(data)
         return len(self.logs[log]) - 1
 
+    def must_flush(self, log):
+        return log == "strict"
+
     def flushing(self, log):
         return Flushing(self, log)
 
@@ -182,6 +185,26 @@ async def test_replies_leave_after_what_they_promise_is_appended_and_flushed():
         service.store.gate.set()
         assert [await hear(one), await hear(one)] == ["at 2", "after"]
         assert service.store.safe == ["a"]
+
+
+async def test_answers_of_a_log_keep_its_order_also_if_only_some_wait_for_the_disk():
+    async with served() as (service, connect):
+        one, two, three = await connect(), await connect(), await connect()
+        service.store.gate.clear()
+        await say(one, "put strict first")
+        await say(two, "safe a first")
+        await say(three, "put b other")
+        assert await hear(three) == "at 0"
+        await say(three, "put a second", "put b other")
+        assert service.store.safe == []
+        service.store.gate.set()
+        assert await hear(one) == "at 0"
+        assert await hear(two) == "at 0"
+        assert [await hear(three), await hear(three)] == ["at 1", "at 1"]
+        assert service.store.safe == ["strict", "a"]
+        await say(three, "put a third")
+        assert await hear(three) == "at 2"
+        assert service.store.safe == ["strict", "a"]
 
 
 async def test_a_full_disk_is_an_answer_and_others_go_on():

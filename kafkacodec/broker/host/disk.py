@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeAlias
@@ -34,14 +35,21 @@ class Disk:
         self._loop, self._store = loop, store
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: list[tuple[tuple[Hashable, ...], Then]] = []
+        self._asked: Counter[Hashable] = Counter()
         self._running = False
         self._idle: asyncio.Future[None] | None = None
 
     def flush(self, logs: Iterable[Hashable], then: Then) -> None:
         """Flush logs, then call `then` in the loop with the error, or None."""
-        self._waiting.append((tuple(logs), then))
+        names = tuple(logs)
+        self._asked.update(names)
+        self._waiting.append((names, then))
         if not self._running:
             self._begin()
+
+    def is_flushing(self, log: Hashable) -> bool:
+        """Whether somebody waits for this log."""
+        return log in self._asked
 
     async def close(self) -> None:
         """Wait for what was asked for, and end the thread."""
@@ -73,6 +81,8 @@ class Disk:
         for log, flushing in flushings.items():
             if log not in failed:
                 self._store.flushed(log, flushing)
+        for logs, _ in group:
+            self._asked -= Counter(logs)
         for logs, then in group:
             then(next((failed[log] for log in logs if log in failed), None))
         if self._waiting:

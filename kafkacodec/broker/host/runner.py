@@ -27,6 +27,9 @@ class Store(Protocol):
     def append(self, log: Any, data: Any) -> Any:
         """Append data to a log; what it returns goes to `Service.appended`. Raises OSError, KafkaCodecError."""
 
+    def must_flush(self, log: Any) -> bool:
+        """Whether what was appended to a log counts as done only when the disk has it."""
+
     def flushing(self, log: Any) -> Any:
         """What makes durable what is in a log now; its `sync()` is called in another thread. Raises OSError."""
 
@@ -98,11 +101,16 @@ class Runner:
             except Exception as error:
                 self._failed(append, error, effect, waiting)
                 effect = Effect((), ())
-        flushed = [append.log for append, _ in done if append.durability == "flushed"]
+        flushed = [append.log for append, _ in done if self._must_flush(append)]
         if flushed:
             self._flush(flushed, done, effect)
         else:
             self._done(done, effect, waiting)
+
+    def _must_flush(self, append: Append) -> bool:
+        """Also what need not be flushed waits for what was appended to its log before, so that the order is kept."""
+        log = append.log
+        return append.durability == "flushed" or self._store.must_flush(log) or self.disk.is_flushing(log)
 
     def _done(self, done: list[tuple[Append, Any]], effect: Effect, waiting: deque[Effect]) -> None:
         for append, result in done:

@@ -103,8 +103,9 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("errors.deadletterqueue.group.enable", "boolean", "false", _BOOLEAN),
         _key("file.delete.delay.ms", "long", "60000", _between(0, _LONG), heeded=True,
              of_broker="log.segment.delete.delay.ms"),
-        _key("flush.messages", "long", str(_LONG), _between(1, _LONG), of_broker="log.flush.interval.messages"),
-        _key("flush.ms", "long", str(_LONG), _between(0, _LONG)),
+        _key("flush.messages", "long", str(_LONG), _between(1, _LONG), heeded=True,
+             of_broker="log.flush.interval.messages"),
+        _key("flush.ms", "long", str(_LONG), _between(0, _LONG), heeded=True),
         _key("follower.replication.throttled.replicas", "list", "", _any),
         _key("index.interval.bytes", "int", "4096", _between(0, _INT), heeded=True,
              of_broker="log.index.interval.bytes"),
@@ -179,6 +180,8 @@ class TopicConfig:
         self.after_max_ms = int(text("message.timestamp.after.max.ms"))
         self.before_max_ms = int(text("message.timestamp.before.max.ms"))
         self.has_append_time = text("message.timestamp.type") == "LogAppendTime"
+        self.flush_messages = int(text("flush.messages"))
+        self.flush_ms = int(text("flush.ms"))
         self.retention_ms = int(text("retention.ms"))
         self.retention_bytes = int(text("retention.bytes"))
         self.segment_bytes = int(text("segment.bytes"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,11 +14,13 @@ from kafkacodec.records.broker_batches import control_batch
 if TYPE_CHECKING:
     from kafkacodec.broker.topics.batches import Produced
     from kafkacodec.broker.topics.configs import TopicConfig
+    from kafkacodec.log.growing.flushing import Flushing
     from kafkacodec.log.growing.log import PartitionLog
 
-__all__ = ["Appended", "EndMarker", "Partition", "Piece"]
+__all__ = ["Appended", "EndMarker", "Flush", "Partition", "Piece"]
 
 _LAST = (1 << 31) - 1
+_LONGEST = (1 << 63) - 1
 
 
 class Appended(NamedTuple):
@@ -60,6 +63,21 @@ class EndMarker(NamedTuple):
         )  # fmt: skip
 
 
+class Flush(NamedTuple):
+    """What makes a partition durable as it was."""
+
+    partition: Partition
+    flushing: Flushing
+
+    def sync(self) -> None:
+        """Wait for the disk; also in another thread. Raises OSError: nothing more is appended to the partition."""
+        try:
+            self.flushing.sync()
+        except OSError:
+            self.partition.failed = True
+            raise
+
+
 class Partition:
     """A partition.
 
@@ -70,6 +88,9 @@ class Partition:
         log: its log.
         leader_epoch: of this broker.
         config: of the topic; it may be replaced.
+
+    Attributes:
+        failed: the disk did not take what the system had taken: what of the log is safe is known after a restart only.
     """
 
     def __init__(
@@ -78,6 +99,7 @@ class Partition:
         self.key = (topic, number)
         self.topic_id, self.log, self.leader_epoch, self.config = topic_id, log, leader_epoch, config
         self._sequences = Sequences(log.producers)
+        self.failed = False
 
     @property
     def start_offset(self) -> int:
@@ -103,10 +125,28 @@ class Partition:
         """Whether a producer has an open transaction here."""
         return producer_id in self.log.open_transactions
 
+    # Flushing
+
+    @property
+    def must_flush(self) -> bool:
+        """Whether so much is not on the disk that the newest records count only when they are (`flush.messages`)."""
+        most = self.config.flush_messages
+        return most < _LONGEST and self.log.end_offset - self.log.recovery_point >= most
+
+    def flushing(self) -> Flush:
+        """What makes durable what is in the log now. Raises OSError."""
+        return Flush(self, self.log.flushing())
+
+    def flushed(self, flush: Flush) -> None:
+        """It is on the disk."""
+        self.log.flushed(flush.flushing)
+
     # Appending
 
     def append(self, data: bytearray | memoryview) -> Appended:
         """Append batches as they are. Raises OSError: nothing was appended."""
+        if self.failed:
+            raise OSError(errno.EIO, "the log could not be flushed: start the broker anew", self.log.path)
         return Appended(NONE, self.log.append(data, leader_epoch=self.leader_epoch).base_offset)
 
     def produce(self, batch: Produced) -> Appended:

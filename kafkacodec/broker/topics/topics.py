@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.topics.batches import Produced
 from kafkacodec.broker.topics.compaction import Compaction
-from kafkacodec.broker.topics.configs import TopicConfig
-from kafkacodec.broker.topics.partition import Appended, EndMarker, Partition
+from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, TopicConfig
+from kafkacodec.broker.topics.flushes import TimedFlushes
+from kafkacodec.broker.topics.partition import Appended, EndMarker, Flush, Partition
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.net.service import NOTHING, Effect
 from kafkacodec.records.encode import encode
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from kafkacodec.broker.topics.compaction import Background
     from kafkacodec.broker.topics.waiting import Waiting
     from kafkacodec.log.growing.directory import GrowingDirectory
-    from kafkacodec.log.growing.flushing import Flushing
 
 __all__ = ["Topics"]
 
@@ -51,6 +51,9 @@ class Topics:
         check_ms: how often retention is looked at.
         background: cleans compacted topics.
         clean_ms: how often is looked for one to clean.
+
+    Attributes:
+        flushes: flushes logs with ``flush.ms``, once its `flush` is set.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Topics:
         self._check_ms = check_ms
         self._next_check: float | None = None
         self._compaction = Compaction(directory, self._partitions, background, clean_ms)
+        self.flushes = TimedFlushes()
 
     # Questions
 
@@ -109,10 +113,12 @@ class Topics:
                 continue
             partition = topic.partitions[number] = Partition(name, topic_id, number, log, epoch, config)
             self._partitions[name, number] = partition
+            self.flushes.watch(partition)
 
     def open_metadata(self, topic_id: uuid.UUID) -> Partition:
         """Open the metadata log."""
-        config = TopicConfig({"cleanup.policy": "", "retention.ms": "-1"}, {})
+        flush = self._defaults.get("flush.messages", TOPIC_CONFIGS["flush.messages"].default)
+        config = TopicConfig({"cleanup.policy": "", "retention.ms": "-1", "flush.messages": flush}, {})
         name, number = _METADATA
         log = self._directory.open(name, number, config.of_log(), topic_id=topic_id)
         log.begin_epoch(1)
@@ -132,6 +138,7 @@ class Topics:
         for partition in topic.partitions.values():
             partition.config = config
             partition.log.config = config.of_log()
+            self.flushes.watch(partition)
 
     def delete(self, topic_id: uuid.UUID) -> str | None:
         """Delete a topic: its directories are renamed at once, and removed later. Returns its name."""
@@ -140,7 +147,7 @@ class Topics:
             return None
         topic = self._topics.pop(name)
         for number in topic.partitions:
-            del self._partitions[name, number]
+            self.flushes.forget(self._partitions.pop((name, number)))
             self._waiting.touch((name, number))
             try:
                 self._directory.delete(name, number)
@@ -166,27 +173,35 @@ class Topics:
             found = partition.append(data if isinstance(data, bytearray) else bytearray(data))
         else:
             found = partition.append(bytearray(_batch(data)))
+        if log == _METADATA and partition.must_flush:  # at once: what is made of a topic follows
+            flush = partition.flushing()
+            flush.sync()
+            partition.flushed(flush)
         self._waiting.touch(log)
         return found
 
-    def flushing(self, log: tuple[str, int]) -> Flushing:
-        """What makes a partition durable. Raises KeyError, OSError."""
-        return self._partitions[log].log.flushing()
-
-    def flushed(self, log: tuple[str, int], flushing: Flushing) -> None:
-        """Note that it is."""
+    def must_flush(self, log: tuple[str, int]) -> bool:
+        """Whether what was appended to a partition counts only when it is on the disk."""
         partition = self._partitions.get(log)
-        if partition is not None:
-            partition.log.flushed(flushing)
+        return partition is not None and partition.must_flush
+
+    def flushing(self, log: tuple[str, int]) -> Flush:
+        """What makes a partition durable. Raises KeyError, OSError."""
+        return self._partitions[log].flushing()
+
+    def flushed(self, log: tuple[str, int], flushing: Flush) -> None:
+        """Note that it is."""
+        flushing.partition.flushed(flushing)
 
     def due(self, now: float) -> Effect:
-        """Remove what retention lets go, and clean what is compacted."""
+        """Remove what retention lets go, clean what is compacted, flush what is to be flushed in time."""
         if self._next_check is None:
             self._next_check = now + self._check_ms
         if now >= self._next_check:
             self._next_check = now + self._check_ms
             self._retain(int(now))
         self._compaction.due(now)
+        self.flushes.due(now)
         return NOTHING
 
     def stop(self) -> None:
@@ -212,8 +227,9 @@ class Topics:
     def next_deadline(self) -> float | None:
         """When `due` has something to do."""
         if self._next_check is None:
-            return None
-        return min(self._next_check, self._compaction.next_deadline() or self._next_check)
+            return 0.0  # a first time
+        found = (self._next_check, self._compaction.next_deadline(), self.flushes.next_deadline())
+        return min(deadline for deadline in found if deadline is not None)
 
 
 def _batch(data: Any) -> bytes:

@@ -1,0 +1,65 @@
+"""When logs with ``flush.ms`` are flushed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.topics.partition import Partition
+
+__all__ = ["Flush", "TimedFlushes"]
+
+_log = logging.getLogger("kafkacodec.broker")
+_LEAST_MS: Final = 10
+_NEVER: Final = (1 << 63) - 1
+
+Flush: TypeAlias = Callable[[Iterable[tuple[str, int]], Callable[[Exception | None], None]], None]
+"""Flushes logs by topic and number, then tells the error, or None."""
+
+
+class TimedFlushes:
+    """Flushes each log that has ``flush.ms`` so often, if there is something that is not on the disk."""
+
+    def __init__(self) -> None:
+        self.flush: Flush | None = None
+        self._last: dict[Partition, float] = {}
+        self._next: float | None = None
+
+    def watch(self, partition: Partition) -> None:
+        """Take a partition, or its new configuration."""
+        if partition.config.flush_ms == _NEVER:
+            self._last.pop(partition, None)
+        else:
+            self._last.setdefault(partition, 0.0)
+            self._next = 0.0
+
+    def forget(self, partition: Partition) -> None:
+        """The partition is deleted."""
+        self._last.pop(partition, None)
+
+    def due(self, now: float) -> None:
+        """Flush what was not flushed for so long."""
+        if self._next is None or now < self._next:
+            return
+        for partition, last in self._last.items():
+            if now >= last + _period(partition):
+                self._last[partition] = now
+                if self.flush is not None and partition.log.recovery_point < partition.log.end_offset:
+                    self.flush([partition.key], partial(_told, partition))
+        self._next = min((last + _period(partition) for partition, last in self._last.items()), default=None)
+
+    def next_deadline(self) -> float | None:
+        """When `due` has something to do."""
+        return self._next
+
+
+def _period(partition: Partition) -> int:
+    return max(partition.config.flush_ms, _LEAST_MS)
+
+
+def _told(partition: Partition, error: Exception | None) -> None:
+    if error is not None:
+        _log.error("%s-%d cannot be flushed", *partition.key, exc_info=error)
