@@ -147,10 +147,11 @@ def test_a_partition_knows_when_it_must_flush(tmp_path: Path) -> None:
     directory = GrowingDirectory(tmp_path)
     config = TopicConfig({"flush.messages": "2"}, {})
     partition = Partition("t", uuid.uuid4(), 0, directory.open("t", 0), 0, config)
-    partition.append(bytearray(BATCH))
-    assert not partition.must_flush
-    partition.append(bytearray(BATCH))
-    assert partition.must_flush
+    known = []
+    for _ in range(2):
+        partition.append(bytearray(BATCH))
+        known.append(partition.must_flush)
+    assert known == [False, True]
     flush = partition.flushing()
     partition.append(bytearray(BATCH))
     flush.sync()

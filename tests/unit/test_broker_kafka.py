@@ -168,6 +168,38 @@ def test_sequences_of_producers(wire, topic):
     assert fetch(wire, topic).high_watermark == 7
 
 
+def test_a_batch_without_a_transaction_must_not_pass_one_that_would_begin_it(wire, topic):
+    who = {"transactional_id": f"x-{topic}", "producer_id": -1, "producer_epoch": -1, "transaction_timeout_ms": 9000}
+    made = wire.ask("InitProducerId", 4, **who)
+    while made.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
+        made = wire.ask("InitProducerId", 4, **who)
+    who = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
+    names = {f"v3_and_below_{name}": value for name, value in who.items()}
+    partition = [{"name": topic, "partitions": [0]}]
+    added = wire.ask(
+        "AddPartitionsToTxn", 3, v3_and_below_transactional_id=f"x-{topic}", v3_and_below_topics=partition, **names
+    )
+    assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+
+    def batch(sequence, *, is_transactional):
+        return kc.encode([(None, b"x")], base_sequence=sequence, is_transactional=is_transactional, **who)
+
+    inside, outside = {"transactional_id": f"x-{topic}"}, {"transactional_id": None}
+    assert produce(wire, topic, batch(0, is_transactional=False), 11, **inside).base_offset == 0
+    assert produce(wire, topic, batch(0, is_transactional=True), 11, **inside).base_offset == 0  # it is there already
+    row = produce(wire, topic, batch(1, is_transactional=False), 11, **outside)
+    assert (row.error_code, row.log_start_offset) == (errors.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+    assert fetch(wire, topic).high_watermark == 1
+
+
+def test_a_client_id_of_negative_length_is_none(wire):
+    for length in (b"\xff\xff", b"\xff\xfe", b"\x80\0"):
+        header = struct.pack(">hhi", 18, 0, 7) + length
+        wire.socket.sendall(struct.pack(">i", len(header)) + header)
+        answer: Any = protocol.decode_response(wire.frame(), 18, 0)[1]
+        assert answer.error_code == 0
+
+
 def test_a_fetch_waits_for_records_and_answers_leave_in_order(broker, wire, topic):
     rows = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
     sent = wire.send(

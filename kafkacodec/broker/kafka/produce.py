@@ -104,6 +104,7 @@ class _Work:
             elif self._request.message.transactional_id is None:
                 row.error_code = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             else:
+                partition.beginning(found, self._request.now)
                 self._unverified.append((append, row, found))
         else:
             self._refused(row, partition, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kafkacodec.errors import DecodeError, KafkaCodecError, RemoteProtocolError
 from kafkacodec.messages import APIS, keys
@@ -12,6 +12,8 @@ from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_piec
 from kafkacodec.protocol.headers import decode_request_header
 
 __all__ = ["KafkaCodec", "Request"]
+
+_CLIENT_ID_AT: Final = SIZE_BYTES + 8  # after key, version and correlation id
 
 
 class Request:
@@ -36,7 +38,11 @@ class Request:
         self.to: Any = None
         self.now = 0.0
         view = frame.view
-        header, at = decode_request_header(view, SIZE_BYTES)
+        try:
+            header, at = decode_request_header(view, SIZE_BYTES)
+        except DecodeError:
+            view = _without_client_id(view)
+            header, at = decode_request_header(view, SIZE_BYTES)
         self.key, self.version = key, version = header.request_api_key, header.request_api_version
         self.correlation_id: int = header.correlation_id
         self.client_id: str | None = header.client_id
@@ -45,6 +51,14 @@ class Request:
             self.message, _ = APIS[key].request.decode_prefix(view, version, at)
         elif key != keys.API_VERSIONS:
             raise DecodeError(f"{APIS[key].name} version {version} is not served")
+
+
+def _without_client_id(view: memoryview) -> memoryview:
+    """A request whose client id has a negative length with that of null, as which brokers read it."""
+    length = view[_CLIENT_ID_AT : _CLIENT_ID_AT + 2]
+    if len(length) < 2 or length[0] < 0x80:
+        return view
+    return memoryview(b"".join((view[:_CLIENT_ID_AT], b"\xff\xff", view[_CLIENT_ID_AT + 2 :])))
 
 
 class KafkaCodec:

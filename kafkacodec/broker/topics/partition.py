@@ -160,6 +160,8 @@ class Partition:
         if verdict:
             return Appended(verdict)
         found = self.append(batch.data)
+        if batch.is_transactional:
+            self._sequences.began(batch.producer_id)
         last = (batch.base_sequence + batch.count - 1) & _LAST
         base = found.base_offset
         self._sequences.appended(
@@ -168,9 +170,13 @@ class Partition:
         )
         return found._replace(append_time=batch.append_time)
 
-    def expire(self) -> None:
+    def beginning(self, batch: Produced, now: float) -> None:
+        """A batch begins a transaction of its producer here, if it is verified."""
+        self._sequences.beginning(batch.producer_id, batch.producer_epoch, batch.base_sequence, now)
+
+    def expire(self, now: float) -> None:
         """Forget the sequences of producers that the log has forgotten."""
-        self._sequences.expire()
+        self._sequences.expire(now - self.log.config.producer_id_expiration_ms)
 
     def delete_before(self, offset: int) -> None:
         """Move the start of the log. Raises OSError."""

@@ -38,6 +38,14 @@ class Batch(NamedTuple):
     timestamp: int
 
 
+class _Beginning(NamedTuple):
+    """The lowest sequence of the batches that would begin a transaction, and when the first one came."""
+
+    epoch: int
+    sequence: int
+    since: float
+
+
 class Sequences:
     """The last batches of each producer of a partition.
 
@@ -50,22 +58,42 @@ class Sequences:
     def __init__(self, known: Mapping[int, KnownProducer]) -> None:
         self._known = known
         self._recent: dict[int, deque[Batch]] = {}
+        self._beginning: dict[int, _Beginning] = {}
+
+    def beginning(self, producer_id: int, epoch: int, sequence: int, now: float) -> None:
+        """A batch that would begin a transaction is verified: what is appended before must not have a later sequence.
+
+        As `org.apache.kafka.storage.internals.log.VerificationStateEntry`.
+        """
+        known = self._beginning.get(producer_id)
+        if known is None or epoch > known.epoch:
+            self._beginning[producer_id] = _Beginning(epoch, sequence, now if known is None else known.since)
+        elif epoch == known.epoch and sequence < known.sequence:
+            self._beginning[producer_id] = known._replace(sequence=sequence)
+
+    def began(self, producer_id: int) -> None:
+        """The transaction has begun."""
+        self._beginning.pop(producer_id, None)
 
     def verdict(self, producer_id: int, epoch: int, sequence: int, count: int) -> Batch | int:
         """What becomes of a batch: 0 to append it, an error code, or the same batch that is there already."""
         producer = self._known.get(producer_id)
         if producer is None:
-            return errors.NONE
-        batches = self._batches(producer_id, producer)
-        if epoch < producer.producer_epoch:
+            fits = True
+        elif epoch < producer.producer_epoch:
             return errors.INVALID_PRODUCER_EPOCH
-        if epoch > producer.producer_epoch:
-            return errors.NONE if sequence == 0 else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
-        last = (sequence + count - 1) & _LAST
-        for batch in batches:
-            if (batch.first_sequence, batch.last_sequence) == (sequence, last):
-                return batch
-        fits = not batches or sequence == (batches[-1].last_sequence + 1) & _LAST
+        elif epoch > producer.producer_epoch:
+            fits = sequence == 0
+        else:
+            batches = self._batches(producer_id, producer)
+            last = (sequence + count - 1) & _LAST
+            for batch in batches:
+                if (batch.first_sequence, batch.last_sequence) == (sequence, last):
+                    return batch
+            fits = not batches or sequence == (batches[-1].last_sequence + 1) & _LAST
+        beginning = self._beginning.get(producer_id)
+        if beginning is not None and sequence > beginning.sequence:
+            fits = False
         return errors.NONE if fits else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def appended(self, producer_id: int, batch: Batch) -> None:
@@ -75,10 +103,12 @@ class Sequences:
             recent = self._recent[producer_id] = deque(maxlen=_KEPT)
         recent.append(batch)
 
-    def expire(self) -> None:
-        """Forget the producers that the log has forgotten."""
+    def expire(self, before: float) -> None:
+        """Forget the producers that the log has forgotten, and transactions that have not begun since a time in ms."""
         for producer_id in [one for one in self._recent if one not in self._known]:
             del self._recent[producer_id]
+        for producer_id in [one for one, beginning in self._beginning.items() if beginning.since <= before]:
+            del self._beginning[producer_id]
 
     def _batches(self, producer_id: int, producer: KnownProducer) -> deque[Batch]:
         """The batches of the producer's epoch that are remembered."""

@@ -216,7 +216,7 @@ class Topics:
                     continue
                 before = partition.start_offset
                 partition.log.retention(now)
-                partition.expire()
+                partition.expire(now)
                 if partition.start_offset != before:
                     self._waiting.touch(partition.key)
             self._directory.purge(now)
