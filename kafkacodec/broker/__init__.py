@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from kafkacodec.lazy import at_first_use
 
-_HOMES = {"Broker": "embedded", "Injection": "injecting", "serve": "embedded"}
+# Public name -> the module that holds it; "" for modules.
+_HOMES = {"Broker": "embedded", "Injection": "injecting", "aio": "", "serve": "embedded"}
 
-__all__ = ["Broker", "Injection", "serve"]
+__all__ = ["Broker", "Injection", "aio", "serve"]
 
 if TYPE_CHECKING:
+    from kafkacodec.broker import aio as aio
     from kafkacodec.broker.embedded import Broker as Broker, serve as serve
     from kafkacodec.broker.injecting import Injection as Injection
 

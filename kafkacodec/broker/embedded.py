@@ -6,18 +6,15 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import Injection, new_rule
-from kafkacodec.broker.listening import listener_urls
-from kafkacodec.broker.options import BrokerConfig
-from kafkacodec.broker.serving import Serving
+from kafkacodec.broker.opening import ClockKind, FlushKind, Opening
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode
 from kafkacodec.signatures import suggests_options
-from kafkacodec.temporary import temporary_directory
 
 if TYPE_CHECKING:
     import ssl
@@ -36,9 +33,10 @@ def serve(
     listen: str | Iterable[str] = ("kafka://127.0.0.1:0",),
     topics: Mapping[str, int] | Iterable[str] = (),
     config: Mapping[str, Any] | None = None,
-    flush: Literal["system", "always"] = "system",
+    flush: FlushKind = "system",
     node_id: int = 1,
     tls: ssl.SSLContext | None = None,
+    clock: ClockKind = "running",
 ) -> Broker:
     """Start a Kafka broker in this process, on a thread of its own. Leave it with ``with``, or call `Broker.stop`.
 
@@ -56,12 +54,13 @@ def serve(
             likes, as in Apache Kafka, unless `config` or a topic has ``flush.messages`` or ``flush.ms``.
         node_id: the id of the broker.
         tls: the server's context for ``kafka+tls://``.
+        clock: whether the broker's clock goes on by itself (``"running"``) or only by `Broker.advance` (``"manual"``).
 
     Raises:
-        ValueError: a wrong URL or configuration.
+        ValueError: a wrong URL, configuration or clock.
         OSError: an address is in use, the directory cannot be used, or another broker uses it.
     """
-    return Broker(data, listen, topics, BrokerConfig(config, flush), node_id, tls)
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock))
 
 
 class Broker:
@@ -73,28 +72,18 @@ class Broker:
         data (str): the data directory.
     """
 
-    def __init__(
-        self, data: str | os.PathLike[str] | None, listen: str | Iterable[str],
-        topics: Mapping[str, int] | Iterable[str], config: BrokerConfig, node_id: int, tls: ssl.SSLContext | None,
-    ) -> None:  # fmt: skip
-        urls = listener_urls(listen)
-        if tls is None and any(url.scheme.endswith("tls") for url in urls):
-            raise ValueError("a kafka+tls:// listener needs tls=, the server's ssl.SSLContext")
-        counts = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
+    def __init__(self, opening: Opening) -> None:
         self._stack = ExitStack()
         try:
-            path = os.fspath(data) if data is not None else self._stack.enter_context(temporary_directory("kafka-"))
+            self._serving = opening.serving(self._stack)
             self._thread = LoopThread("kafkacodec-broker")
             self._stack.callback(self._thread.close)
-            self._serving = Serving(path, config, node_id, keeps=data is not None)
-            self._thread.run(lambda: self._serving.start(urls, counts, tls), _READY_SECONDS)
+            self._thread.run(lambda: opening.start(self._serving), _READY_SECONDS)
         except BaseException:
             self._stack.close()
             raise
-        self.data: str = os.path.abspath(path)
-        self.listeners: list[str] = [
-            url.text(address) for url, address in zip(urls, self._serving.addresses, strict=True)
-        ]
+        self.data: str = os.path.abspath(self._serving.path)
+        self.listeners: list[str] = opening.listeners(self._serving)
         self.bootstrap_servers: str = self.listeners[0].partition("://")[2]
 
     def __repr__(self) -> str:
@@ -196,3 +185,13 @@ class Broker:
     def resume(self) -> None:
         """Answer the requests that came meanwhile, and go on."""
         self._thread.run(self._serving.resume)
+
+    def advance(self, seconds: float) -> None:
+        """Put the broker's clock forward, and do what is due then: sessions, retention, transactions that time out.
+
+        Fetches that wait for records, and delays of `inject`, keep to the time of the machine.
+
+        Raises:
+            ValueError: the clock would go back.
+        """
+        self._thread.run(lambda: self._serving.advance(seconds))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec import errors
 from kafkacodec.arguments import limit, suggestion
@@ -16,7 +17,7 @@ from kafkacodec.messages import APIS
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.request import Request
 
-__all__ = ["Injection", "new_rule"]
+__all__ = ["AsyncInjection", "Injection", "new_rule"]
 
 
 def new_rule(
@@ -63,7 +64,7 @@ class Injection:
 
     def __init__(self, rule: Rule, remove: Callable[[], None]) -> None:
         self.met = 0
-        self._rule, self._remove = rule, remove
+        self._remove = remove
         self._changed = threading.Condition()
         rule.noticed = self._notice
 
@@ -97,3 +98,44 @@ class Injection:
         with self._changed:
             self.met += 1
             self._changed.notify_all()
+
+
+class AsyncInjection:
+    """As `Injection`, in an event loop. As an asynchronous context it is removed at the end.
+
+    Attributes:
+        met (int): how many requests it has concerned.
+    """
+
+    def __init__(self, rule: Rule, remove: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.met = 0
+        self._remove = remove
+        self._waiting: list[asyncio.Future[None]] = []
+        rule.noticed = self._notice
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.remove()
+
+    async def remove(self) -> None:
+        """As `Injection.remove`."""
+        await self._remove()
+
+    async def wait(self, times: int = 1, timeout: float | None = 60) -> None:
+        """As `Injection.wait`."""
+        async with asyncio.timeout(timeout):
+            while self.met < times:
+                future = asyncio.get_running_loop().create_future()
+                self._waiting.append(future)
+                await future
+
+    def _notice(self) -> None:
+        self.met += 1
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+        self._waiting.clear()

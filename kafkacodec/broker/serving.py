@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import math
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +39,7 @@ from kafkacodec.records.decode import decode, iter_records
 if TYPE_CHECKING:
     import ssl
 
+    from kafkacodec.broker.clock import Clock
     from kafkacodec.broker.kafka.faults import Rule
     from kafkacodec.broker.listening import Url
     from kafkacodec.broker.options import BrokerConfig
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["Serving"]
 
 _log = logging.getLogger("kafkacodec.broker")
+_STEPS: Final = 1000  # more follow from a time only if they take time themselves
 _KEPT_BYTES: Final = 16 << 20
 _GROUP_SETTINGS: Final = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
 _LOADED: Final = ("key", "value", "producer_id", "is_transactional", "is_control")
@@ -54,28 +58,33 @@ class Serving:
     """A broker in an event loop. All methods but the constructor run in the loop's thread.
 
     Args:
-        path: the data directory.
+        path: see `path`.
         config: of the broker.
         node_id: its id.
+        clock: its clock.
         keeps: whether the directory is used again; else it is left as after a crash, which is faster.
 
     Attributes:
+        path: the data directory.
         addresses: the bound host and port of each listener.
     """
 
-    def __init__(self, path: str, config: BrokerConfig, node_id: int, *, keeps: bool) -> None:
-        self._path, self._config, self._node_id, self._keeps = path, config, node_id, keeps
+    def __init__(self, path: str, config: BrokerConfig, node_id: int, clock: Clock, *, keeps: bool) -> None:
+        self.path, self._config, self._node_id, self._keeps = path, config, node_id, keeps
+        self._clock = clock
         self.addresses: list[tuple[str, int]] = []
         self._live = False  # the metadata is loaded
 
     async def start(self, urls: Sequence[Url], topics: Mapping[str, int], tls: ssl.SSLContext | None) -> None:
         """Open the directory and listen. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._directory = GrowingDirectory(self._path, node_id=self._node_id)
+        self._directory = GrowingDirectory(
+            self.path, node_id=self._node_id, clock=lambda: int(self._clock(time.time() * 1000))
+        )
         self._identity = self._directory.identity
+        self._host = Host(loop)
         try:
             self._assemble(loop)
-            self._host = Host(loop)
             buffers = FrameBuffers(_KEPT_BYTES)
             for url in urls:
                 context = tls if url.scheme.endswith("tls") else None
@@ -85,8 +94,12 @@ class Serving:
                 if not url.is_loopback:
                     _log.warning("%s is not loopback: whoever reaches it reads and writes everything", url.text())
             self._load(topics)
+            self._run(self._service.tick(self._runner.now))  # what is due at intervals begins
         except BaseException:
-            self._directory.abandon()
+            try:
+                await self._host.stop()
+            finally:
+                self._directory.abandon()
             raise
 
     async def stop(self) -> None:
@@ -130,6 +143,18 @@ class Serving:
     async def inject(self, rule: Rule) -> None:
         """Let something go wrong."""
         self._service.faults.rules.append(rule)
+
+    async def advance(self, seconds: float) -> None:
+        """Put the clock forward, and do what is due then. Raises ValueError."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"seconds is {seconds}; a clock goes forward")
+        self._clock.advance(seconds * 1000)
+        for _ in range(_STEPS):
+            self._run(self._service.tick(self._runner.now))
+            deadline = self._service.next_deadline()
+            if deadline is None or deadline > self._runner.now:
+                return
+            await asyncio.sleep(0)
 
     async def remove(self, rule: Rule) -> None:
         """Let it go wrong no more."""
@@ -198,7 +223,7 @@ class Serving:
             **dict.fromkeys(self._groups.handlers, self._groups),
             **dict.fromkeys(self._transactions.handlers, self._transactions),
         }
-        self._service = KafkaService(self._node)
+        self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
         self._topics.flushes.flush = self._runner.disk.flush
 
@@ -227,12 +252,12 @@ class Serving:
             self._groups.configure(group, name, None if value is None else int(value))
 
     def _forget_offsets(self, topic: str) -> None:
-        effect = self._groups.topics_deleted([topic], self._runner.now)
+        effect = self._groups.topics_deleted([topic], self._now)
         self._run(self._node.routed(self._groups, effect))
 
     def _load(self, topics: Mapping[str, int]) -> None:
         """Read the metadata, open the logs, load the coordinators, make topics that are wanted."""
-        now = self._runner.now
+        now = self._now
         catalog = self._node.catalog
         metadata = self._topics.open_metadata(_METADATA_ID)
         for batch in batches(metadata, metadata.high_watermark):
@@ -295,9 +320,14 @@ class Serving:
             failed.append(code)
             return Effect()
 
-        self._run(self._node.change(records, done, self._runner.now))
+        self._run(self._node.change(records, done, self._now))
         if failed != [errors.NONE]:
             raise error(errors.KAFKA_STORAGE_ERROR)(f"topic {name!r} cannot be recorded")
+
+    @property
+    def _now(self) -> float:
+        """The broker's time."""
+        return self._clock(self._runner.now)
 
     def _run(self, effect: Effect) -> None:
         self._runner.run(effect)

@@ -2,70 +2,22 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
-from contextlib import contextmanager
 
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import client, errors, messages, protocol
+from kafkacodec import client, errors
 from kafkacodec.broker.kafka.apis import TABLE
 from kafkacodec.broker.kafka.refusals import refusal
 from kafkacodec.messages import APIS, keys
-
-
-class Wire:
-    """A connection that asks; `receive` gives None at its end."""
-
-    def __init__(self, broker):
-        host, _, port = broker.bootstrap_servers.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
-        self.kept, self.sent = b"", 0
-
-    def send(self, api, version, **fields):
-        request = getattr(messages, f"{api}Request").from_dict(fields)
-        self.sent += 1
-        self.socket.sendall(protocol.encode_request(request, version, self.sent, "me"))
-        return request.api_key, version
-
-    def receive(self, sent):
-        while not protocol.split_frames(self.kept)[0]:
-            more = self.socket.recv(1 << 20)
-            if not more:
-                return None
-            self.kept += more
-        frame = bytes(protocol.split_frames(self.kept)[0][0])
-        self.kept = self.kept[len(frame) :]
-        return protocol.decode_response(frame, *sent)[1]
-
-    def ask(self, api, version, **fields):
-        return self.receive(self.send(api, version, **fields))
-
-    def is_silent(self):
-        """Whether nothing comes in a moment; a fault would be found often, never where there is none."""
-        self.socket.settimeout(0.05)
-        try:
-            return not self.socket.recv(1)
-        except TimeoutError:
-            return True
-        finally:
-            self.socket.settimeout(30)
+from tests.broker_wire import wire_to
 
 
 @pytest.fixture(scope="module")
 def broker():
     with kc.broker.serve() as running:
         yield running
-
-
-@contextmanager
-def wire_to(broker):
-    wire = Wire(broker)
-    try:
-        yield wire
-    finally:
-        wire.socket.close()
 
 
 @pytest.fixture
@@ -115,7 +67,7 @@ class Asked:
     """A request as the service has it."""
 
     def __init__(self, broker, key, version):
-        self.key, self.version, self.to, self.now = key, version, None, 0
+        self.key, self.version, self.to, self.received = key, version, None, 0
         fields = {"acks": 1} if key == keys.PRODUCE else {"forgotten_topics_data": []} if key == keys.FETCH else {}
         self.message = APIS[key].request.from_dict({**asked(key, version), **fields})
         self.session = type("Session", (), {"listener": type("Listener", (), {"address": ("h", 1)})})()

@@ -5,53 +5,18 @@ The expected answers are those of Apache Kafka 4.1.0 and 4.4.0 to the same reque
 
 from __future__ import annotations
 
-import socket
 import struct
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import client, errors, messages, protocol
+from kafkacodec import client, errors, protocol
 from kafkacodec.broker.kafka.apis import ADVERTISED, TABLE, table_rows
-
-
-class Wire:
-    """A connection that asks and waits for the answer."""
-
-    def __init__(self, broker):
-        host, _, port = broker.bootstrap_servers.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
-        self.kept, self.sent = b"", 0
-
-    def send(self, api, version, **fields):
-        request = getattr(messages, f"{api}Request").from_dict(fields)
-        self.sent += 1
-        self.socket.sendall(protocol.encode_request(request, version, self.sent, "me"))
-        return request.api_key, version
-
-    def receive(self, sent):
-        frame = self.frame()
-        return protocol.decode_response(frame, *sent)[1]
-
-    def ask(self, api, version, **fields):
-        return self.receive(self.send(api, version, **fields))
-
-    def frame(self):
-        while not protocol.split_frames(self.kept)[0]:
-            more = self.socket.recv(1 << 20)
-            if not more:
-                return None
-            self.kept += more
-        frame = bytes(protocol.split_frames(self.kept)[0][0])
-        self.kept = self.kept[len(frame) :]
-        return frame
-
-    def close(self):
-        self.socket.close()
+from tests.broker_wire import wire_to
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +30,6 @@ def topic(broker, request):
     name = f"t-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 1, getattr(request, "param", {}))
     return name
-
-
-@contextmanager
-def wire_to(broker):
-    wire = Wire(broker)
-    try:
-        yield wire
-    finally:
-        wire.close()
 
 
 @pytest.fixture

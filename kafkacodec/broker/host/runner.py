@@ -73,11 +73,6 @@ class Runner:
         if not self._closed:
             self._guarded(self._service.disconnected, session, self.now)
 
-    def advance(self, milliseconds: float) -> None:
-        """Put the service's clock forward."""
-        self._ahead += milliseconds
-        self._due()
-
     def run(self, effect: Effect) -> None:
         """Carry out an effect and those that follow from it."""
         waiting = deque([effect])

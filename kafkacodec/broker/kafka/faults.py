@@ -123,11 +123,11 @@ class Faults:
         try:
             if line.first is not None:
                 (request, rule), line.first = line.first, None
-                request.now = now
+                request.received = now
                 effect = self._end(request, rule)
             elif line.waiting:
                 request = line.waiting.popleft()
-                request.now = now
+                request.received = now
                 effect = self._begin(request)
         except Exception:
             _log.exception("a request that waited could not be handled; its connection is closed")
@@ -149,7 +149,7 @@ class Faults:
             return NOTHING
         if rule.delay > 0:
             line = self._line(request)
-            line.until, line.first = request.now + rule.delay, (request, rule)
+            line.until, line.first = request.received + rule.delay, (request, rule)
             return NOTHING
         return self._end(request, rule)
 

@@ -96,7 +96,7 @@ class _Fetch:
         self._node, self._session_of_fetch = node, session
         message = request.message
         self.session, self.to = request.session, request.to
-        self.deadline = request.now + max(0, message.max_wait_ms)
+        self.deadline = request.received + max(0, message.max_wait_ms)
         self._waits = message.max_wait_ms > 0
         self._min_bytes, self._max_bytes = message.min_bytes, max(0, message.max_bytes)
         self._committed = message.isolation_level == 1

@@ -26,17 +26,21 @@ class Request:
         nbytes: the memory that it keeps.
         session: where it came from; set by the service.
         to: what its reply is addressed to; set by the service.
-        now: when it began, in ms; set by the service.
+        received: when it began by the host's clock, for what waits for I/O; set by the service.
+        now: the broker's time; set by the service.
     """
 
-    __slots__ = ("client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "session", "to", "version")
+    __slots__ = (
+        "client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "received", "session", "to",
+        "version",
+    )  # fmt: skip
 
     def __init__(self, frame: Frame, versions: Mapping[int, range]) -> None:
         self.frame = frame
         self.nbytes = frame.nbytes
         self.session: Any = None
         self.to: Any = None
-        self.now = 0.0
+        self.received = self.now = 0.0
         view = frame.view
         try:
             header, at = decode_request_header(view, SIZE_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.broker.kafka.apis import TABLE
@@ -9,6 +10,7 @@ from kafkacodec.broker.kafka.faults import Faults
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
 
 if TYPE_CHECKING:
+    from kafkacodec.broker.clock import Clock
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
 
@@ -20,20 +22,27 @@ class KafkaService:
 
     Tokens of appends are functions: ``token(result, error, now)`` returns what follows.
 
+    Times that its host gives are those of the host; the coordinators and the logs have those of the broker's clock.
+
+    Args:
+        node: the broker.
+        clock: the broker's.
+
     Attributes:
         faults: what is to go wrong.
     """
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, clock: Clock) -> None:
+        self._node, self._clock = node, clock
         self.faults = Faults(node, self._answer)
 
     def receive(self, request: Request, session: Any, to: Any, now: float) -> Effect:
         """Answer a request, or keep it until it can be answered."""
-        request.session, request.to, request.now = session, to, now
+        request.session, request.to, request.received = session, to, now
         return self.faults.receive(request) if self.faults else self._answer(request)
 
     def _answer(self, request: Request) -> Effect:
+        request.now = self._clock(request.received)
         found = TABLE[request.key].answer(self._node, request)
         if found is None:
             return NOTHING
@@ -49,11 +58,12 @@ class KafkaService:
         """Do what is due."""
         if self.faults.paused:
             return NOTHING
-        effects = [self.faults.due(now), self._node.waiting.due(now), self._node.topics.due(now)]
+        time = self._clock(now)
+        effects = [self.faults.due(now), self._node.waiting.due(now), self._node.topics.due(time)]
         for machine in self._node.running:
             deadline = machine.next_deadline()
-            if deadline is not None and deadline <= now:
-                effects.append(self._node.routed(machine, machine.tick(now)))
+            if deadline is not None and deadline <= time:
+                effects.append(self._node.routed(machine, machine.tick(time)))
         return together(effects)
 
     def next_deadline(self) -> float | None:
@@ -61,15 +71,14 @@ class KafkaService:
         if self.faults.paused:
             return None
         node = self._node
-        found = [self.faults.next_deadline(), node.waiting.next_deadline(), node.topics.next_deadline()]
-        for machine in node.running:
-            found.append(machine.next_deadline())
-        known = [deadline for deadline in found if deadline is not None]
-        return min(known) if known else None
+        of_clock = [node.topics.next_deadline(), *(machine.next_deadline() for machine in node.running)]
+        first = _earliest(of_clock)
+        of_host = None if first is None else self._clock.of_host(first)
+        return _earliest([self.faults.next_deadline(), node.waiting.next_deadline(), of_host])
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Go on after an append, and answer who waited for its records."""
-        effect: Effect = token(result, None, now)
+        effect: Effect = token(result, None, self._clock(now))
         woken = self.woken(now)
         return together([effect, woken]) if woken else effect
 
@@ -79,5 +88,9 @@ class KafkaService:
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
         """Answer what could not be appended."""
-        effect: Effect = token(None, error, now)
+        effect: Effect = token(None, error, self._clock(now))
         return effect
+
+
+def _earliest(deadlines: Iterable[float | None]) -> float | None:
+    return min((deadline for deadline in deadlines if deadline is not None), default=None)

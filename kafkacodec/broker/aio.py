@@ -1,0 +1,128 @@
+"""A broker in the running event loop: `serve` and the handle that it gives, for asyncio.
+
+While a program computes without awaiting, a broker in its loop answers nobody; `kafkacodec.broker.serve`, which has a
+thread of its own, answers meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from kafkacodec.broker.injecting import AsyncInjection, new_rule
+from kafkacodec.broker.opening import ClockKind, FlushKind, Opening
+from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decode import decode
+from kafkacodec.records.encode import encode
+from kafkacodec.signatures import suggests_options
+
+if TYPE_CHECKING:
+    import ssl
+
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["Broker", "serve"]
+
+
+@suggests_options
+def serve(
+    data: str | os.PathLike[str] | None = None,
+    *,
+    listen: str | Iterable[str] = ("kafka://127.0.0.1:0",),
+    topics: Mapping[str, int] | Iterable[str] = (),
+    config: Mapping[str, Any] | None = None,
+    flush: FlushKind = "system",
+    node_id: int = 1,
+    tls: ssl.SSLContext | None = None,
+    clock: ClockKind = "running",
+) -> Broker:
+    """A Kafka broker in the running event loop: ``async with serve() as kafka``.
+
+    The arguments and errors are those of `kafkacodec.broker.serve`; it starts, and raises OSError, at ``async with``.
+    """
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock))
+
+
+class Broker:
+    """A broker in an event loop; its methods are those of `kafkacodec.broker.Broker`, as coroutines.
+
+    Attributes:
+        bootstrap_servers (str): host and port of the first listener, for clients.
+        listeners (list[str]): the bound URLs, in the order of `listen`.
+        data (str): the data directory.
+    """
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._stack = ExitStack()
+        self._runs = False
+        self.data = self.bootstrap_servers = ""
+        self.listeners: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"<Broker: {', '.join(self.listeners) or 'not started'}, {self.data}>"
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._serving = self._opening.serving(self._stack)
+            await self._opening.start(self._serving)
+        except BaseException:
+            self._stack.close()
+            raise
+        self._runs = True
+        self.data = os.path.abspath(self._serving.path)
+        self.listeners = self._opening.listeners(self._serving)
+        self.bootstrap_servers = self.listeners[0].partition("://")[2]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """As `kafkacodec.broker.Broker.stop`."""
+        if self._runs:
+            self._runs = False
+            with self._stack:
+                await self._serving.stop()
+
+    async def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, Any] | None = None) -> None:
+        """As `kafkacodec.broker.Broker.create_topic`."""
+        await self._serving.create_topic(name, partitions, {key: str(value) for key, value in (config or {}).items()})
+
+    async def records(self, topic: str) -> RecordColumns:
+        """As `kafkacodec.broker.Broker.records`."""
+        pieces = await self._serving.read(topic)
+        return await asyncio.to_thread(decode, b"".join(pieces), columns=None)
+
+    async def write(self, topic: str, table: Any, *, partition: int = 0) -> int:
+        """As `kafkacodec.broker.Broker.write`."""
+        data = await asyncio.to_thread(encode, table)
+        return await self._serving.append(topic, partition, data)
+
+    async def inject(
+        self, api: str, error: str | int | None = None, *, times: int | None = 1, delay: float = 0.0,
+        drop: bool = False, close: bool = False, after: bool = False, when: Callable[[Request], bool] | None = None,
+    ) -> AsyncInjection:  # fmt: skip
+        """As `kafkacodec.broker.Broker.inject`; the handle is an asynchronous context."""
+        rule = new_rule(api, error, times, delay, drop, close, after, when)
+        injection = AsyncInjection(rule, lambda: self._serving.remove(rule))
+        await self._serving.inject(rule)
+        return injection
+
+    async def pause(self) -> None:
+        """As `kafkacodec.broker.Broker.pause`."""
+        await self._serving.pause()
+
+    async def resume(self) -> None:
+        """As `kafkacodec.broker.Broker.resume`."""
+        await self._serving.resume()
+
+    async def advance(self, seconds: float) -> None:
+        """As `kafkacodec.broker.Broker.advance`."""
+        await self._serving.advance(seconds)

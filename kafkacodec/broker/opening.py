@@ -1,0 +1,59 @@
+"""What a broker is started with, checked: for its handles, of threads and of event loops."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from kafkacodec.arguments import one_of
+from kafkacodec.broker.clock import Clock
+from kafkacodec.broker.listening import listener_urls
+from kafkacodec.broker.options import BrokerConfig
+from kafkacodec.broker.serving import Serving
+from kafkacodec.temporary import temporary_directory
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["ClockKind", "FlushKind", "Opening"]
+
+ClockKind: TypeAlias = Literal["running", "manual"]
+"""Whether a broker's clock goes on by itself."""
+
+FlushKind: TypeAlias = Literal["system", "always"]
+"""Whether records are with the system or on the disk when they are acknowledged."""
+
+
+class Opening:
+    """The arguments of `kafkacodec.broker.serve`, checked. Raises ValueError."""
+
+    def __init__(
+        self, data: str | os.PathLike[str] | None, listen: str | Iterable[str],
+        topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
+        node_id: int, tls: ssl.SSLContext | None, clock: str,
+    ) -> None:  # fmt: skip
+        one_of("clock", clock, get_args(ClockKind))
+        self._data, self._node_id, self._tls, self._clock = data, node_id, tls, clock
+        self._config = BrokerConfig(config, flush)
+        self._urls = listener_urls(listen)
+        if tls is None and any(url.scheme.endswith("tls") for url in self._urls):
+            raise ValueError("a kafka+tls:// listener needs tls=, the server's ssl.SSLContext")
+        self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
+
+    def serving(self, stack: ExitStack) -> Serving:
+        """The broker, not started; a temporary directory is removed at the end of a stack."""
+        data = self._data
+        path = os.fspath(data) if data is not None else stack.enter_context(temporary_directory("kafka-"))
+        clock = Clock(time.time() * 1000 if self._clock == "manual" else None)
+        return Serving(path, self._config, self._node_id, clock, keeps=data is not None)
+
+    async def start(self, serving: Serving) -> None:
+        """Start it in the running loop. Raises OSError."""
+        await serving.start(self._urls, self._topics, self._tls)
+
+    def listeners(self, serving: Serving) -> list[str]:
+        """The bound URLs of a broker that was started."""
+        return [url.text(address) for url, address in zip(self._urls, serving.addresses, strict=True)]
