@@ -215,6 +215,7 @@ def told():
 
 def test_a_broker_rolls_by_time_compacts_and_opens_what_is_left(tmp_path, told):
     config = {"log.cleaner.backoff.ms": 5, "cleanup.policy": "compact", "segment.ms": 1000, "min.compaction.lag.ms": 1}
+    config["min.cleanable.dirty.ratio"] = 0  # what comes after a pass is cleaned, however little it is
     now = time.time_ns() // 1_000_000
     with kc.broker.serve(tmp_path, topics={"t": 1}, config=config) as broker:
         for n in range(20):
