@@ -11,7 +11,7 @@ from kafkacodec.broker.state.groups import GroupCoordinator
 from kafkacodec.broker.state.machine import Machine, NoTopics
 from kafkacodec.broker.state.transactions import TransactionCoordinator
 from kafkacodec.internal_records import CONSUMER_OFFSETS, TRANSACTION_STATE, ControlType
-from kafkacodec.log.reading.transactions import marker_type
+from kafkacodec.log.reading.markers import marker_type
 from tests.corpus import ROOT
 
 LOGS = ROOT / "logs"

@@ -11,9 +11,9 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import LogWriter, Partition, SegmentWriter, read_producer_snapshot
 from kafkacodec.log.formats.checkpoints import parse_producer_snapshot
-from kafkacodec.log.reading.transactions import markers_of
+from kafkacodec.log.reading.markers import markers_of
 from kafkacodec.log.writing.index_entries import IndexEntries
-from kafkacodec.log.writing.producers import ProducerState
+from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL
 from kafkacodec.records.encode import EncodedBatch
 from tests.corpus import ROOT, Sample, segments

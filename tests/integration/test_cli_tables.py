@@ -11,8 +11,9 @@ from pyarrow import parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
 from kafkacodec.cli.commands.metadata import TABLES
-from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
 from kafkacodec.log.state.groups import read_consumer_groups
+from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.log.state.tables import METADATA
 from tests.conformance.test_internal_topics import WRITERS, expected_offsets
 from tests.corpus import ROOT

@@ -7,8 +7,9 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
 from kafkacodec.log.state.groups import CommittedOffset, Group, GroupMember, OwnedPartitions
+from kafkacodec.log.state.metadata_image import ClusterMetadata
 from tests.corpus import ROOT
 
 pa = pytest.importorskip("pyarrow")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec import messages
-from kafkacodec.log.state.cluster_metadata import ClusterMetadata
+from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.messages.stored import decode_metadata_record, encode_metadata_record
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
 

@@ -19,7 +19,7 @@ from kafkacodec.cli.files.sources import READ_FORMATS, Source
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.output import counted
 from kafkacodec.log import LogWriter
-from kafkacodec.log.writing.writer import check_topic
+from kafkacodec.log.formats.layout import check_topic
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.encode import BatchOptions, EncodePlan
 

@@ -14,7 +14,8 @@ from kafkacodec.cli.files.destination import Destination, destination_options
 from kafkacodec.cli.options.inputs import matches, on_error_option, warn
 from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.state.cluster_metadata import ClusterMetadata, read_cluster_metadata
+from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
+from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.protocol.terms import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES, word
 
 TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]

@@ -240,7 +240,7 @@ class Producer(TransactionalProducer, AsyncClient):
 
         Args:
             timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
-                ``delivery_timeout_ms`` allows.
+                ``delivery_timeout_ms`` allows, and ``max_block_ms`` for an open transaction to be aborted.
         """
         timeout = seconds("timeout", timeout)
         network = self._network

@@ -45,6 +45,7 @@ class TransactionalProducer:
         """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
 
         If committing is interrupted or ends by DeadlineExceeded, it is not known which: brokers may still commit it.
+        Aborting waits for a broker too, up to ``max_block_ms`` after the exception.
 
         Raises:
             As `begin_transaction` and `commit_transaction`.

@@ -158,6 +158,7 @@ class Producer(BlockingClient):
         """A transaction: committed at the end of the block, aborted if an exception leaves it or committing fails.
 
         If committing is interrupted or ends by DeadlineExceeded, it is not known which: brokers may still commit it.
+        Aborting waits for a broker too, up to ``max_block_ms`` after the exception.
 
         Raises:
             As `begin_transaction` and `commit_transaction`.
@@ -184,7 +185,7 @@ class Producer(BlockingClient):
 
         Args:
             timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
-                ``delivery_timeout_ms`` allows.
+                ``delivery_timeout_ms`` allows, and ``max_block_ms`` for an open transaction to be aborted.
         """
         seconds("timeout", timeout)
         if not self._closed:

@@ -80,6 +80,7 @@ it: in a log directory they look at directories and at files with names of their
 METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 """The name of a snapshot of a KRaft metadata log: its end offset and leader epoch."""
 
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
 NOT_UPLOADED = "truncated-not-uploaded"
 """The segment id of `is_stand_in`. No upload has it: the last of 22 base64 digits of 16 bytes is A, Q, g or w."""
@@ -226,3 +227,9 @@ def sibling(path: str, suffix: str) -> str:
     if path.endswith(SWAP_SUFFIXES):
         return os.path.splitext(os.path.splitext(path)[0])[0] + suffix + ".swap"
     return os.path.splitext(path)[0] + suffix
+
+
+def check_topic(name: str) -> None:
+    """Raise ValueError for an invalid topic name."""
+    if not _TOPIC.fullmatch(name) or name in (".", ".."):
+        raise ValueError(f"invalid topic name {name!r}: use at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'")

@@ -21,7 +21,6 @@ from kafkacodec.log.growing.log import PartitionLog
 from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.log.growing.settings import LogConfig, now_ms
 from kafkacodec.log.opening.checkpoints import read_checkpoint, read_topic_id
-from kafkacodec.log.writing.writer import check_topic
 
 __all__ = ["DirectoryRefused", "GrowingDirectory", "PartitionFound"]
 
@@ -133,7 +132,7 @@ class GrowingDirectory:
         if log is not None:
             log.config = config or log.config
             return log
-        check_topic(topic)
+        layout.check_topic(topic)
         path = self._path_of(topic, partition)
         known = self._topic_id(path)
         if topic_id is not None and known is not None and known != topic_id:

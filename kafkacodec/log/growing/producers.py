@@ -13,7 +13,7 @@ from kafkacodec.log.growing._batches import BatchHead
 from kafkacodec.log.growing.aborted import Aborted
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.opening.checkpoints import read_producer_snapshot
-from kafkacodec.log.reading.transactions import Marker, marker_of
+from kafkacodec.log.reading.markers import Marker, marker_of
 from kafkacodec.log.writing.producers import Producers
 
 __all__ = ["LogProducers", "snapshot_offsets", "snapshot_path"]

@@ -8,10 +8,10 @@ if markers were lost to damage. A batch belongs to one producer, so an aborted o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,11 @@ from kafkacodec.log.opening.checkpoints import read_producer_snapshot
 from kafkacodec.log.opening.indexes import read_transaction_index
 from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.reading.lookup import Lookup
+from kafkacodec.log.reading.markers import Marker, markers_of
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders
-from kafkacodec.records.decode import iter_records
 
 ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
 
@@ -51,11 +51,6 @@ class SegmentFile(Protocol):
 
 
 _NO_END = int(np.iinfo(np.int64).max)
-
-
-def marker_type(key: bytes | None) -> int | None:
-    """The type of a control record: the second int16 of its key. None if the key is too short."""
-    return None if key is None or len(key) < 4 else int.from_bytes(key[2:4], "big")
 
 
 @dataclass
@@ -136,14 +131,6 @@ def scan_transactions(
     tracker = TransactionTracker()
     tracker.read_log(directory, segments, start_offset, end_offset)
     return tracker.result()
-
-
-class Marker(NamedTuple):
-    """The contents of a transaction's control batch."""
-
-    kind: int
-    coordinator_epoch: int
-    timestamp: int
 
 
 class TransactionTracker:
@@ -298,39 +285,6 @@ class TransactionTracker:
     def marker_rows(headers: BatchHeaders) -> npt.NDArray[np.intp]:
         """Which batches are markers that `feed` needs."""
         return np.flatnonzero(headers["is_transactional"] & headers["is_control"] & (headers["magic"] == 2))
-
-
-def markers_of(
-    headers: BatchHeaders, rows: npt.NDArray[np.intp], read: Callable[[int, int], bytes]
-) -> dict[int, Marker]:
-    """The contents of control batches, by offset, without those that cannot be read.
-
-    Args:
-        headers: of batches.
-        rows: which are control batches.
-        read: the bytes at a position of the headers, of a size.
-    """
-    if not len(rows):
-        return {}
-    starts, sizes = headers["position"][rows].tolist(), headers["size_in_bytes"][rows].tolist()
-    return _markers_in(b"".join(map(read, starts, sizes)))
-
-
-def marker_of(batch: bytes) -> Marker | None:
-    """The contents of one control batch; None if they cannot be read."""
-    return next(iter(_markers_in(batch).values()), None)
-
-
-def _markers_in(data: bytes) -> dict[int, Marker]:
-    found = {}
-    for record in iter_records(data, include_control=True, on_error="skip"):
-        kind = marker_type(record.key)
-        if kind is not None:
-            # An EndTxnMarker: version, epoch of the coordinator.
-            epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
-            time = -1 if record.timestamp is None else record.timestamp
-            found[record.offset] = Marker(kind, epoch, time)
-    return found
 
 
 class TransactionIndex:

@@ -3,168 +3,23 @@
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any, Unpack
 
-from kafkacodec.errors import CorruptRecord, DecodeError
+from kafkacodec.errors import DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import entries
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment
+from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.log.state.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.records.plan import DecodeOptions
 from kafkacodec.signatures import suggests_options
 
-__all__ = ["ClusterMetadata", "read_cluster_metadata"]
-
-_RESOURCES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
-# The leader of a PartitionChangeRecord that does not change it.
-_NO_LEADER_CHANGE = -2
-
-
-@dataclass
-class ClusterMetadata:
-    """The state that the records build, as plain values for JSON (uuids are `uuid.UUID`).
-
-    Attributes:
-        offset: the offset after the last record.
-        topics: by name: ``topic_id`` and ``partitions`` by number (``replicas``, ``isr``, ``leader``,
-            ``leader_epoch``, ``partition_epoch``).
-        configs: ``"topic:orders"`` -> name -> value.
-        acls: the access control entries, by id.
-        brokers: by id: ``epoch``, ``rack``, ``fenced``, ``endpoints``.
-        features: name -> level.
-    """
-
-    offset: int = 0
-    topics: dict[str, dict[str, Any]] = field(default_factory=dict)
-    configs: dict[str, dict[str, str]] = field(default_factory=dict)
-    acls: dict[uuid.UUID, dict[str, Any]] = field(default_factory=dict)
-    brokers: dict[int, dict[str, Any]] = field(default_factory=dict)
-    features: dict[str, int] = field(default_factory=dict)
-    _names: dict[uuid.UUID, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def apply(self, record: Any) -> None:
-        """Apply one metadata record; records of types that do not change this state are ignored.
-
-        Raises:
-            CorruptRecord: the topic's name or id exists already; a controller would not load such a record either.
-        """
-        change = _CHANGES.get(type(record).__name__)
-        if change is not None:
-            change(self, record)
-
-    def _partitions(self, topic_id: uuid.UUID) -> dict[int, dict[str, Any]]:
-        """The partitions of a topic; for an unknown topic, a dict that is discarded."""
-        name = self._names.get(topic_id)
-        partitions: dict[int, dict[str, Any]] = self.topics[name]["partitions"] if name is not None else {}
-        return partitions
-
-    def _on_topic(self, record: Any) -> None:
-        if record.name in self.topics or record.topic_id in self._names:
-            raise CorruptRecord(f"duplicate topic {record.name!r} or topic id {record.topic_id}")
-        self.topics[record.name] = {"topic_id": record.topic_id, "partitions": {}}
-        self._names[record.topic_id] = record.name
-
-    def _on_remove_topic(self, record: Any) -> None:
-        name = self._names.pop(record.topic_id, None)
-        if name is not None:
-            del self.topics[name]
-            self.configs.pop(f"topic:{name}", None)
-
-    def _on_partition(self, record: Any) -> None:
-        self._partitions(record.topic_id)[record.partition_id] = {
-            "replicas": record.replicas,
-            "isr": record.isr,
-            "leader": record.leader,
-            "leader_epoch": record.leader_epoch,
-            "partition_epoch": record.partition_epoch,
-        }
-
-    def _on_partition_change(self, record: Any) -> None:
-        partition = self._partitions(record.topic_id).get(record.partition_id)
-        if partition is None:
-            return
-        if record.isr is not None:
-            partition["isr"] = record.isr
-        if record.replicas is not None:
-            partition["replicas"] = record.replicas
-        if record.leader != _NO_LEADER_CHANGE:
-            partition["leader"] = record.leader
-            partition["leader_epoch"] += 1
-        partition["partition_epoch"] += 1
-
-    def _on_config(self, record: Any) -> None:
-        kind = _RESOURCES.get(record.resource_type, str(record.resource_type))
-        resource = f"{kind}:{record.resource_name}"
-        configs = self.configs.setdefault(resource, {})
-        if record.value is not None:
-            configs[record.name] = record.value
-        else:
-            configs.pop(record.name, None)
-        if not configs:
-            del self.configs[resource]
-
-    def _on_access_control_entry(self, record: Any) -> None:
-        entry = record.to_dict()
-        self.acls[entry.pop("id")] = entry
-
-    def _on_remove_access_control_entry(self, record: Any) -> None:
-        self.acls.pop(record.id, None)
-
-    def _on_register_broker(self, record: Any) -> None:
-        self.brokers[record.broker_id] = {
-            "epoch": record.broker_epoch,
-            "rack": record.rack,
-            "fenced": record.fenced,
-            "endpoints": [f"{point.name}://{point.host}:{point.port}" for point in record.end_points],
-        }
-
-    def _on_unregister_broker(self, record: Any) -> None:
-        self.brokers.pop(record.broker_id, None)
-
-    def _on_fence_broker(self, record: Any) -> None:
-        self._set_fenced(record.id, True)
-
-    def _on_unfence_broker(self, record: Any) -> None:
-        self._set_fenced(record.id, False)
-
-    def _on_broker_registration_change(self, record: Any) -> None:
-        if record.fenced:
-            self._set_fenced(record.broker_id, record.fenced > 0)
-
-    def _set_fenced(self, broker: int, fenced: bool) -> None:
-        if broker in self.brokers:
-            self.brokers[broker]["fenced"] = fenced
-
-    def _on_feature_level(self, record: Any) -> None:
-        if record.feature_level:
-            self.features[record.name] = record.feature_level
-        else:
-            self.features.pop(record.name, None)
-
-
-_CHANGES: dict[str, Callable[[ClusterMetadata, Any], None]] = {
-    "TopicRecord": ClusterMetadata._on_topic,
-    "RemoveTopicRecord": ClusterMetadata._on_remove_topic,
-    "PartitionRecord": ClusterMetadata._on_partition,
-    "PartitionChangeRecord": ClusterMetadata._on_partition_change,
-    "ConfigRecord": ClusterMetadata._on_config,
-    "AccessControlEntryRecord": ClusterMetadata._on_access_control_entry,
-    "RemoveAccessControlEntryRecord": ClusterMetadata._on_remove_access_control_entry,
-    "RegisterBrokerRecord": ClusterMetadata._on_register_broker,
-    "UnregisterBrokerRecord": ClusterMetadata._on_unregister_broker,
-    "FenceBrokerRecord": ClusterMetadata._on_fence_broker,
-    "UnfenceBrokerRecord": ClusterMetadata._on_unfence_broker,
-    "BrokerRegistrationChangeRecord": ClusterMetadata._on_broker_registration_change,
-    "FeatureLevelRecord": ClusterMetadata._on_feature_level,
-}
-"""The change that a record makes, by the name of its class; other records make none."""
+__all__ = ["read_cluster_metadata"]
 
 
 @suggests_options

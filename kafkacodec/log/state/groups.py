@@ -16,7 +16,7 @@ from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.partitions.directory import LogDirectory
 from kafkacodec.log.partitions.merged import MergedPartition
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.reading.transactions import marker_type
+from kafkacodec.log.reading.markers import marker_type
 from kafkacodec.log.state.group_state import CommittedOffset, Group, GroupMember, GroupState, OwnedPartitions
 from kafkacodec.log.state.named_rows import NamedRows
 from kafkacodec.log.state.stored import note_record, sound_chunks

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkacodec.log.state.cluster_metadata import ClusterMetadata
 from kafkacodec.log.state.group_lag import PartitionLag
 from kafkacodec.log.state.groups import CommittedOffset, CommittedOffsets, Group, Groups
+from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.log.state.table_schemas import GROUPS, LAG, METADATA, OFFSETS, table_of
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.signatures import suggests_options

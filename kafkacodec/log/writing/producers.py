@@ -1,23 +1,15 @@
-"""The state of a partition's producers as a broker keeps it, and the files that it keeps it in.
-
-A broker that starts after a clean shutdown trusts these files, and rebuilds a transaction index only if it recovers a
-segment: without them even read_committed consumers get the records of aborted transactions.
-"""
+"""What is known of a partition's producers, as a broker keeps it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot, encode_producer_snapshot
-from kafkacodec.log.formats.indexes import encode_transaction_index
-from kafkacodec.log.partitions.segment import Segment
-from kafkacodec.log.reading.transactions import Marker, TransactionIndex, TransactionTracker
-from kafkacodec.records.columns import BatchHeaders
+from kafkacodec.log.reading.markers import Marker
 
 _ENTRY = layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")
 _MAX_INT32 = 2**31 - 1
@@ -80,58 +72,6 @@ class Producers:
             entry.producer_epoch = epoch
             entry.last_sequence, entry.last_offset, entry.offset_delta = -1, -1, 0
         return entry
-
-
-class ProducerState(TransactionTracker):
-    """Follows producers through the batches of a log, oldest first.
-
-    Args:
-        directory: the partition's directory; reading begins at its newest producer snapshot.
-        segments: the existing segments.
-        end_offset: the offset after their last record.
-    """
-
-    def __init__(self, directory: str, segments: Sequence[Segment], end_offset: int) -> None:
-        super().__init__()
-        self._producers = Producers()
-        self.read_log(directory, segments, end_offset, None)
-
-    def resume(self, snapshot: ProducerSnapshot) -> None:
-        """Start from a producer snapshot."""
-        super().resume(snapshot)
-        self._producers = Producers(snapshot)
-
-    def feed(self, headers: BatchHeaders, markers: Mapping[int, Marker], index: TransactionIndex | None = None) -> None:
-        """Take the next batches; arguments as in `TransactionTracker.feed`."""
-        super().feed(headers, markers, index)
-        rows = np.flatnonzero((headers["magic"] == 2) & (headers["producer_id"] >= 0))
-        names = ("producer_id", "producer_epoch", "base_sequence", "base_offset", "last_offset", "is_control")
-        columns = [headers[name][rows].tolist() for name in names]
-        times = np.maximum(headers["max_timestamp"][rows].astype(np.int64), -1).tolist()  # null is the smallest number
-        for producer, epoch, sequence, first, last, control, time in zip(*columns, times, strict=True):
-            if control:
-                self._producers.marker(producer, epoch, markers.get(first), time)
-            else:
-                self._producers.batch(producer, epoch, sequence, first, last, time)
-
-    @staticmethod
-    def marker_rows(headers: BatchHeaders) -> npt.NDArray[np.intp]:
-        """Which batches are markers that `feed` needs."""
-        of_producers = headers["is_transactional"] | (headers["producer_id"] >= 0)
-        return np.flatnonzero(of_producers & headers["is_control"] & (headers["magic"] == 2))
-
-    def files_at(self, base_offset: int, end_offset: int) -> dict[str, bytes]:
-        """A segment's files, by name: the producer snapshot at its end, and a transaction index if any was aborted.
-
-        Empty if there are no producers.
-        """
-        if not self._producers.known:
-            return {}
-        files = {layout.file_name(end_offset, layout.PRODUCER_SNAPSHOT_SUFFIX): self._producers.snapshot(self.open)}
-        entries = self.result(since=base_offset).index_entries(base_offset, end_offset)
-        if len(entries):
-            files[layout.file_name(base_offset, layout.TRANSACTION_INDEX_SUFFIX)] = encode_transaction_index(entries)
-        return files
 
 
 def _last_sequence(first: int, delta: int) -> int:

@@ -27,7 +27,7 @@ from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.directory import LogDirectory, discover
 from kafkacodec.log.partitions.inside import arranged_segments, verify_files
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.writing.producers import ProducerState
+from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import MAX_BASE_OFFSET, SegmentWriter
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.encode import EncodedBatch

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import math
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ from kafkacodec.log.opening import check_local
 from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.opening.listing import directory_name
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.writing.producers import ProducerState
+from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
 from kafkacodec.records.encode import BatchOptions, EncodedBatch, EncodePlan, iter_encoded
 from kafkacodec.records.headers import scan
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
 
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _MAX_INT32 = 2**31 - 1
 _RUN_BYTES = 1 << 18
 _NOTHING = BatchRun(b"", [], [], [], [], [])
@@ -106,7 +104,7 @@ class LogWriter(publishing.Committing):
         sync: bool = True,
         wait: float = 0.0,
     ) -> None:
-        check_topic(topic)
+        layout.check_topic(topic)
         require_int("partition", partition, 0, _MAX_INT32)
         require_int("start_offset", start_offset, 0, 2**63 - 2)
         require_int("segment_bytes", segment_bytes, 1, _MAX_INT32)
@@ -411,12 +409,6 @@ class LogWriter(publishing.Committing):
                 raise ValueError(f"{path}: topic_id is {wanted}, but the topic has {found}")
             return found
         return wanted or uuid.uuid4()
-
-
-def check_topic(name: str) -> None:
-    """Raise ValueError for an invalid topic name."""
-    if not _TOPIC.fullmatch(name) or name in (".", ".."):
-        raise ValueError(f"invalid topic name {name!r}: use at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'")
 
 
 def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.layout import check_topic
 from kafkacodec.log.writing.segment_writer import COMMIT_ORDER
-from kafkacodec.log.writing.writer import check_topic
 
 __all__ = [
     "MAX_APPS",

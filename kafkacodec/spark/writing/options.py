@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from kafkacodec.log.writing.writer import DEFAULT_SEGMENT_BYTES, check_topic
+from kafkacodec.log.formats.layout import check_topic
+from kafkacodec.log.writing.writer import DEFAULT_SEGMENT_BYTES
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.encode import DEFAULT_BATCH_BYTES, BatchOptions, EncodePlan
 from kafkacodec.spark.errors import OptionError

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import LogWriter
-from kafkacodec.log.writing.writer import check_topic
+from kafkacodec.log.formats.layout import check_topic
 from kafkacodec.records.encode import encode
 from kafkacodec.records.partition import partition
 from kafkacodec.spark.reading.options import TopicPartition
