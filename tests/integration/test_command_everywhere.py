@@ -44,7 +44,7 @@ STORED = {
     "metadata": "__cluster_metadata",
 }
 # No directory is their input.
-OTHERS = {"encode", "message", "bench", "sample", "demo", "consume", "produce"}
+OTHERS = {"encode", "message", "bench", "sample", "demo", "consume", "produce", "serve"}
 
 
 BROKERS = [*(ROOT / "logs").iterdir(), *(DIALECTS / "kafka07/segments").glob("broker-*")]
