@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from tests.integration import kafka_jvm
 from tests.integration.cli_samples import SEGMENT
 from tests.integration.kafka_jars import ALL_RELEASES
 from tests.integration.old_kafka import broker_of
+from tests.patience import eventually
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
@@ -38,10 +38,7 @@ def no_client_left():
 
     yield
     connections.close_all()
-    end = time.monotonic() + 60
-    while left := [thread.name for thread in threading.enumerate() if thread.name.startswith("kafkacodec ")]:
-        assert time.monotonic() < end, left
-        time.sleep(0.01)
+    eventually(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("kafkacodec ")])
 
 
 @pytest.fixture

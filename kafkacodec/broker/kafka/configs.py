@@ -199,14 +199,7 @@ def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
         elif not message.validate_only and isinstance(changes, dict):
             kind = _KINDS[asked.resource_type]
             records += [node.catalog.config(kind, asked.resource_name, key, value) for key, value in changes.items()]
-    return node.change(records, lambda code: _altered(node, request, response, code), request.now)
-
-
-def _altered(node: Node, request: Request, response: Any, code: int) -> Any:
-    if code:
-        for row in response.responses:
-            row.error_code = row.error_code or code
-    return node.reply(request.to, response)
+    return node.change_rows(records, request, response, response.responses)
 
 
 def _cannot_alter(node: Node, asked: Any) -> _Wrong | None:

@@ -16,6 +16,7 @@ from kafkacodec.net.service import Append, Effect, Reply, together
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
+    from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.options import BrokerConfig
     from kafkacodec.broker.state.catalog import Catalog, Topic
     from kafkacodec.broker.topics.topics import Topics
@@ -95,6 +96,16 @@ class Node:
             return effect
         rows = [(None, record) for record in records]
         return Effect([Append((CLUSTER_METADATA, 0), Changes(rows, int(now)), partial(self._changed, records, done))])
+
+    def change_rows(self, records: Sequence[bytes], request: Request, response: Any, rows: Sequence[Any]) -> Effect:
+        """Append records to the metadata log, then answer; if they cannot be kept, rows without an error say so."""
+
+        def answered(code: int) -> Effect:
+            for row in rows if code else ():
+                row.error_code = row.error_code or code
+            return self.reply(request.to, response)
+
+        return self.change(records, answered, request.now)
 
     def _changed(self, records: Sequence[bytes], done: Done, result: Any, error: Exception | None, now: float) -> Any:
         if error is not None:

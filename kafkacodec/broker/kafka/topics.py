@@ -45,14 +45,7 @@ def create_topics(node: Node, request: Request) -> Any:
         else:
             continue
         response.topics.append(row)
-    return node.change(records, lambda code: _answered(node, request, response, code), request.now)
-
-
-def _answered(node: Node, request: Request, response: Any, code: int) -> Any:
-    if code:
-        for row in response.topics:
-            row.error_code = row.error_code or code
-    return node.reply(request.to, response)
+    return node.change_rows(records, request, response, response.topics)
 
 
 def _make(node: Node, response: Any, row: Any, topic: Any, *, validate_only: bool) -> list[bytes]:
@@ -141,14 +134,7 @@ def delete_topics(node: Node, request: Request) -> Any:
     for row in response.responses:
         if row.error_code and row.name is not None and request.version < _BY_ID:
             row.topic_id = ZERO_UUID
-    return node.change(records, lambda code: _deleted(node, request, response, code), request.now)
-
-
-def _deleted(node: Node, request: Request, response: Any, code: int) -> Any:
-    if code:
-        for row in response.responses:
-            row.error_code = row.error_code or code
-    return node.reply(request.to, response)
+    return node.change_rows(records, request, response, response.responses)
 
 
 def create_partitions(node: Node, request: Request) -> Any:
@@ -172,14 +158,7 @@ def create_partitions(node: Node, request: Request) -> Any:
                 row.error_code, row.error_message = wrong
             elif not message.validate_only:
                 records += node.catalog.new_partitions(topic.id, topic.partitions, asked.count)
-    return node.change(records, lambda code: _added(node, request, response, code), request.now)
-
-
-def _added(node: Node, request: Request, response: Any, code: int) -> Any:
-    if code:
-        for row in response.results:
-            row.error_code = row.error_code or code
-    return node.reply(request.to, response)
+    return node.change_rows(records, request, response, response.results)
 
 
 def _refuses_more(node: Node, now: int, asked: Any) -> _Wrong | None:
