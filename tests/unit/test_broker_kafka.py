@@ -307,6 +307,35 @@ def test_internal_topics_keep_their_number_of_partitions(tmp_path):
         assert {commits(wire, name).topics[0].partitions[0].error_code for name in names} == {0}
 
 
+QUOTA = {
+    "entity": [{"entity_type": "user", "entity_name": "ann"}],
+    "ops": [{"key": "producer_byte_rate", "value": 1.0, "remove": False}],
+}
+CREDENTIAL = {"name": "ann", "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": bytes(32)}
+
+
+def test_what_cannot_be_recorded_is_not_said_to_be_done(monkeypatch):
+    with kc.broker.serve() as broker, wire_to(broker) as wire:
+        topics = broker._serving._topics
+        append = topics.append
+
+        def full(log, data):
+            if log[0] == "__cluster_metadata":
+                raise OSError(28, "no space left on device")
+            return append(log, data)
+
+        monkeypatch.setattr(topics, "append", full)
+        rows = [
+            *wire.ask("CreateTopics", 7, topics=[{"name": "new", "num_partitions": 1, "replication_factor": 1}]).topics,
+            *wire.ask("AlterClientQuotas", 1, entries=[QUOTA]).entries,
+            *wire.ask("AlterUserScramCredentials", 0, upsertions=[CREDENTIAL]).results,
+        ]
+        assert [row.error_code for row in rows] == [errors.KAFKA_STORAGE_ERROR] * 3
+        monkeypatch.undo()
+        [row] = wire.ask("AlterClientQuotas", 1, entries=[QUOTA]).entries
+        assert row.error_code == errors.NONE
+
+
 def test_a_directory_belongs_to_one_broker(tmp_path):
     with kc.broker.serve(tmp_path), pytest.raises(OSError, match=r"lock|in use"), kc.broker.serve(tmp_path):
         pass

@@ -84,7 +84,7 @@ def alter_user_scram_credentials(node: Node, request: Request) -> Any:
         else:
             records.append(node.catalog.scram_user(_removed(change) if removes else _credential(change)))
     response.results = list(rows.values())
-    return node.change(records, lambda code: node.reply(request.to, response), request.now)
+    return node.change_rows(records, request, response, response.results)
 
 
 def _wrong_credential(node: Node, change: Any, removes: bool) -> tuple[int, str]:
@@ -171,7 +171,7 @@ def alter_client_quotas(node: Node, request: Request) -> Any:
             row.error_code, row.error_message = errors.INVALID_REQUEST, wrong
         elif not message.validate_only:
             records += [node.catalog.quota(_quota(entry, op)) for op in entry.ops]
-    return node.change(records, lambda code: node.reply(request.to, response), request.now)
+    return node.change_rows(records, request, response, response.entries)
 
 
 def _quota(entry: Any, op: Any) -> Any:
