@@ -39,20 +39,21 @@ def serve(
     node_id: int = 1,
     tls: ssl.SSLContext | None = None,
     clock: ClockKind = "running",
+    brokers: int = 1,
 ) -> Broker:
     """A Kafka broker in the running event loop: ``async with serve() as kafka``.
 
     The arguments and errors are those of `kafkacodec.broker.serve`; it starts, and raises OSError, at ``async with``.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock))
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers))
 
 
 class Broker:
     """A broker in an event loop; its methods are those of `kafkacodec.broker.Broker`, as coroutines.
 
     Attributes:
-        bootstrap_servers (str): host and port of the first listener, for clients.
-        listeners (list[str]): the bound URLs, in the order of `listen`.
+        bootstrap_servers (str): host and port of the first listener, for clients; of each broker if there are several.
+        listeners (list[str]): the bound URLs, in the order of `listen`, broker after broker.
         data (str): the data directory.
     """
 
@@ -76,7 +77,7 @@ class Broker:
         self._runs = True
         self.data = os.path.abspath(self._serving.path)
         self.listeners = self._opening.listeners(self._serving)
-        self.bootstrap_servers = self.listeners[0].partition("://")[2]
+        self.bootstrap_servers = self._opening.bootstrap_servers(self.listeners)
         return self
 
     async def __aexit__(
@@ -104,6 +105,22 @@ class Broker:
         """As `kafkacodec.broker.Broker.write`."""
         data = await asyncio.to_thread(encode, table)
         return await self._serving.append(topic, partition, data)
+
+    async def leader(self, topic: str, partition: int = 0) -> int:
+        """As `kafkacodec.broker.Broker.leader`."""
+        return await self._serving.leader(topic, partition)
+
+    async def move_leader(self, topic: str, partition: int, to: int) -> None:
+        """As `kafkacodec.broker.Broker.move_leader`."""
+        await self._serving.move_leader(topic, partition, to)
+
+    async def stop_broker(self, broker: int) -> None:
+        """As `kafkacodec.broker.Broker.stop_broker`."""
+        await self._serving.stop_broker(broker)
+
+    async def start_broker(self, broker: int) -> None:
+        """As `kafkacodec.broker.Broker.start_broker`."""
+        await self._serving.start_broker(broker)
 
     async def inject(
         self, api: str, error: str | int | None = None, *, times: int | None = 1, delay: float = 0.0,

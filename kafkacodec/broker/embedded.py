@@ -37,6 +37,7 @@ def serve(
     node_id: int = 1,
     tls: ssl.SSLContext | None = None,
     clock: ClockKind = "running",
+    brokers: int = 1,
 ) -> Broker:
     """Start a Kafka broker in this process, on a thread of its own. Leave it with ``with``, or call `Broker.stop`.
 
@@ -55,20 +56,22 @@ def serve(
         node_id: the id of the broker.
         tls: the server's context for ``kafka+tls://``.
         clock: whether the broker's clock goes on by itself (``"running"``) or only by `Broker.advance` (``"manual"``).
+        brokers: how many brokers it pretends to be, with the ids from `node_id` on. Each has its own ports; a port that
+            is not 0 is that of the first, and the others have the next ones. They have one data directory.
 
     Raises:
-        ValueError: a wrong URL, configuration or clock.
+        ValueError: a wrong URL, configuration, clock or number of brokers.
         OSError: an address is in use, the directory cannot be used, or another broker uses it.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock))
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers))
 
 
 class Broker:
     """A running broker.
 
     Attributes:
-        bootstrap_servers (str): host and port of the first listener, for clients.
-        listeners (list[str]): the bound URLs, in the order of `listen`.
+        bootstrap_servers (str): host and port of the first listener, for clients; of each broker if there are several.
+        listeners (list[str]): the bound URLs, in the order of `listen`, broker after broker.
         data (str): the data directory.
     """
 
@@ -84,7 +87,7 @@ class Broker:
             raise
         self.data: str = os.path.abspath(self._serving.path)
         self.listeners: list[str] = opening.listeners(self._serving)
-        self.bootstrap_servers: str = self.listeners[0].partition("://")[2]
+        self.bootstrap_servers: str = opening.bootstrap_servers(self.listeners)
 
     def __repr__(self) -> str:
         return f"<Broker: {', '.join(self.listeners)}, {self.data}>"
@@ -144,6 +147,52 @@ class Broker:
         data = encode(table)
         return self._thread.run(lambda: self._serving.append(topic, partition, data))
 
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The id of the broker that leads a partition; -1 if there is none.
+
+        Raises:
+            KeyError: there is no such partition.
+        """
+        return self._thread.run(lambda: self._serving.leader(topic, partition))
+
+    def move_leader(self, topic: str, partition: int, to: int) -> None:
+        """Let another broker lead a partition; a broker that has no replica takes the place of the leader before it.
+
+        Coordinators of groups and of transactions move with the partitions of ``__consumer_offsets`` and
+        ``__transaction_state``.
+
+        Args:
+            topic, partition: the partition.
+            to: the id of the broker.
+
+        Raises:
+            KeyError: there is no such partition.
+            ValueError: there is no such broker, or it is stopped.
+            BrokerError: the change cannot be written.
+        """
+        self._thread.run(lambda: self._serving.move_leader(topic, partition, to))
+
+    def stop_broker(self, broker: int) -> None:
+        """Stop one of several brokers: its connections are closed, and nothing listens at its address.
+
+        Another replica leads each of its partitions; those without another one have no leader until it starts again.
+
+        Raises:
+            ValueError: no such broker runs, or there is only one.
+            BrokerError: the change cannot be written.
+        """
+        self._thread.run(lambda: self._serving.stop_broker(broker))
+
+    def start_broker(self, broker: int) -> None:
+        """Start a broker that was stopped, at its address. It leads what it alone can; else leaders stay as they are.
+
+        Raises:
+            ValueError: no such broker is stopped.
+            OSError: something else listens at its address.
+            BrokerError: the change cannot be written.
+        """
+        self._thread.run(lambda: self._serving.start_broker(broker))
+
     def inject(
         self, api: str, error: str | int | None = None, *, times: int | None = 1, delay: float = 0.0,
         drop: bool = False, close: bool = False, after: bool = False, when: Callable[[Request], bool] | None = None,
@@ -163,9 +212,9 @@ class Broker:
             drop: they are never answered, nor is what follows on the connection.
             close: their connection is closed instead of an answer.
             after: they are carried out, and only the answer is replaced, as when it is lost on the way.
-            when: whether it concerns a request, by its ``version``, ``client_id`` and ``message`` (a class of
-                `kafkacodec.messages`). It is called in the broker's thread, and must not wait. If it raises, the
-                connection is closed.
+            when: whether it concerns a request, by its ``version``, ``client_id``, ``broker`` (the id of the one that
+                it came to) and ``message`` (a class of `kafkacodec.messages`). It is called in the broker's thread, and
+                must not wait. If it raises, the connection is closed.
 
         Returns:
             A handle, with which the rule is removed; it can be left as a context.

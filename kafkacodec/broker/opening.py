@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from kafkacodec.arguments import one_of
+from kafkacodec.arguments import limit, one_of
 from kafkacodec.broker.clock import Clock
 from kafkacodec.broker.listening import listener_urls
 from kafkacodec.broker.options import BrokerConfig
@@ -26,6 +26,8 @@ ClockKind: TypeAlias = Literal["running", "manual"]
 FlushKind: TypeAlias = Literal["system", "always"]
 """Whether records are with the system or on the disk when they are acknowledged."""
 
+_FACTOR: Final = 3  # of topics of several brokers, as of the internal ones
+
 
 class Opening:
     """The arguments of `kafkacodec.broker.serve`, checked. Raises ValueError."""
@@ -33,11 +35,16 @@ class Opening:
     def __init__(
         self, data: str | os.PathLike[str] | None, listen: str | Iterable[str],
         topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
-        node_id: int, tls: ssl.SSLContext | None, clock: str,
+        node_id: int, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
-        self._data, self._node_id, self._tls, self._clock = data, node_id, tls, clock
-        self._config = BrokerConfig(config, flush)
+        limit("brokers", brokers, 1)
+        self._data, self._tls, self._clock = data, tls, clock
+        self._ids = range(node_id, node_id + brokers)
+        factor = {"default.replication.factor": min(_FACTOR, brokers)}
+        self._config = BrokerConfig({**factor, **(config or {})} if brokers > 1 else config, flush)
+        if not 1 <= self._config.number("default.replication.factor") <= brokers:
+            raise ValueError(f"config default.replication.factor: there are {brokers} brokers")
         self._urls = listener_urls(listen)
         if tls is None and any(url.scheme.endswith("tls") for url in self._urls):
             raise ValueError("a kafka+tls:// listener needs tls=, the server's ssl.SSLContext")
@@ -48,12 +55,17 @@ class Opening:
         data = self._data
         path = os.fspath(data) if data is not None else stack.enter_context(temporary_directory("kafka-"))
         clock = Clock(time.time() * 1000 if self._clock == "manual" else None)
-        return Serving(path, self._config, self._node_id, clock, keeps=data is not None)
+        return Serving(path, self._config, self._ids, clock, keeps=data is not None)
 
     async def start(self, serving: Serving) -> None:
         """Start it in the running loop. Raises OSError."""
         await serving.start(self._urls, self._topics, self._tls)
 
     def listeners(self, serving: Serving) -> list[str]:
-        """The bound URLs of a broker that was started."""
-        return [url.text(address) for url, address in zip(self._urls, serving.addresses, strict=True)]
+        """The bound URLs of a broker that was started, broker after broker."""
+        urls = self._urls * len(self._ids)
+        return [url.text(address) for url, address in zip(urls, serving.addresses, strict=True)]
+
+    def bootstrap_servers(self, listeners: list[str]) -> str:
+        """Host and port of the first listener of each broker."""
+        return ",".join(listener.partition("://")[2] for listener in listeners[:: len(self._urls)])

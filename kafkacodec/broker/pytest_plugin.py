@@ -1,4 +1,4 @@
-"""Fixtures of pytest with a Kafka broker in the process: `kafka_broker` and `kafka_topic`.
+"""Fixtures of pytest with a Kafka broker in the process: `kafka_broker`, `kafka_cluster` and `kafka_topic`.
 
 They are there wherever kafkacodec is installed. The broker starts, and kafkacodec is loaded, when a test uses one.
 """
@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from kafkacodec.broker import Broker
 
-__all__ = ["kafka_broker", "kafka_topic"]
+__all__ = ["kafka_broker", "kafka_cluster", "kafka_topic"]
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +25,15 @@ def kafka_broker() -> Iterator[Broker]:
     from kafkacodec.broker import serve
 
     with serve() as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka_cluster() -> Iterator[Broker]:
+    """Three Kafka brokers in one, with the ids 1 to 3, for one test, which may move leaders and stop brokers."""
+    from kafkacodec.broker import serve
+
+    with serve(brokers=3) as broker:
         yield broker
 
 

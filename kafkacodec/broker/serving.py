@@ -16,19 +16,21 @@ from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.runner import Runner
 from kafkacodec.broker.kafka.apis import ADVERTISED, READ
+from kafkacodec.broker.kafka.brokers import Brokers
 from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
 from kafkacodec.broker.kafka.node import Node
 from kafkacodec.broker.kafka.request import KafkaCodec
 from kafkacodec.broker.kafka.service import KafkaService
 from kafkacodec.broker.state.catalog import Catalog
 from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.leaders import moved, settled, started, stopped
 from kafkacodec.broker.state.machine import Machine
 from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
 from kafkacodec.broker.state.transactions import TransactionCoordinator
 from kafkacodec.broker.topics.committed import batches, committed_batches
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
-from kafkacodec.errors import error
+from kafkacodec.errors import BrokerError, error
 from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.messages.stored import decode_control_record
 from kafkacodec.net.frames import FrameBuffers
@@ -40,9 +42,11 @@ if TYPE_CHECKING:
     import ssl
 
     from kafkacodec.broker.clock import Clock
+    from kafkacodec.broker.host.listener import Listener
     from kafkacodec.broker.kafka.faults import Rule
     from kafkacodec.broker.listening import Url
     from kafkacodec.broker.options import BrokerConfig
+    from kafkacodec.broker.state.catalog import Topic
 
 __all__ = ["Serving"]
 
@@ -60,20 +64,23 @@ class Serving:
     Args:
         path: see `path`.
         config: of the broker.
-        node_id: its id.
+        ids: the id of the broker, or of all those that it pretends to be.
         clock: its clock.
         keeps: whether the directory is used again; else it is left as after a crash, which is faster.
 
     Attributes:
         path: the data directory.
-        addresses: the bound host and port of each listener.
+        ids: see above.
+        addresses: the bound host and port of each listener, broker after broker.
     """
 
-    def __init__(self, path: str, config: BrokerConfig, node_id: int, clock: Clock, *, keeps: bool) -> None:
-        self.path, self._config, self._node_id, self._keeps = path, config, node_id, keeps
+    def __init__(self, path: str, config: BrokerConfig, ids: Sequence[int], clock: Clock, *, keeps: bool) -> None:
+        self.path, self._config, self.ids, self._keeps = path, config, tuple(ids), keeps
+        self._node_id = self.ids[0]
         self._clock = clock
         self.addresses: list[tuple[str, int]] = []
         self._live = False  # the metadata is loaded
+        self._listeners: dict[int, list[Listener]] = {}  # by broker
 
     async def start(self, urls: Sequence[Url], topics: Mapping[str, int], tls: ssl.SSLContext | None) -> None:
         """Open the directory and listen. Raises OSError."""
@@ -85,12 +92,11 @@ class Serving:
         self._host = Host(loop)
         try:
             self._assemble(loop)
-            buffers = FrameBuffers(_KEPT_BYTES)
+            self._urls, self._tls, self._buffers = urls, tls, FrameBuffers(_KEPT_BYTES)
+            for broker in self.ids:
+                await self._listen(broker)
+                self.addresses += self._node.brokers.addresses(broker)
             for url in urls:
-                context = tls if url.scheme.endswith("tls") else None
-                codec: Callable[[], KafkaCodec] = lambda: KafkaCodec(READ, buffers)  # noqa: E731
-                listener = await self._host.listen(url.text(), self._runner, codec, url.host, url.port, context)
-                self.addresses.append(listener.address)
                 if not url.is_loopback:
                     _log.warning("%s is not loopback: whoever reaches it reads and writes everything", url.text())
             self._load(topics)
@@ -111,6 +117,85 @@ class Serving:
             self._directory.close()
         else:
             self._directory.abandon()
+
+    async def _listen(self, broker: int) -> None:
+        """Listen as a broker: at the ports after those of the first, or at those that it had before. Raises OSError."""
+        brokers, begun = self._node.brokers, self._listeners.setdefault(broker, [])
+        before = brokers.addresses(broker)
+        try:
+            for number, url in enumerate(self._urls):
+                port = before[number][1] if before else url.port + self.ids.index(broker) if url.port else 0
+                context = self._tls if url.scheme.endswith("tls") else None
+                name = f"{url.text()} of broker {broker}, {number}" if brokers.several else url.text()
+                codec: Callable[[], KafkaCodec] = lambda: KafkaCodec(READ, self._buffers)  # noqa: E731
+                listener = await self._host.listen(name, self._runner, codec, url.host, port, context)
+                begun.append(listener)
+                brokers.listens(broker, number, name, listener.address)
+        except BaseException:
+            await self._host.end(begun)
+            begun.clear()
+            raise
+
+    # Several brokers
+
+    async def leader(self, topic: str, number: int) -> int:
+        """The broker that leads a partition, -1 for none. Raises KeyError."""
+        self._known(topic, number)
+        return self._node.brokers.leader(topic, number)
+
+    async def move_leader(self, topic: str, number: int, to: int) -> None:
+        """Let another broker lead a partition. Raises KeyError, ValueError, BrokerError."""
+        found = self._known(topic, number)
+        brokers = self._node.brokers
+        if to not in brokers.ids:
+            raise ValueError(f"there is no broker {to}; the brokers are {list(brokers.ids)}")
+        if to not in brokers.running:
+            raise ValueError(f"broker {to} does not run")
+        if brokers.leader(topic, number) != to:
+            self._decide([moved(self._node.catalog, found, number, to, brokers.running)])
+
+    async def stop_broker(self, broker: int) -> None:
+        """Let other brokers lead what one has, and close its connections. Raises ValueError, BrokerError."""
+        brokers, catalog = self._node.brokers, self._node.catalog
+        if broker not in brokers.running:
+            raise ValueError(f"no broker {broker} runs; those that run are {brokers.running}")
+        if not brokers.several:
+            raise ValueError("there is one broker: stop it with stop()")
+        brokers.stopped(broker)
+        try:
+            self._decide([catalog.fenced(broker, fenced=True), *stopped(catalog, broker, brokers.running)])
+        except BrokerError:
+            brokers.started(broker)
+            raise
+        listeners = self._listeners.pop(broker)
+        await self._host.end(listeners)
+
+    async def start_broker(self, broker: int) -> None:
+        """Start one that was stopped, at its addresses. Raises ValueError, OSError, BrokerError."""
+        brokers, catalog = self._node.brokers, self._node.catalog
+        if broker not in brokers.away:
+            raise ValueError(f"no broker {broker} is stopped; those that are: {brokers.away}")
+        await self._listen(broker)
+        brokers.started(broker)
+        try:
+            self._decide([catalog.fenced(broker, fenced=False), *started(catalog, broker, brokers.running)])
+        except BrokerError:
+            brokers.stopped(broker)
+            await self._host.end(self._listeners.pop(broker))
+            raise
+
+    def _known(self, topic: str, number: int) -> Topic:
+        found = self._node.catalog.topic(topic)
+        if found is None or self._node.catalog.partition(topic, number) is None:
+            raise KeyError(f"there is no partition {number} of a topic {topic!r}")
+        return found
+
+    def _decide(self, records: Sequence[bytes]) -> None:
+        """Append records to the metadata log, and answer who waits for what they change. Raises BrokerError."""
+        self._record(records, "it cannot be recorded")
+        self._run(self._service.woken(self._runner.now))
+
+    # What tests ask for
 
     async def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         """Make a topic. Raises BrokerError."""
@@ -187,9 +272,10 @@ class Serving:
             self._background, config.number("log.cleaner.backoff.ms"),
         )  # fmt: skip
         catalog = Catalog(self._node_id, _uuid(self._identity.directory_id), self._changed)
-        sessions = FetchSessions(config.number("max.incremental.fetch.session.cache.slots"))
+        slots = config.number("max.incremental.fetch.session.cache.slots")
+        brokers = Brokers(self.ids, catalog, lambda: FetchSessions(slots))
         self._node = Node(
-            self._node_id, self._identity.cluster_id, config, catalog, self._topics, self._waiting, sessions
+            self._node_id, self._identity.cluster_id, config, catalog, self._topics, self._waiting, brokers
         )
         self._node.versions = ADVERTISED
         self._groups = GroupCoordinator(
@@ -238,6 +324,11 @@ class Serving:
                 self._groups.topics_changed()
                 values = self._node.catalog.configs("topic", topic.name)
                 self._topics.open(topic.name, topic.id, [(record.partition_id, record.leader_epoch)], values)
+        elif name == "PartitionChangeRecord":
+            topic = self._node.catalog.topic_of(record.topic_id)
+            now = None if topic is None else self._node.catalog.partition(topic.name, record.partition_id)
+            if topic is not None and now is not None:
+                self._topics.lead(topic.name, record.partition_id, now["leader_epoch"])
         elif name == "RemoveTopicRecord":
             gone = self._topics.delete(record.topic_id)
             if gone is not None:
@@ -272,9 +363,7 @@ class Serving:
             for key, value in catalog.configs("group", group).items():
                 self._configure_group(group, key, value)
         self._live = True
-        if not catalog.metadata.brokers:
-            points = [("PLAINTEXT", host, port) for host, port in self.addresses]
-            self._run(self._node.change(catalog.first_records(uuid.uuid4(), points), _nothing, now))
+        self._record(self._first_records(), "the brokers cannot be recorded")
         self._load_machine(self._groups, now)
         self._load_machine(self._transactions, now)
         for name, count in topics.items():
@@ -307,13 +396,31 @@ class Serving:
         from kafkacodec.broker.kafka.topics import refuses_topic
 
         request = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions)
-        request.replication_factor = 1
+        request.replication_factor = -1
         made = messages.CreateTopicsRequest.CreatableTopicConfig
         request.configs = [made(name=key, value=value) for key, value in config.items()]
         wrong = refuses_topic(self._node, request, ())
         if wrong is not None:
             raise error(wrong.code)(wrong.text)
         _, records = self._node.new_topic(name, partitions, config)
+        self._record(records, f"topic {name!r} cannot be recorded")
+
+    def _first_records(self) -> list[bytes]:
+        """The records of a new directory; of another one, those that its brokers are now these."""
+        catalog = self._node.catalog
+        known = catalog.metadata.brokers
+        records = [] if known else catalog.first_records()
+        for broker in self.ids:
+            if broker not in known:
+                points = [("PLAINTEXT", host, port) for host, port in self._node.brokers.addresses(broker)]
+                records.append(catalog.registered(broker, uuid.uuid4(), points))
+            elif self._node.brokers.several and known[broker]["fenced"]:
+                records.append(catalog.fenced(broker, fenced=False))
+        records += [catalog.unregistered(broker) for broker in known if broker not in self.ids]
+        return records + settled(catalog, self.ids)
+
+    def _record(self, records: Sequence[bytes], wrong: str) -> None:
+        """Append records to the metadata log, and apply them. Raises BrokerError."""
         failed: list[int] = []
 
         def done(code: int) -> Effect:
@@ -322,7 +429,7 @@ class Serving:
 
         self._run(self._node.change(records, done, self._now))
         if failed != [errors.NONE]:
-            raise error(errors.KAFKA_STORAGE_ERROR)(f"topic {name!r} cannot be recorded")
+            raise error(errors.KAFKA_STORAGE_ERROR)(wrong)
 
     @property
     def _now(self) -> float:
@@ -336,7 +443,3 @@ class Serving:
 def _uuid(text: str) -> uuid.UUID:
     """An id as Kafka writes it: 22 characters of base64."""
     return uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))
-
-
-def _nothing(code: int) -> Effect:
-    return Effect()

@@ -67,7 +67,7 @@ class Asked:
     """A request as the service has it."""
 
     def __init__(self, broker, key, version):
-        self.key, self.version, self.to, self.received = key, version, None, 0
+        self.key, self.version, self.to, self.received, self.broker = key, version, None, 0, 1
         fields = {"acks": 1} if key == keys.PRODUCE else {"forgotten_topics_data": []} if key == keys.FETCH else {}
         self.message = APIS[key].request.from_dict({**asked(key, version), **fields})
         self.session = type("Session", (), {"listener": type("Listener", (), {"address": ("h", 1)})})()

@@ -30,6 +30,11 @@ def test_another_topic_of_the_same_broker_with_brackets(kafka_broker, kafka_topi
     assert len(kafka_broker.records(kafka_topic)) == 0
     assert kafka_broker.write(kafka_topic, [(None, b"x")]) == 0
 
+def test_a_leader_moves(kafka_cluster):
+    kafka_cluster.create_topic("orders")
+    kafka_cluster.move_leader("orders", 0, 3)
+    assert kafka_cluster.leader("orders") == 3
+
 import pytest
 
 @pytest.mark.parametrize("value", ["a/b c", "\\u00e9" * 300])
@@ -58,11 +63,11 @@ def run(directory, source, *arguments):
 
 
 def test_fixtures(tmp_path):
-    assert "4 passed" in run(tmp_path, USING)
+    assert "5 passed" in run(tmp_path, USING)
 
 
 def test_each_worker_has_a_broker(tmp_path):
-    assert "4 passed" in run(tmp_path, USING, "-p", "xdist", "-n", "2")
+    assert "5 passed" in run(tmp_path, USING, "-p", "xdist", "-n", "2")
 
 
 def test_it_loads_nothing_until_a_fixture_is_used(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from kafkacodec.broker.host.limits import Limits
@@ -12,6 +12,7 @@ from kafkacodec.broker.host.listener import Listener, Load
 
 if TYPE_CHECKING:
     from kafkacodec.broker.host.runner import Runner
+    from kafkacodec.broker.host.sessions import Session
     from kafkacodec.net.service import Codec
 
 __all__ = ["Host"]
@@ -57,22 +58,30 @@ class Host:
             self._set_idle()
         return listener
 
+    async def end(self, listeners: Collection[Listener]) -> None:
+        """Stop some listeners: accept no more, finish what is being written, close their connections."""
+        for listener in listeners:
+            listener.stop()
+        await asyncio.sleep(0)  # what was received is answered
+        for session in self._sessions_of(listeners):
+            session.close()
+        end = self._loop.time() + _CLOSING_SECONDS
+        while self._sessions_of(listeners) and self._loop.time() < end:
+            await asyncio.sleep(0.0005)
+        for session in self._sessions_of(listeners):
+            session.abort()
+        self.listeners = [listener for listener in self.listeners if listener not in listeners]
+
     async def stop(self) -> None:
         """Stop: accept no more, finish what is being written, close connections, flush."""
         if self._idle is not None:
             self._idle.cancel()
-        for listener in self.listeners:
-            listener.stop()
-        await asyncio.sleep(0)  # what was received is answered
-        for session in list(self._load.sessions):
-            session.close()
-        end = self._loop.time() + _CLOSING_SECONDS
-        while self._load.sessions and self._loop.time() < end:
-            await asyncio.sleep(0.0005)
-        for session in list(self._load.sessions):
-            session.abort()
+        await self.end(self.listeners)
         for runner in self._runners.values():
             await runner.close()
+
+    def _sessions_of(self, listeners: Collection[Listener]) -> list[Session]:
+        return [session for session in self._load.sessions if session.listener in listeners]
 
     def _set_idle(self) -> None:
         self._idle = self._loop.call_later(self.limits.max_idle_ms / 4000, self._close_idle)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.node import CLUSTER_OPERATIONS, ZERO_UUID
 from kafkacodec.broker.state.catalog import FEATURES
+from kafkacodec.broker.state.leaders import NO_LEADER, elected, reassigned
+from kafkacodec.broker.state.machine import partition_of
 from kafkacodec.errors import CODES
 from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
 
@@ -47,39 +49,62 @@ def describe_cluster(node: Node, request: Request) -> Any:
         response.error_code = errors.MISMATCHED_ENDPOINT_TYPE if mismatch else errors.UNSUPPORTED_ENDPOINT_TYPE
         response.error_message = "this endpoint is a broker's"
         return response
-    host, port = node.address(request.session)
-    response.cluster_id, response.controller_id = node.cluster_id, node.id
-    response.brokers = [response.DescribeClusterBroker(broker_id=node.id, host=host, port=port)]
+    response.cluster_id, response.controller_id = node.cluster_id, node.brokers.controller
+    made = response.DescribeClusterBroker
+    away = node.brokers.away if message.include_fenced_brokers else []
+    for broker in sorted([*node.brokers.running, *away]):
+        host, port = node.brokers.address(broker, request.session)
+        response.brokers.append(made(broker_id=broker, host=host, port=port, is_fenced=broker in away))
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
 
 
 def find_coordinator(node: Node, request: Request) -> Any:
-    """This broker. v1: of groups or of transactions. v4: several keys. v6: of share groups."""
-    message, version = request.message, request.version
-    kind = message.key_type if version > 0 else 0
+    """The broker of a coordinator. v1: of groups or of transactions. v4: several keys. v6: of share groups."""
+    kind = request.message.key_type if request.version > 0 else 0
     topic = _COORDINATORS.get(kind)
-    host, port = node.address(request.session)
+    if topic is None:
+        return _unknown_coordinators(request, kind)
+    return node.with_topic(topic, lambda: node.reply(request.to, _coordinators(node, request, topic)), request.now)
+
+
+def _unknown_coordinators(request: Request, kind: int) -> Any:
+    response = messages.FindCoordinatorResponse()
+    if request.version < _SEVERAL_KEYS:
+        response.error_code, response.error_message = errors.INVALID_REQUEST, "unknown type of coordinator"
+        response.node_id, response.host, response.port = -1, "", -1
+        return response
+    text = "" if kind == _SHARE else "unknown type of coordinator"
+    for key in request.message.coordinator_keys:
+        row = response.Coordinator(key=key, node_id=-1, host="", port=-1)
+        row.error_code, row.error_message = errors.INVALID_REQUEST, text
+        response.coordinators.append(row)
+    return response
+
+
+def _coordinators(node: Node, request: Request, topic: str) -> Any:
+    """The leaders of the partitions of an internal topic that have the state of the keys."""
+    version = request.version
     response = messages.FindCoordinatorResponse()
     if version < _SEVERAL_KEYS:
-        if topic is None:
-            response.error_code, response.error_message = errors.INVALID_REQUEST, "unknown type of coordinator"
-            response.node_id, response.host, response.port = -1, "", -1
-            return response
-        response.error_message = "NONE" if version > 0 else ""
-        response.node_id, response.host, response.port = node.id, host, port
-    for key in message.coordinator_keys:
-        row = response.Coordinator(key=key, node_id=-1, host="", port=-1)
-        if topic is not None:
-            row.node_id, row.host, row.port, row.error_message = node.id, host, port, ""
-        else:
-            row.error_code = errors.INVALID_REQUEST
-            row.error_message = "" if kind == _SHARE else "unknown type of coordinator"
+        _fill_coordinator(node, request, response, topic, request.message.key)
+        if not response.error_code:
+            response.error_message = "NONE" if version > 0 else ""
+    for key in request.message.coordinator_keys:
+        row = response.Coordinator(key=key)
+        _fill_coordinator(node, request, row, topic, key)
         response.coordinators.append(row)
-    if topic is None:
-        return response
-    return node.with_topic(topic, lambda: node.reply(request.to, response), request.now)
+    return response
+
+
+def _fill_coordinator(node: Node, request: Request, row: Any, topic: str, key: str) -> None:
+    broker = node.brokers.leader(topic, partition_of(key, node.partitions(topic) or 1))
+    row.node_id, row.error_message = broker, ""
+    if broker == NO_LEADER:
+        row.host, row.port, row.error_code = "", -1, errors.COORDINATOR_NOT_AVAILABLE
+    else:
+        row.host, row.port = node.brokers.address(broker, request.session)
 
 
 def describe_quorum(node: Node, request: Request) -> Any:
@@ -125,6 +150,7 @@ def describe_log_dirs(node: Node, request: Request) -> Any:
         if topic is None:
             continue
         chosen = range(topic.partitions) if numbers is None else [n for n in numbers if 0 <= n < topic.partitions]
+        chosen = [n for n in chosen if node.brokers.has(request.broker, name, n)]
         made = response.DescribeLogDirsTopic(name=name)
         for number in chosen:
             partition = node.topics.partition(name, number)
@@ -155,28 +181,57 @@ def alter_replica_log_dirs(node: Node, request: Request) -> Any:
 
 
 def elect_leaders(node: Node, request: Request) -> Any:
-    """This broker leads already (KIP-183, KIP-460)."""
+    """Let the preferred replicas lead, or any for partitions without a leader (KIP-183, KIP-460)."""
     message = request.message
     response = messages.ElectLeadersResponse()
     known_kind = request.version < 1 or message.election_type in (0, 1)
     if not known_kind:
         response.error_code = errors.INVALID_REQUEST
-    for topic in message.topic_partitions or ():
-        made = response.ReplicaElectionResult(topic=topic.topic)
-        for number in topic.partitions:
-            code = errors.INVALID_REQUEST
-            if known_kind:
-                there = node.catalog.partition(topic.topic, number) is not None
-                code = errors.ELECTION_NOT_NEEDED if there else errors.UNKNOWN_TOPIC_OR_PARTITION
-            part = response.PartitionResult(partition_id=number, error_code=code, error_message=CODES[code].name)
-            made.partition_result.append(part)
-        response.replica_election_results.append(made)
-    return response
+    records: list[bytes] = []
+    for name, number in _to_elect(node, message):
+        code, record = errors.INVALID_REQUEST, None
+        if known_kind:
+            code, record = _election(node, name, number, unclean=request.version > 0 and message.election_type == 1)
+        if record is not None:
+            records.append(record)
+        elif message.topic_partitions is None:
+            continue  # of all, those are answered that were elected
+        rows = response.replica_election_results
+        if not rows or rows[-1].topic != name:
+            rows.append(response.ReplicaElectionResult(topic=name))
+        text = CODES[code].name if code else None
+        rows[-1].partition_result.append(
+            response.PartitionResult(partition_id=number, error_code=code, error_message=text)
+        )
+    parts = [part for made in response.replica_election_results for part in made.partition_result]
+    return node.change_rows(records, request, response, parts)
+
+
+def _to_elect(node: Node, message: Any) -> list[tuple[str, int]]:
+    if message.topic_partitions is not None:
+        return [(topic.topic, number) for topic in message.topic_partitions for number in topic.partitions]
+    return [(name, number) for name in node.names() for number in range(node.partitions(name))]
+
+
+def _election(node: Node, name: str, number: int, *, unclean: bool) -> tuple[int, bytes | None]:
+    topic = node.catalog.topic(name)
+    now = node.catalog.partition(name, number)
+    if topic is None or now is None:
+        return errors.UNKNOWN_TOPIC_OR_PARTITION, None
+    leader = node.brokers.leader(name, number)
+    if leader != NO_LEADER and (not node.brokers.several or unclean or leader == now["replicas"][0]):
+        return errors.ELECTION_NOT_NEEDED, None
+    record = elected(node.catalog, topic, number, unclean=unclean, running=node.brokers.running)
+    if record is None:
+        away = errors.ELIGIBLE_LEADERS_NOT_AVAILABLE if unclean else errors.PREFERRED_LEADER_NOT_AVAILABLE
+        return away, None
+    return errors.NONE, record
 
 
 def alter_partition_reassignments(node: Node, request: Request) -> Any:
-    """Partitions stay where they are (KIP-455)."""
+    """Give partitions other replicas, which is done at once: there is one log beneath all brokers (KIP-455)."""
     message = request.message
+    records: list[bytes] = []
     response = messages.AlterPartitionReassignmentsResponse(error_message=None)
     response.allow_replication_factor_change = message.allow_replication_factor_change
     for topic in message.topics:
@@ -187,14 +242,24 @@ def alter_partition_reassignments(node: Node, request: Request) -> Any:
                 code, text = errors.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
             elif asked.replicas is None:
                 code = errors.NO_REASSIGNMENT_IN_PROGRESS
-            elif list(asked.replicas) != [node.id]:
-                code, text = errors.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {node.id}"
+            elif not asked.replicas or not set(asked.replicas) <= set(node.brokers.ids):
+                code, text = errors.INVALID_REPLICA_ASSIGNMENT, f"the brokers are {list(node.brokers.ids)}"
+            elif node.brokers.several:
+                records += _reassignment(node, topic.name, asked)
             part = response.ReassignablePartitionResponse(
                 partition_index=asked.partition_index, error_code=code, error_message=text
             )
             made.partitions.append(part)
         response.responses.append(made)
-    return response
+    parts = [part for made in response.responses for part in made.partitions]
+    return node.change_rows(records, request, response, parts)
+
+
+def _reassignment(node: Node, name: str, asked: Any) -> list[bytes]:
+    topic, number = node.catalog.topic(name), asked.partition_index
+    if topic is None:
+        return []
+    return [reassigned(node.catalog, topic, number, list(asked.replicas), node.brokers.running)]
 
 
 def list_partition_reassignments(node: Node, request: Request) -> Any:

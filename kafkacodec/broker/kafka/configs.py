@@ -61,7 +61,7 @@ def describe_configs(node: Node, request: Request) -> Any:
             resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=""
         )
         response.results.append(row)
-        wrong = _cannot_describe(node, asked)
+        wrong = _cannot_describe(node, request, asked)
         if wrong is not None:
             row.error_code, row.error_message = wrong
             continue
@@ -85,7 +85,7 @@ def _described(response: Any, shown: _Shown, synonyms: bool, version: int) -> An
     return made
 
 
-def _cannot_describe(node: Node, asked: Any) -> _Wrong | None:
+def _cannot_describe(node: Node, request: Request, asked: Any) -> _Wrong | None:
     kind, name = asked.resource_type, asked.resource_name
     if kind == _TOPIC:
         wrong = wrong_name(name)
@@ -93,9 +93,10 @@ def _cannot_describe(node: Node, asked: Any) -> _Wrong | None:
             return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"topic name is invalid: {wrong}")
         return None if node.catalog.topic(name) is not None else _Wrong(errors.UNKNOWN_TOPIC_OR_PARTITION, "")
     if kind in (_BROKER, _LOGGER):
-        if name == str(node.id) or (kind == _BROKER and not name):
+        expected = request.broker
+        if name == str(expected) or (kind == _BROKER and not name):
             return None
-        return _Wrong(errors.INVALID_REQUEST, f"unexpected broker id, expected {node.id} but received {name}")
+        return _Wrong(errors.INVALID_REQUEST, f"unexpected broker id, expected {expected} but received {name}")
     if kind in (_GROUP, _METRICS):
         return None if name else _Wrong(errors.INVALID_REQUEST, "the name is empty")
     return _Wrong(errors.INVALID_REQUEST, f"unsupported resource type {kind}")
@@ -125,7 +126,7 @@ def _of_topic(node: Node, values: Mapping[str, str]) -> list[_Shown]:
     for key in TOPIC_CONFIGS.values():
         synonyms = [(key.name, values[key.name], _SET_AT[_TOPIC])] if key.name in values else []
         if key.of_broker is not None:
-            synonyms += _broker_synonyms(node, key.of_broker)
+            synonyms += _broker_synonyms(node, key.of_broker, str(node.id))
         given = node.config.topic_defaults.get(key.name)
         default = key.default if given is None else given
         source = synonyms[0][2] if synonyms else _DEFAULT if given is None else _STATIC
@@ -133,10 +134,12 @@ def _of_topic(node: Node, values: Mapping[str, str]) -> list[_Shown]:
     return found
 
 
-def _broker_synonyms(node: Node, name: str) -> list[tuple[str, str, int]]:
-    """What the broker's configuration has for a name, nearest first."""
+def _broker_synonyms(node: Node, name: str, broker: str) -> list[tuple[str, str, int]]:
+    """What a broker's configuration has for a name, nearest first."""
     found = []
-    for of, source in ((str(node.id), _SET_AT[_BROKER]), ("", _DEFAULT_BROKER)):
+    if name == "node.id":
+        return [(name, broker, _STATIC)]
+    for of, source in ((broker, _SET_AT[_BROKER]), ("", _DEFAULT_BROKER)):
         values = node.catalog.configs("broker", of)
         if name in values:
             found.append((name, values[name], source))
@@ -153,7 +156,7 @@ def _of_broker(node: Node, name: str) -> list[_Shown]:
                 for key, value in values.items()]  # fmt: skip
     found = []
     for key in BROKER_CONFIGS.values():
-        synonyms = _broker_synonyms(node, key.name)
+        synonyms = _broker_synonyms(node, key.name, name)
         _, value, source = synonyms[0]
         found.append(_Shown(key.name, key.kind, value, source, synonyms, key.fixed))
     return found
@@ -190,7 +193,7 @@ def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
         wrong: _Wrong | None = None
         if times[asked.resource_type, asked.resource_name] > 1:
             wrong = _Wrong(errors.INVALID_REQUEST, "the resource is in the request twice")
-        wrong = wrong or _cannot_alter(node, asked)
+        wrong = wrong or _cannot_alter(node, request, asked)
         changes: dict[str, str | None] | _Wrong = {} if wrong else wanted(node, asked)
         if isinstance(changes, _Wrong):
             wrong = changes
@@ -202,7 +205,7 @@ def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
     return node.change_rows(records, request, response, response.responses)
 
 
-def _cannot_alter(node: Node, asked: Any) -> _Wrong | None:
+def _cannot_alter(node: Node, request: Request, asked: Any) -> _Wrong | None:
     kind, name = asked.resource_type, asked.resource_name
     if kind == _TOPIC:
         if not name:
@@ -210,7 +213,7 @@ def _cannot_alter(node: Node, asked: Any) -> _Wrong | None:
         if node.catalog.topic(name) is None:
             return _Wrong(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         return None
-    return _cannot_describe(node, asked)
+    return _cannot_describe(node, request, asked)
 
 
 def _incremental(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
@@ -275,7 +278,7 @@ def list_config_resources(node: Node, request: Request) -> Any:
         if kind == _TOPIC:
             found += [(kind, name) for name in node.catalog.names()]
         elif kind in (_BROKER, _LOGGER):
-            found.append((kind, str(node.id)))
+            found += [(kind, str(broker)) for broker in node.brokers.running]
         else:
             found += [(kind, name) for name in node.catalog.configured(_KINDS[kind])]
     made = response.ConfigResource

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.fetch_sessions import FetchSession, Wanted
+from kafkacodec.broker.kafka.leaders import Leaders
 from kafkacodec.net.service import Reply
 
 if TYPE_CHECKING:
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["fetch", "refused"]
 
 _BY_ID: Final = 13
+_FROM_REPLICAS: Final = 11
 _REPLICA_STATE: Final = 15
+_TELLS_LEADER: Final = 16
+_OF_LEADERS: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 _ISOLATION: Final = (0, 1)
 
 
@@ -32,7 +36,7 @@ def fetch(node: Node, request: Request) -> Any:
     by_id = request.version >= _BY_ID
     if message.isolation_level not in _ISOLATION:
         return _all_wrong(request, errors.UNKNOWN_SERVER_ERROR)
-    session = node.sessions.begin(message, by_id)
+    session = node.brokers.sessions(request).begin(message, by_id)
     if isinstance(session, int):
         return messages.FetchResponse(error_code=session)
     _update(node, session, message)
@@ -46,7 +50,7 @@ def fetch(node: Node, request: Request) -> Any:
 def refused(node: Node, request: Request, code: int) -> Any:
     """The same error for all partitions of a fetch, or of its session, which goes on."""
     by_id = request.version >= _BY_ID
-    session = node.sessions.begin(request.message, by_id)
+    session = node.brokers.sessions(request).begin(request.message, by_id)
     if isinstance(session, int):
         return messages.FetchResponse(error_code=session)
     _update(node, session, request.message)
@@ -93,7 +97,8 @@ class _Fetch:
     """A fetch, which may wait."""
 
     def __init__(self, node: Node, request: Request, session: FetchSession) -> None:
-        self._node, self._session_of_fetch = node, session
+        self._node, self._request, self._session_of_fetch = node, request, session
+        self._leaders = Leaders(request)
         message = request.message
         self.session, self.to = request.session, request.to
         self.deadline = request.received + max(0, message.max_wait_ms)
@@ -153,6 +158,7 @@ class _Fetch:
                 key = (wanted.topic, wanted.number)
                 if key in session.partitions:
                     session.partitions[key] = session.partitions.pop(key)
+        response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)
         return response
 
     def _read(self) -> tuple[list[tuple[Wanted, Any]], int, bool]:
@@ -190,11 +196,12 @@ class _Fetch:
 
     def _row(self, wanted: Wanted, partition: Partition, room: int, first: bool) -> Any:
         asked = wanted.asked
-        code = partition.epoch_error(asked.current_leader_epoch)
-        if self._follows:
-            code = errors.NOT_LEADER_OR_FOLLOWER
+        code = self._refuses(partition, asked.current_leader_epoch)
         if code:
-            return _wrong(wanted.number, code, None)
+            row = _wrong(wanted.number, code, None)
+            if code in _OF_LEADERS and self._request.version >= _TELLS_LEADER:
+                self._leaders.add(self._node, row.current_leader, *partition.key)
+            return row
         row = messages.FetchResponse.PartitionData(
             partition_index=wanted.number, high_watermark=partition.high_watermark,
             last_stable_offset=partition.last_stable_offset, log_start_offset=partition.start_offset, records=b"",
@@ -214,6 +221,16 @@ class _Fetch:
             made = messages.FetchResponse.AbortedTransaction
             row.aborted_transactions = [made(producer_id=one, first_offset=offset) for one, offset in found.aborted]
         return row
+
+    def _refuses(self, partition: Partition, epoch: int) -> int:
+        """Why this broker does not serve a partition: without a replica nobody is served, of a replica consumers."""
+        brokers, broker = self._node.brokers, self._request.broker
+        if self._follows or not brokers.has(broker, *partition.key):
+            return int(errors.NOT_LEADER_OR_FOLLOWER)
+        code = partition.epoch_error(epoch)
+        if not code and self._request.version < _FROM_REPLICAS:
+            return self._node.leader_error(self._request, *partition.key)
+        return code
 
     def _diverges(self, row: Any, partition: Partition, asked: Any) -> int:
         """Tell where the client's log is another one, from the epoch of the record that it fetched last."""

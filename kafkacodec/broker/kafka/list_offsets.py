@@ -52,7 +52,7 @@ def _fill(node: Node, request: Request, row: Any, name: str, asked: Any) -> None
     if version > 1 and message.isolation_level not in _ISOLATION:
         row.error_code = errors.UNKNOWN_SERVER_ERROR
         return
-    row.error_code = partition.epoch_error(asked.current_leader_epoch)
+    row.error_code = _refuses(node, request, partition, asked.current_leader_epoch)
     if row.error_code:
         return
     time = asked.timestamp
@@ -64,6 +64,15 @@ def _fill(node: Node, request: Request, row: Any, name: str, asked: Any) -> None
     row.offset, row.timestamp = offset, timestamp
     if offset >= 0 and version >= _EPOCHS_FROM:
         row.leader_epoch = partition.epoch_at(offset)
+
+
+def _refuses(node: Node, request: Request, partition: Partition, epoch: int) -> int:
+    """Why this broker does not answer for a partition: the client knows another leader, or another broker leads."""
+    if node.brokers.has(request.broker, *partition.key):
+        code = partition.epoch_error(epoch)
+        if code:
+            return code
+    return node.leader_error(request, *partition.key)
 
 
 def _found(partition: Partition, time: int, committed: bool) -> tuple[int, int]:
@@ -92,7 +101,7 @@ def offset_for_leader_epoch(node: Node, request: Request) -> Any:
             if partition is None:
                 row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            row.error_code = partition.epoch_error(asked.current_leader_epoch)
+            row.error_code = _refuses(node, request, partition, asked.current_leader_epoch)
             if not row.error_code:
                 row.leader_epoch, row.end_offset = partition.end_of_epoch(asked.leader_epoch)
     return response
@@ -109,6 +118,8 @@ def delete_records(node: Node, request: Request) -> Any:
             made.partitions.append(row)
             partition = node.topics.partition(topic.name, asked.partition_index)
             row.error_code = _cannot_delete(node, topic.name, partition, asked.offset)
+            if not row.error_code and partition is not None:
+                row.error_code = node.leader_error(request, *partition.key)
             if not row.error_code and partition is not None:
                 end = partition.high_watermark
                 partition.delete_before(end if asked.offset == -1 else asked.offset)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.node import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ZERO_UUID
+from kafkacodec.broker.state.leaders import NO_LEADER
 from kafkacodec.broker.topics.names import wrong_name
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def refused(node: Node, request: Request, code: int) -> Any:
 
 def _cluster(node: Node, request: Request) -> Any:
     """The answer without topics."""
-    host, port = node.address(request.session)
-    response = messages.MetadataResponse(cluster_id=node.cluster_id, controller_id=node.id)
-    response.brokers = [response.MetadataResponseBroker(node_id=node.id, host=host, port=port)]
+    response = messages.MetadataResponse(cluster_id=node.cluster_id, controller_id=node.brokers.controller)
+    made = response.MetadataResponseBroker
+    response.brokers = [made(node_id=broker, host=host, port=port) for broker, host, port in node.reached(request)]
     return response
 
 
@@ -110,15 +111,24 @@ def _known(node: Node, topic: Topic | None, operations: bool) -> Any:
     response = messages.MetadataResponse
     made = response.MetadataResponsePartition
     partitions = [
-        made(partition_index=number, leader_id=node.id, leader_epoch=epoch, replica_nodes=[node.id],
-             isr_nodes=[node.id])
+        _led(node, made(partition_index=number, leader_epoch=epoch), topic.name, number)
         for number, epoch in node.catalog.leader_epochs(topic.name)
-    ]  # fmt: skip
+    ]
+    for partition in partitions:
+        if partition.leader_id == NO_LEADER:
+            partition.error_code = errors.LEADER_NOT_AVAILABLE
     row = response.MetadataResponseTopic(
         name=topic.name, topic_id=topic.id, is_internal=node.is_internal(topic.name), partitions=partitions
     )
     if operations:
         row.topic_authorized_operations = TOPIC_OPERATIONS
+    return row
+
+
+def _led(node: Node, row: Any, topic: str, number: int) -> Any:
+    """A row of a partition, with its leader and its replicas."""
+    row.leader_id = node.brokers.leader(topic, number)
+    row.replica_nodes, row.isr_nodes, row.offline_replicas = node.brokers.replicas(topic, number)
     return row
 
 
@@ -165,8 +175,9 @@ def _described(node: Node, name: str, first: int, room: int) -> tuple[Any, int]:
     made = response.DescribeTopicPartitionsResponsePartition
     chosen = [entry for entry in node.catalog.leader_epochs(name) if entry[0] >= first][:room]
     row.partitions = [
-        made(partition_index=number, leader_id=node.id, leader_epoch=epoch, replica_nodes=[node.id],
-             isr_nodes=[node.id], eligible_leader_replicas=[], last_known_elr=[])
-        for number, epoch in chosen
-    ]  # fmt: skip
+        _led(node, made(partition_index=number, leader_epoch=epoch), name, number) for number, epoch in chosen
+    ]
+    for partition in row.partitions:
+        eligible = node.brokers.may_lead_again(name, partition.partition_index)
+        partition.eligible_leader_replicas = partition.last_known_elr = eligible
     return row, max([first, *(number + 1 for number, _ in chosen)])

@@ -15,7 +15,7 @@ from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, INTE
 from kafkacodec.net.service import Append, Effect, Reply, together
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
+    from kafkacodec.broker.kafka.brokers import Brokers
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.options import BrokerConfig
     from kafkacodec.broker.state.catalog import Catalog, Topic
@@ -49,7 +49,7 @@ class Changes(NamedTuple):
 
 
 class Node:
-    """The one broker of the cluster, which is also its controller.
+    """The broker, or all those that it pretends to be; it is also the controller.
 
     Args:
         node_id: the id.
@@ -58,21 +58,19 @@ class Node:
         catalog: topics and configurations.
         topics: the logs of the topics.
         waiting: fetches that wait.
-        sessions: fetch sessions.
+        brokers: those that this one pretends to be.
 
     Attributes:
         versions: the advertised versions by API key.
-        addresses: host and port by the name of a listener.
     """
 
     def __init__(
         self, node_id: int, cluster_id: str, config: BrokerConfig, catalog: Catalog, topics: Topics, waiting: Waiting,
-        sessions: FetchSessions,
+        brokers: Brokers,
     ) -> None:  # fmt: skip
         self.id, self.cluster_id, self.config = node_id, cluster_id, config
-        self.catalog, self.topics, self.waiting, self.sessions = catalog, topics, waiting, sessions
+        self.catalog, self.topics, self.waiting, self.brokers = catalog, topics, waiting, brokers
         self.versions: Mapping[int, range] = {}
-        self.addresses: dict[str, tuple[str, int]] = {}
         self.machines: dict[int, Machine] = {}  # by API key
         self.groups: Any = None
         self._running: tuple[Machine, ...] | None = None
@@ -80,8 +78,16 @@ class Node:
 
     def address(self, session: Any) -> tuple[str, int]:
         """Host and port that clients of this session reach the broker at."""
-        address: tuple[str, int] = session.listener.address
-        return address
+        return self.brokers.address(self.brokers.of(session), session)
+
+    def reached(self, request: Request) -> list[tuple[int, str, int]]:
+        """The brokers that run: id, and host and port for the client of a request."""
+        return [(broker, *self.brokers.address(broker, request.session)) for broker in self.brokers.running]
+
+    def leader_error(self, request: Request, topic: str, number: int) -> int:
+        """The error of the broker that a request came to, if it does not lead a partition."""
+        leads = self.brokers.leads(request.broker, topic, number)
+        return int(errors.NONE if leads else errors.NOT_LEADER_OR_FOLLOWER)
 
     # Topics
 
@@ -115,16 +121,27 @@ class Node:
         return done(errors.NONE)
 
     def new_topic(
-        self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
-    ) -> tuple[uuid.UUID, list[bytes]]:
-        """The id and the records of a new topic; an internal one has the settings that brokers give it."""
+        self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None,
+        factor: int = -1, replicas: Sequence[Sequence[int]] = (),
+    ) -> tuple[uuid.UUID, list[bytes]]:  # fmt: skip
+        """The id and the records of a new topic; an internal one has the settings that brokers give it.
+
+        `replicas` are the brokers of each partition, if they are not to be chosen.
+        """
         settings = dict(configs or {})
         if partitions is None:
             partitions = self.config.number(_PARTITIONS.get(name, "num.partitions"))
         if name in _PARTITIONS:
             settings = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
         topic_id = uuid.uuid4()
-        return topic_id, self.catalog.new_topic(name, topic_id, partitions, settings)
+        replicas = replicas or self.brokers.spread(0, partitions, self.factor(name, factor))
+        return topic_id, self.catalog.new_topic(name, topic_id, replicas, settings, self.brokers.away)
+
+    def factor(self, name: str, asked: int) -> int:
+        """The number of replicas of a new topic, if -1 or as many are asked for."""
+        if name in _PARTITIONS:
+            return min(_INTERNAL_FACTOR, len(self.brokers.ids))
+        return self.config.number("default.replication.factor") if asked == -1 else asked
 
     def with_topic(self, name: str, then: Callable[[], Effect], now: float) -> Effect:
         """Go on once an internal topic is there."""
@@ -208,6 +225,7 @@ class Node:
         return Effect((), [Reply(to, response)])
 
 
+_INTERNAL_FACTOR: Final = 3
 _PARTITIONS: Final = {
     CONSUMER_OFFSETS: "offsets.topic.num.partitions",
     TRANSACTION_STATE: "transaction.state.log.num.partitions",

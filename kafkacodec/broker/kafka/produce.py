@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.groups import verify
+from kafkacodec.broker.kafka.leaders import Leaders
 from kafkacodec.broker.topics.batches import Produced, Refused, accept
 from kafkacodec.net.service import CLOSE, NO_ANSWER, Append, Effect, Reply
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["produce"]
 
 _BY_ID = 13
+_TELLS_LEADER = 10
 _ADMIN = "__admin_client"
 
 
@@ -43,6 +45,7 @@ class _Work:
         self._appends: list[Append] = []
         self._unverified: list[tuple[Append, Any, Produced]] = []
         self._left = 0
+        self._leaders = Leaders(request)
 
     def topic(self, topic: Any) -> None:
         """Check the partitions of a topic; what is acceptable is appended by `begin`."""
@@ -57,6 +60,10 @@ class _Work:
             name = found.name if found is not None else topic.name
             partition = None if found is None else node.topics.partition(found.name, asked.index)
             row.error_code = self._refuses(name, partition, by_id and found is None)
+            if row.error_code == errors.NOT_LEADER_OR_FOLLOWER and request.version >= _TELLS_LEADER:
+                self._leaders.add(node, row.current_leader, name, asked.index)
+            elif row.error_code == errors.NOT_ENOUGH_REPLICAS and partition is not None:
+                row.log_start_offset = partition.start_offset
             if not row.error_code and partition is not None:
                 self._partition(row, partition, asked.records)
 
@@ -93,7 +100,18 @@ class _Work:
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         if self._node.is_internal(name) and self._request.client_id != _ADMIN:
             return errors.INVALID_TOPIC_EXCEPTION
+        if self._node.brokers.several:
+            return self._refuses_here(partition)
         return errors.NONE
+
+    def _refuses_here(self, partition: Partition) -> int:
+        """Why one of several brokers refuses a partition: another one leads it, or too few replicas are in sync."""
+        code = self._node.leader_error(self._request, *partition.key)
+        if not code and self._request.message.acks == -1:
+            replicas, isr, _ = self._node.brokers.replicas(*partition.key)
+            if len(isr) < min(len(replicas), partition.config.min_insync_replicas):
+                return errors.NOT_ENOUGH_REPLICAS
+        return code
 
     def _partition(self, row: Any, partition: Partition, records: Any) -> None:
         found = accept(records, partition.config, self._request.version, self._request.now)
@@ -133,6 +151,7 @@ class _Work:
 
     def _answer(self) -> Effect:
         """The answer; a client that wants none and has an error is cut off, so that it asks anew."""
+        self._response.node_endpoints = self._leaders.endpoints(self._node, self._response.NodeEndpoint)
         failed = any(row.error_code for topic in self._response.responses for row in topic.partition_responses)
         response: Any = self._response
         if self._request.message.acks == 0:

@@ -31,6 +31,8 @@ def describe_producers(node: Node, request: Request) -> Any:
                 row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
                 known = node.catalog.topic(topic.name) is not None
                 row.error_message = None if known else "there is no such topic"
+            elif not node.brokers.has(request.broker, topic.name, number):
+                row.error_code = errors.NOT_LEADER_OR_FOLLOWER
             else:
                 row.active_producers = _active(response, partition)
     return response

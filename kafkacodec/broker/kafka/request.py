@@ -25,14 +25,15 @@ class Request:
         message: None for an ApiVersions request of an unknown version.
         nbytes: the memory that it keeps.
         session: where it came from; set by the service.
+        broker: the id of the broker that it came to; set by the service.
         to: what its reply is addressed to; set by the service.
         received: when it began by the host's clock, for what waits for I/O; set by the service.
         now: the broker's time; set by the service.
     """
 
     __slots__ = (
-        "client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "received", "session", "to",
-        "version",
+        "broker", "client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "received", "session",
+        "to", "version",
     )  # fmt: skip
 
     def __init__(self, frame: Frame, versions: Mapping[int, range]) -> None:
@@ -40,6 +41,7 @@ class Request:
         self.nbytes = frame.nbytes
         self.session: Any = None
         self.to: Any = None
+        self.broker = -1
         self.received = self.now = 0.0
         view = frame.view
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.broker.kafka.apis import TABLE
+from kafkacodec.broker.kafka.coordinators import elsewhere
 from kafkacodec.broker.kafka.faults import Faults
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
 
@@ -39,10 +40,15 @@ class KafkaService:
     def receive(self, request: Request, session: Any, to: Any, now: float) -> Effect:
         """Answer a request, or keep it until it can be answered."""
         request.session, request.to, request.received = session, to, now
+        request.broker = self._node.brokers.of(session)
         return self.faults.receive(request) if self.faults else self._answer(request)
 
     def _answer(self, request: Request) -> Effect:
         request.now = self._clock(request.received)
+        if self._node.brokers.several:
+            away = elsewhere(self._node, request)
+            if away is not None:
+                return Effect((), (Reply(request.to, away),))
         found = TABLE[request.key].answer(self._node, request)
         if found is None:
             return NOTHING

@@ -50,12 +50,16 @@ def create_topics(node: Node, request: Request) -> Any:
 
 def _make(node: Node, response: Any, row: Any, topic: Any, *, validate_only: bool) -> list[bytes]:
     """Fill the row of the answer; returns the records."""
-    count = len(topic.assignments) or topic.num_partitions
+    count, factor = len(topic.assignments) or topic.num_partitions, topic.replication_factor
+    replicas = [row.broker_ids for row in sorted(topic.assignments, key=lambda row: row.partition_index)]
     if count < 0:
         count = node.config.number("num.partitions")
     configs = {config.name: config.value for config in topic.configs}
-    topic_id, records = node.new_topic(topic.name, count, configs)
-    row.num_partitions, row.replication_factor = count, 1
+    topic_id, records = node.new_topic(topic.name, count, configs, factor, replicas)
+    row.num_partitions, row.replication_factor = (
+        count,
+        len(replicas[0]) if replicas else node.factor(topic.name, factor),
+    )
     row.configs = topic_rows(node, configs, response.CreatableTopicConfigs)
     if validate_only:
         return []
@@ -88,15 +92,22 @@ def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
     if topic.num_partitions == 0 or topic.num_partitions < -1 or topic.num_partitions > _MAX_PARTITIONS:
         text = f"the number of partitions must be 1 to {_MAX_PARTITIONS}, or -1 for the default"
         return _Wrong(errors.INVALID_PARTITIONS, text)
-    if topic.replication_factor not in (-1, 1):
-        return _Wrong(errors.INVALID_REPLICATION_FACTOR, "there is one broker: the replication factor is 1 or -1")
+    most = len(node.brokers.ids)
+    if topic.replication_factor != -1 and not 1 <= topic.replication_factor <= most:
+        text = f"there are {most} brokers: the replication factor is 1 to {most}, or -1 for the default"
+        return _Wrong(errors.INVALID_REPLICATION_FACTOR, text)
     return None
 
 
 def _refuses_replicas(node: Node, assignments: Sequence[Any]) -> _Wrong | None:
     for brokers in assignments:
-        if list(brokers) != [node.id]:
-            return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, f"the only broker is {node.id}, not {list(brokers)}")
+        if not brokers or len(set(brokers)) < len(brokers) or not set(brokers) <= set(node.brokers.ids):
+            text = f"the brokers are {list(node.brokers.ids)}; {list(brokers)} does not name some of them once"
+            return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, text)
+        if len(brokers) != len(assignments[0]):
+            return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, "the partitions have different numbers of replicas")
+        if set(brokers) <= set(node.brokers.away):
+            return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, f"none of the brokers {list(brokers)} runs")
     return None
 
 
@@ -157,7 +168,10 @@ def create_partitions(node: Node, request: Request) -> Any:
             if wrong is not None:
                 row.error_code, row.error_message = wrong
             elif not message.validate_only:
-                records += node.catalog.new_partitions(topic.id, topic.partitions, asked.count)
+                replicas = [row.broker_ids for row in asked.assignments or ()]
+                factor = len(node.brokers.replicas(name, 0)[0])
+                replicas = replicas or node.brokers.spread(topic.partitions, asked.count, factor)
+                records += node.catalog.new_partitions(topic.id, topic.partitions, replicas, node.brokers.away)
     return node.change_rows(records, request, response, response.results)
 
 

@@ -40,7 +40,7 @@ def api_versions(node: Node, request: Request) -> Any:
         if not all(_SOFTWARE.fullmatch(name) for name in names):
             return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
     if version >= _NAMES_BROKER:
-        wrong = _another_broker(node, message)
+        wrong = _another_broker(node, request)
         if wrong:
             return messages.ApiVersionsResponse(error_code=wrong)
     if version >= _NAMES_SOFTWARE:
@@ -48,13 +48,14 @@ def api_versions(node: Node, request: Request) -> Any:
     return response
 
 
-def _another_broker(node: Node, message: Any) -> int:
+def _another_broker(node: Node, request: Request) -> int:
+    message = request.message
     cluster, broker = message.cluster_id, message.node_id
     if cluster is None and broker < 0:
         return errors.NONE
     if cluster is None or broker < 0:
         return errors.INVALID_REQUEST
-    same = cluster == node.cluster_id and broker == node.id
+    same = cluster == node.cluster_id and broker == request.broker
     return errors.NONE if same else errors.REBOOTSTRAP_REQUIRED
 
 

@@ -7,7 +7,7 @@ the state at the start: `kafkacodec.log` reads the same records in the same way.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ PRODUCER_IDS: Final = 1000
 
 _PARTITION_VERSION: Final = 1  # with directories; read by Kafka 3.7 and later
 _REGISTRATION_VERSION: Final = 3
+_REGISTRATION_CHANGE_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Catalog:
     """What the records of the metadata log say.
 
     Args:
-        node_id: the only broker, which leads everything.
+        node_id: the broker whose data directory it is.
         directory_id: of its data directory.
         changed: called for each record that was applied.
 
@@ -129,42 +130,82 @@ class Catalog:
 
     # Decisions
 
-    def first_records(self, incarnation: uuid.UUID, end_points: Sequence[tuple[str, str, int]]) -> list[bytes]:
-        """The records of a new directory: features, this broker."""
+    def first_records(self) -> list[bytes]:
+        """The records of a new directory: features."""
         records = []
         for name, (_, _, level) in FEATURES.items():
             if level:
                 records.append(_stored(messages.FeatureLevelRecord(name=name, feature_level=level), 0))
-        made = messages.RegisterBrokerRecord(
-            broker_id=self.node_id, incarnation_id=incarnation, broker_epoch=0, fenced=False, rack=None,
-            log_dirs=[self.directory_id],
-        )  # fmt: skip
-        point = messages.RegisterBrokerRecord.BrokerEndpoint
-        made.end_points = [point(name=name, host=host, port=port) for name, host, port in end_points]
-        records.append(_stored(made, _REGISTRATION_VERSION))
         records.append(self.config("broker", "", "min.insync.replicas", "1"))  # as a new cluster has it
         return records
 
-    def new_topic(self, name: str, topic_id: uuid.UUID, partitions: int, configs: Mapping[str, str]) -> list[bytes]:
-        """The records that make a topic."""
+    def registered(self, broker: int, incarnation: uuid.UUID, end_points: Sequence[tuple[str, str, int]]) -> bytes:
+        """The record that makes a broker known."""
+        made = messages.RegisterBrokerRecord(
+            broker_id=broker, incarnation_id=incarnation, broker_epoch=0, fenced=False, rack=None,
+            log_dirs=[self._directory_of(broker)],
+        )  # fmt: skip
+        point = messages.RegisterBrokerRecord.BrokerEndpoint
+        made.end_points = [point(name=name, host=host, port=port) for name, host, port in end_points]
+        return _stored(made, _REGISTRATION_VERSION)
+
+    def unregistered(self, broker: int) -> bytes:
+        """The record that forgets a broker."""
+        epoch = self.metadata.brokers[broker]["epoch"]
+        return _stored(messages.UnregisterBrokerRecord(broker_id=broker, broker_epoch=epoch), 0)
+
+    def fenced(self, broker: int, *, fenced: bool) -> bytes:
+        """The record that a broker is away, or back."""
+        epoch = self.metadata.brokers.get(broker, {}).get("epoch", 0)
+        change = 1 if fenced else -1
+        return _stored(
+            messages.BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=epoch, fenced=change),
+            _REGISTRATION_CHANGE_VERSION,
+        )
+
+    def new_topic(
+        self, name: str, topic_id: uuid.UUID, replicas: Sequence[Sequence[int]], configs: Mapping[str, str],
+        away: Collection[int] = (),
+    ) -> list[bytes]:  # fmt: skip
+        """The records that make a topic; `replicas` has the brokers of each partition, `away` those that do not run."""
         records = [_stored(messages.TopicRecord(name=name, topic_id=topic_id), 0)]
-        records += self.new_partitions(topic_id, 0, partitions)
+        records += self.new_partitions(topic_id, 0, replicas, away)
         for key, value in configs.items():
             records.append(self.config("topic", name, key, value))
         return records
 
-    def new_partitions(self, topic_id: uuid.UUID, first: int, end: int) -> list[bytes]:
-        """The records that add partitions."""
-        return [
-            _stored(
-                messages.PartitionRecord(
-                    partition_id=number, topic_id=topic_id, replicas=[self.node_id], isr=[self.node_id],
-                    leader=self.node_id, leader_epoch=0, partition_epoch=0, directories=[self.directory_id],
-                ),
-                _PARTITION_VERSION,
-            )
-            for number in range(first, end)
-        ]  # fmt: skip
+    def new_partitions(
+        self, topic_id: uuid.UUID, first: int, replicas: Sequence[Sequence[int]], away: Collection[int] = ()
+    ) -> list[bytes]:
+        """The records that add partitions, numbered from `first` on; the first broker that runs leads."""
+        records = []
+        for number, brokers in enumerate(replicas, first):
+            isr = [broker for broker in brokers if broker not in away]
+            record = messages.PartitionRecord(
+                partition_id=number, topic_id=topic_id, replicas=list(brokers), isr=isr, leader=isr[0],
+                leader_epoch=0, partition_epoch=0, directories=[self._directory_of(broker) for broker in brokers],
+            )  # fmt: skip
+            records.append(_stored(record, _PARTITION_VERSION))
+        return records
+
+    def changed_partition(
+        self, topic_id: uuid.UUID, number: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
+        replicas: Sequence[int] | None = None,
+    ) -> bytes:  # fmt: skip
+        """The record that changes what is given of a partition; the leader's epoch rises with each leader."""
+        record = messages.PartitionChangeRecord(partition_id=number, topic_id=topic_id)
+        if leader is not None:
+            record.leader = leader
+        if isr is not None:
+            record.isr = list(isr)
+        if replicas is not None:
+            record.replicas = list(replicas)
+            record.directories = [self._directory_of(broker) for broker in replicas]
+        return _stored(record, _PARTITION_VERSION)
+
+    def _directory_of(self, broker: int) -> uuid.UUID:
+        """The id of a broker's data directory; pretended ones have those that follow from the first."""
+        return self.directory_id if broker == self.node_id else uuid.uuid5(self.directory_id, str(broker))
 
     def removed_topic(self, topic_id: uuid.UUID) -> list[bytes]:
         """The records that delete a topic."""

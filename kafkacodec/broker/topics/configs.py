@@ -180,6 +180,7 @@ class TopicConfig:
         self.after_max_ms = int(text("message.timestamp.after.max.ms"))
         self.before_max_ms = int(text("message.timestamp.before.max.ms"))
         self.has_append_time = text("message.timestamp.type") == "LogAppendTime"
+        self.min_insync_replicas = int(text("min.insync.replicas"))
         self.flush_messages = int(text("flush.messages"))
         self.flush_ms = int(text("flush.ms"))
         self.retention_ms = int(text("retention.ms"))

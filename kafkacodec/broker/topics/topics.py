@@ -125,6 +125,18 @@ class Topics:
         partition = self._partitions[_METADATA] = Partition(name, topic_id, number, log, 1, config)
         return partition
 
+    def lead(self, name: str, number: int, epoch: int) -> None:
+        """A leader of a newer epoch begins; who waits for the partition looks at it again."""
+        partition = self._partitions.get((name, number))
+        if partition is None or epoch <= partition.leader_epoch:
+            return
+        partition.leader_epoch = epoch
+        try:
+            partition.log.begin_epoch(epoch)
+        except OSError:
+            _log.exception("the leader epoch of %s-%d cannot be kept", name, number)
+        self._waiting.touch((name, number))
+
     def configure(self, name: str, key: str, value: str | None) -> None:
         """Take a configuration of a topic, which applies at once; None takes it away."""
         topic = self._topics.get(name)

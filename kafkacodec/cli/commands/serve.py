@@ -25,7 +25,13 @@ from kafkacodec.cli.console import say
 @click.option(
     "--config", "settings", metavar="NAME=VALUE", multiple=True, help="A configuration by Kafka's name; repeatable."
 )
-def serve(data: str | None, listen: tuple[str, ...], topics: tuple[str, ...], settings: tuple[str, ...]) -> None:
+@click.option(
+    "--brokers", type=click.IntRange(1), default=1, show_default=True,
+    help="As how many brokers it appears; each listens at the next port.",
+)  # fmt: skip
+def serve(
+    data: str | None, listen: tuple[str, ...], topics: tuple[str, ...], settings: tuple[str, ...], brokers: int
+) -> None:
     """Run a Kafka broker for tests and for pipelines on this machine, until it is interrupted.
 
     Its data directory is one of Kafka: the other commands read it while it runs. Whoever reaches the address can read
@@ -36,7 +42,7 @@ def serve(data: str | None, listen: tuple[str, ...], topics: tuple[str, ...], se
     try:
         counts = dict(_topic(text) for text in topics)
         config = dict(_setting(text) for text in settings)
-        running = broker.serve(data, listen=listen, topics=counts, config=config)
+        running = broker.serve(data, listen=listen, topics=counts, config=config, brokers=brokers)
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
     ended = threading.Event()

@@ -1,0 +1,124 @@
+"""The brokers that are pretended to be several: their addresses, who runs, and who leads what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.broker.state.leaders import NO_LEADER, spread
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
+    from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.state.catalog import Catalog
+
+__all__ = ["Brokers"]
+
+Address = tuple[str, int]
+
+
+class Brokers:
+    """The brokers of a cluster. A single one leads everything, whatever the metadata says.
+
+    Args:
+        ids: their ids, in order.
+        catalog: says who leads what.
+        sessions: makes the fetch sessions of a broker.
+
+    Attributes:
+        ids: see above.
+        several: whether there is more than one.
+        running: the ids of those that run, in order.
+    """
+
+    def __init__(self, ids: Sequence[int], catalog: Catalog, sessions: Callable[[], FetchSessions]) -> None:
+        self.ids = tuple(ids)
+        self.several = len(self.ids) > 1
+        self.running = list(self.ids)
+        self._catalog, self._sessions = catalog, sessions
+        self._fetching = {broker: sessions() for broker in self.ids}
+        self._places: dict[str, tuple[int, int]] = {}  # by the name of a listener: whose it is, and its number there
+        self._addresses: dict[tuple[int, int], Address] = {}
+
+    # Addresses
+
+    def listens(self, broker: int, number: int, name: str, address: Address) -> None:
+        """Note a listener of a broker, the same number of which all brokers have."""
+        self._places[name] = broker, number
+        self._addresses[broker, number] = address
+
+    def of(self, session: Any) -> int:
+        """The broker that a connection leads to."""
+        return self._places[session.listener.name][0] if self.several else self.ids[0]
+
+    def address(self, broker: int, session: Any) -> Address:
+        """Host and port at which clients of a connection reach a broker."""
+        if not self.several:
+            address: Address = session.listener.address
+            return address
+        return self._addresses[broker, self._places[session.listener.name][1]]
+
+    def addresses(self, broker: int) -> list[Address]:
+        """Host and port of each listener of a broker."""
+        return [address for (of, _), address in sorted(self._addresses.items()) if of == broker]
+
+    # Who runs
+
+    @property
+    def controller(self) -> int:
+        """The broker that clients are told to be the controller; all of them take its requests."""
+        return self.running[0] if self.running else self.ids[0]
+
+    def stopped(self, broker: int) -> None:
+        """A broker runs no more; what it knew of fetches is gone."""
+        self.running.remove(broker)
+        self._fetching[broker] = self._sessions()
+
+    def started(self, broker: int) -> None:
+        """A broker runs again."""
+        self.running = sorted([*self.running, broker])
+
+    def sessions(self, request: Request) -> FetchSessions:
+        """The fetch sessions of the broker that a request came to."""
+        return self._fetching[request.broker]
+
+    # Who leads
+
+    def leader(self, topic: str, number: int) -> int:
+        """The broker that leads a partition; `NO_LEADER` if there is none, or no such partition."""
+        if not self.several:
+            return self.ids[0]
+        found = self._catalog.partition(topic, number)
+        return NO_LEADER if found is None else int(found["leader"])
+
+    def leads(self, broker: int, topic: str, number: int) -> bool:
+        """Whether a broker leads a partition."""
+        return not self.several or self.leader(topic, number) == broker
+
+    def has(self, broker: int, topic: str, number: int) -> bool:
+        """Whether a broker has a replica of a partition."""
+        found = self._catalog.partition(topic, number) if self.several else None
+        return not self.several or (found is not None and broker in found["replicas"])
+
+    def replicas(self, topic: str, number: int) -> tuple[list[int], list[int], list[int]]:
+        """The brokers that have a partition, those of them that are in sync, and those that do not run."""
+        if not self.several:
+            return list(self.ids), list(self.ids), []
+        found = self._catalog.partition(topic, number) or {"replicas": [], "isr": []}
+        replicas: list[int] = list(found["replicas"])
+        away = [broker for broker in replicas if broker not in self.running]
+        return replicas, [broker for broker in found["isr"] if broker not in away], away
+
+    def may_lead_again(self, topic: str, number: int) -> list[int]:
+        """The brokers of which one has to start before a partition without a leader has one."""
+        found = self._catalog.partition(topic, number)
+        return list(found["isr"]) if found is not None and self.leader(topic, number) == NO_LEADER else []
+
+    @property
+    def away(self) -> list[int]:
+        """The ids of those that do not run, in order."""
+        return [broker for broker in self.ids if broker not in self.running]
+
+    def spread(self, first: int, end: int, factor: int) -> list[list[int]]:
+        """The replicas of new partitions from `first` to `end`."""
+        return spread(self.running, self.away, first, end, factor)

@@ -1,0 +1,108 @@
+"""Which of several pretended brokers leads a partition: decisions over the metadata, as records of its log.
+
+There is one log of each partition beneath all brokers, so that every replica that runs is in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.state.catalog import Catalog, Topic
+
+__all__ = ["NO_LEADER", "elected", "moved", "reassigned", "settled", "spread", "started", "stopped"]
+
+NO_LEADER: Final = -1
+
+
+def spread(running: Sequence[int], others: Sequence[int], first: int, end: int, factor: int) -> list[list[int]]:
+    """The replicas of the partitions from `first` to `end`: each begins with the next broker that runs."""
+    found = []
+    for number in range(first, end):
+        at = number % len(running) if running else 0
+        found.append([*running[at:], *running[:at], *others][:factor])
+    return found
+
+
+def stopped(catalog: Catalog, broker: int, running: Collection[int]) -> list[bytes]:
+    """The records for a broker that stops: another replica leads its partitions, or nobody if there is none."""
+    records = []
+    for topic, number, now in _partitions(catalog):
+        if broker not in now["isr"]:
+            continue
+        isr = [one for one in now["isr"] if one != broker]
+        leader = None
+        if now["leader"] == broker:
+            leader = next((one for one in now["replicas"] if one in isr and one in running), NO_LEADER)
+        if leader is not None or isr:  # the last one stays, since only it may lead again
+            records.append(catalog.changed_partition(topic.id, number, leader=leader, isr=isr or None))
+    return records
+
+
+def started(catalog: Catalog, broker: int, running: Collection[int]) -> list[bytes]:
+    """The records for a broker that starts again: it is in sync, and leads what only it could lead."""
+    records = []
+    for topic, number, now in _partitions(catalog):
+        if broker not in now["replicas"] or (now["leader"] == NO_LEADER and broker not in now["isr"]):
+            continue
+        leader = broker if now["leader"] == NO_LEADER else None
+        isr = [one for one in now["replicas"] if one in running]
+        if leader is not None or isr != now["isr"]:
+            records.append(catalog.changed_partition(topic.id, number, leader=leader, isr=isr))
+    return records
+
+
+def moved(catalog: Catalog, topic: Topic, number: int, to: int, running: Collection[int]) -> bytes:
+    """The record that lets a broker lead; one that has no replica takes the place of the leader before it."""
+    now: Any = catalog.partition(topic.name, number)
+    replicas = list(now["replicas"])
+    if to in replicas:
+        return catalog.changed_partition(topic.id, number, leader=to)
+    at = replicas.index(now["leader"]) if now["leader"] in replicas else 0
+    replicas[at] = to
+    return reassigned(catalog, topic, number, replicas, running, leader=to)
+
+
+def reassigned(
+    catalog: Catalog, topic: Topic, number: int, replicas: Sequence[int], running: Collection[int],
+    leader: int | None = None,
+) -> bytes:  # fmt: skip
+    """The record that gives a partition other replicas, at once; the leader stays if it is one of them."""
+    now: Any = catalog.partition(topic.name, number)
+    isr = [one for one in replicas if one in running]
+    if leader is None and now["leader"] not in isr:
+        leader = isr[0] if isr else NO_LEADER
+    return catalog.changed_partition(topic.id, number, leader=leader, isr=isr or list(replicas[:1]), replicas=replicas)
+
+
+def elected(catalog: Catalog, topic: Topic, number: int, *, unclean: bool, running: Collection[int]) -> bytes | None:
+    """The record of an election: of the preferred replica, or of any if none leads; None if nobody can be elected."""
+    now: Any = catalog.partition(topic.name, number)
+    candidates = now["replicas"] if unclean else now["replicas"][:1]
+    leader = next((one for one in candidates if one in running), None)
+    if leader is None:
+        return None
+    isr = [one for one in now["replicas"] if one in running]
+    return catalog.changed_partition(topic.id, number, leader=leader, isr=None if isr == now["isr"] else isr)
+
+
+def settled(catalog: Catalog, brokers: Sequence[int]) -> list[bytes]:
+    """The records for a directory that other brokers had: those that are here take over, one replica for each."""
+    records = []
+    for topic, number, now in _partitions(catalog):
+        replicas = [one for one in now["replicas"] if one in brokers]
+        replicas = replicas or spread(brokers, (), number, number + 1, 1)[0]
+        if replicas != now["replicas"] or replicas != now["isr"] or now["leader"] not in replicas:
+            leader = None if now["leader"] in replicas else replicas[0]
+            records.append(catalog.changed_partition(topic.id, number, leader=leader, isr=replicas, replicas=replicas))
+    return records
+
+
+def _partitions(catalog: Catalog) -> Iterator[tuple[Topic, int, dict[str, Any]]]:
+    for name in catalog.names():
+        topic = catalog.topic(name)
+        for number in range(topic.partitions if topic is not None else 0):
+            now = catalog.partition(name, number)
+            if topic is not None and now is not None:
+                yield topic, number, now
