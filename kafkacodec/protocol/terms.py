@@ -8,6 +8,7 @@ from typing import Final, Literal
 from kafkacodec.arguments import one_of
 
 __all__ = [
+    "CONFIGURED",
     "CONFIG_RESOURCES",
     "CONFIG_SOURCES",
     "CONFIG_TYPES",
@@ -46,6 +47,8 @@ RESOURCES: Final = {
 PATTERNS: Final = {"any": 1, "match": 2, "literal": 3, "prefixed": 4}
 PERMISSIONS: Final = {"any": 1, "deny": 2, "allow": 3}
 CONFIG_RESOURCES: Final = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
+CONFIGURED: Final = {number: name.replace("_", "-") for name, number in CONFIG_RESOURCES.items()}
+"""What has configurations, by its number, as Kafka's tools and logs write it: ``client-metrics``."""
 CONFIG_SOURCES: Final = {
     "dynamic_topic": 1, "dynamic_broker": 2, "dynamic_default_broker": 3, "static_broker": 4, "default": 5,
     "dynamic_broker_logger": 6, "dynamic_client_metrics": 7, "dynamic_group": 8,

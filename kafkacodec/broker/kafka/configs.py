@@ -11,7 +11,7 @@ from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, METRICS_CONFIGS,
 from kafkacodec.broker.options import BROKER_CONFIGS
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
 from kafkacodec.broker.topics.names import wrong_name
-from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_SOURCES, CONFIG_TYPES
+from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_SOURCES, CONFIG_TYPES, CONFIGURED
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["alter_configs", "describe_configs", "incremental_alter_configs", "list_config_resources", "topic_rows"]
 
-_KINDS: Final = {number: name.replace("_", "-") for name, number in CONFIG_RESOURCES.items()}
 _TOPIC, _BROKER, _LOGGER = CONFIG_RESOURCES["topic"], CONFIG_RESOURCES["broker"], CONFIG_RESOURCES["broker_logger"]
 _METRICS, _GROUP = CONFIG_RESOURCES["client_metrics"], CONFIG_RESOURCES["group"]
 _DEFAULT, _DEFAULT_BROKER = CONFIG_SOURCES["default"], CONFIG_SOURCES["dynamic_default_broker"]
@@ -110,7 +109,7 @@ def _shown(node: Node, kind: int, name: str) -> list[_Shown]:
     if kind == _LOGGER:
         return []
     table = GROUP_CONFIGS if kind == _GROUP else METRICS_CONFIGS
-    values = node.catalog.configs(_KINDS[kind], name)
+    values = node.catalog.configs(CONFIGURED[kind], name)
     found = []
     for key in table.values():
         synonyms = [(key.name, values[key.name], _SET_AT[kind])] if key.name in values else []
@@ -200,7 +199,7 @@ def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
         if wrong is not None:
             row.error_code, row.error_message = wrong
         elif not message.validate_only and isinstance(changes, dict):
-            kind = _KINDS[asked.resource_type]
+            kind = CONFIGURED[asked.resource_type]
             records += [node.catalog.config(kind, asked.resource_name, key, value) for key, value in changes.items()]
     return node.change_rows(records, request, response, response.responses)
 
@@ -250,7 +249,7 @@ def _whole(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
     if any(config.value is None for config in asked.configs):
         return _Wrong(errors.INVALID_REQUEST, "a value is null")
     changes: dict[str, str | None] = {config.name: config.value for config in asked.configs}
-    for key in node.catalog.configs(_KINDS[kind], asked.resource_name):
+    for key in node.catalog.configs(CONFIGURED[kind], asked.resource_name):
         changes.setdefault(key, None)
     return _checked(kind, changes)
 
@@ -280,7 +279,7 @@ def list_config_resources(node: Node, request: Request) -> Any:
         elif kind in (_BROKER, _LOGGER):
             found += [(kind, str(broker)) for broker in node.brokers.running]
         else:
-            found += [(kind, name) for name in node.catalog.configured(_KINDS[kind])]
+            found += [(kind, name) for name in node.catalog.configured(CONFIGURED[kind])]
     made = response.ConfigResource
     response.config_resources = [made(resource_name=name, resource_type=kind) for kind, name in found]
     return response

@@ -178,6 +178,16 @@ def naming(path: str, temporary: str | None = None) -> Iterator[None]:
         raise
 
 
+def sync_path(path: str) -> None:
+    """Wait until the bytes of a file, or the names in a directory, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        with naming(path):
+            os.fsync(descriptor)
+    finally:
+        close_read(descriptor)
+
+
 def read_file(path: str, limit: int) -> bytes:
     """The bytes of a small regular file.
 

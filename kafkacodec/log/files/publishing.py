@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, BinaryIO, Self
 
-from kafkacodec.log.files.opening import close_read, is_directory, naming
+from kafkacodec.log.files.opening import is_directory, naming, sync_path
 from kafkacodec.temporary import removed_on_error
 
 TOKEN = r"[0-9a-f]{16}"
@@ -199,16 +199,6 @@ def remove(path: str) -> None:
     """Remove a file of this writer if it exists; errors are ignored, so that they do not hide an earlier one."""
     with suppress(OSError):
         os.unlink(path)
-
-
-def sync_path(path: str) -> None:
-    """Wait until the bytes of a file, or the names in a directory, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        with naming(path):
-            os.fsync(descriptor)
-    finally:
-        close_read(descriptor)
 
 
 def sync_names(directory: str, what: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from kafkacodec.log.files.opening import close_read, naming
+from kafkacodec.log.files.opening import close_read, naming, sync_path
 
 __all__ = ["Disk", "OpenFile"]
 
@@ -62,12 +62,7 @@ class Disk:
 
     def sync_names(self, directory: str) -> None:
         """Wait until the names in a directory are on the disk."""
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            with naming(directory):
-                os.fsync(descriptor)
-        finally:
-            close_read(descriptor)
+        sync_path(directory)
 
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
         """Write a small file under a temporary name, as a broker names it, and rename it."""

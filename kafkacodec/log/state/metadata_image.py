@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec.errors import CorruptRecord
+from kafkacodec.protocol.terms import CONFIGURED
 
 __all__ = ["ClusterMetadata"]
 
-_RESOURCES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
 # The leader of a PartitionChangeRecord that does not change it.
 _NO_LEADER_CHANGE = -2
 
@@ -89,7 +89,7 @@ class ClusterMetadata:
         partition["partition_epoch"] += 1
 
     def _on_config(self, record: Any) -> None:
-        kind = _RESOURCES.get(record.resource_type, str(record.resource_type))
+        kind = CONFIGURED.get(record.resource_type, str(record.resource_type))
         resource = f"{kind}:{record.resource_name}"
         configs = self.configs.setdefault(resource, {})
         if record.value is not None:

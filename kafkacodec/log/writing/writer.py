@@ -17,7 +17,7 @@ from kafkacodec.arguments import refuse_unknown, require_int
 from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeError
 from kafkacodec.log.files import publishing
 from kafkacodec.log.files.locks import LOCK_FILE, PartitionLock
-from kafkacodec.log.files.opening import exists, is_directory
+from kafkacodec.log.files.opening import exists, is_directory, sync_path
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs, encode_partition_metadata
 from kafkacodec.log.opening import check_local
@@ -273,7 +273,7 @@ class LogWriter(publishing.Committing):
             os.mkdir(self.path)
             self._made = self._created = True
             if self._sync:
-                publishing.sync_path(os.path.dirname(self.path) or os.curdir)
+                sync_path(os.path.dirname(self.path) or os.curdir)
         metadata = os.path.join(self.path, layout.PARTITION_METADATA)
         if not exists(metadata):
             publishing.replace_file(metadata, encode_partition_metadata(self.topic_id), sync=self._sync)

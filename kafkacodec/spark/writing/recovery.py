@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 
 from kafkacodec.log.files import publishing
 from kafkacodec.log.files.locks import LOCK_FILE, PartitionLock
-from kafkacodec.log.files.opening import exists, is_directory, read_file
+from kafkacodec.log.files.opening import exists, is_directory, read_file, sync_path
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.signatures import suggests_options
@@ -176,7 +176,7 @@ def remove_files(log_dir: str, partitions: Iterable[WrittenPartition]) -> list[s
             changed.append(directory)
         removed += [os.path.join(directory, name) for name in names if name.endswith(layout.LOG_SUFFIX)]
     for directory in changed:
-        publishing.sync_path(directory)
+        sync_path(directory)
     return removed
 
 
