@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
+    brokers,
     goals,
     inspection,
     java,
@@ -34,6 +35,10 @@ def main() -> None:
     arguments = parse()
     if arguments.live:
         finish(live.run(2 if arguments.quick else 5, note), [], arguments.save, "live")
+        return
+    if arguments.brokers:
+        rates, said = brokers.run(2 if arguments.quick else 5, note)
+        finish(rates, list(said), arguments.save, "brokers")
         return
     cases = [case for case in CASES if not arguments.only or arguments.only in case.name]
     if arguments.quick:
@@ -91,8 +96,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds and no Java")
     parser.add_argument("--spark", action="store_true", help="Spark too: two cores, wall-clock time, minutes")
     parser.add_argument("--live", action="store_true", help="only the client beside its peers, with a broker; minutes")
+    parser.add_argument("--brokers", action="store_true", help="only the broker beside its peers; minutes")
     parser.add_argument(
-        "--save", metavar="DIR", type=Path, help="write rates.json, with --live live.json, and a plot there"
+        "--save",
+        metavar="DIR",
+        type=Path,
+        help="write rates.json, live.json or brokers.json, and a plot there",
     )
     return parser.parse_args()
 

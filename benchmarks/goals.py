@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks import libraries
+from benchmarks.broker_servers import KAFKA, KFAKE, MOCK, OURS as SERVED, TANSU
 from benchmarks.contest import Rates
 
 JAVA = "Kafka's Java classes"
@@ -12,6 +13,7 @@ DECOMPRESSING = "fastest library alone"
 COLUMNS = "kafkacodec, columns"
 BROKER, OWN_TUNED = "Spark, a topic of a broker", "Spark's own source, tuned"
 EXPORT = "kafkacodec.spark.export"
+BATCHES, FETCHES = "broker, produce, 16 KiB batches, requests", "broker, fetch, 1 MiB answers, bytes"
 ONE_THREAD = "iter_columns, threads=1"
 # The messages of `messages.bodies()`.
 MESSAGES = (
@@ -82,6 +84,12 @@ GOALS = [
     *(Goal(f"live, consume, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
     *(Goal(f"live, produce, {codec}", COLUMNS, "confluent-kafka", 10) for codec in ("none", "lz4")),
     *(Goal(f"live, produce, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
+    Goal(BATCHES, SERVED, KAFKA, 2.5),
+    Goal(BATCHES, SERVED, TANSU, 1.5),
+    *(Goal("broker, produce, 1 MiB batches, bytes", SERVED, peer, 1.5) for peer in (KAFKA, KFAKE, TANSU, MOCK)),
+    Goal("broker, produce, one record at a time, requests", SERVED, KAFKA, 1.5),
+    Goal(FETCHES, SERVED, KAFKA, 1),
+    Goal(FETCHES, SERVED, KFAKE, 2),
     Goal("Spark, sum of value lengths", "kafkalog", "ready-made Arrow batches", 0.8),
     Goal("Spark, stream", "kafkalog", "ready-made Arrow batches", 0.9),
     *(Goal(BROKER, source, OWN_TUNED, 2) for source in ("kafkalog", "kafkabroker")),

@@ -14,7 +14,7 @@ from benchmarks import live_clients
 from benchmarks.contest import Rates
 from benchmarks.goals import JAVA, Outcome
 
-Kind = Literal["rates", "live"]
+Kind = Literal["rates", "live", "brokers"]
 PEERS = (
     "aiokafka",
     "kafka-python",
@@ -74,13 +74,15 @@ def goals_table(outcomes: list[Outcome]) -> str:
 
 
 def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome], kind: Kind) -> None:
-    """Write rates.json and reading.svg, or live.json and live.svg."""
+    """Write rates.json and reading.svg, live.json and live.svg, or brokers.json."""
     directory.mkdir(parents=True, exist_ok=True)
     goals = [{**vars(outcome.goal), "measured": outcome.measured, "met": outcome.met} for outcome in outcomes]
     content = {**about(), "units_per_second": results, "goals": goals}
     (directory / f"{kind}.json").write_text(json.dumps(content, indent=1) + "\n")
     if kind == "live":
         plot(directory / "live.svg", results, tuple(live_clients.WORK), "Clients with a broker")
+        return
+    if kind == "brokers":
         return
     read = {name: rates for name, rates in results.items() if "iter_records" in rates}
     readers = (*OURS, JAVA, "aiokafka", "kafka-python")
