@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def kfake() -> Iterator[Server]:
     program = _CACHE / "kfake" / "kfake"
     if not program.exists():
         subprocess.run(["go", "build", "-o", program, "."], cwd=_HERE / "kfake", check=True)
-    with _printing([program]) as server:
+    with _printing([str(program)]) as server:
         yield server
 
 
@@ -114,7 +114,7 @@ def tansu() -> Iterator[Server]:
             process.terminate()
 
 
-SERVERS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
+SERVERS: dict[str, tuple[Callable[[], AbstractContextManager[Server]], tuple[str, ...]]] = {
     OURS: (ours, ()),
     KAFKA: (kafka, ("java", "mvn")),
     KFAKE: (kfake, ("go",)),
@@ -130,7 +130,7 @@ def absent(name: str) -> list[str]:
 
 
 @contextmanager
-def _printing(command: list[str | Path]) -> Iterator[Server]:
+def _printing(command: list[str]) -> Iterator[Server]:
     """A process that prints its address as its first line."""
     start = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
