@@ -36,7 +36,7 @@ def serve(
     topics: Mapping[str, int] | Iterable[str] = (),
     config: Mapping[str, Any] | None = None,
     flush: FlushKind = "system",
-    node_id: int = 1,
+    node_id: int | None = None,
     tls: ssl.SSLContext | None = None,
     clock: ClockKind = "running",
     brokers: int = 1,

@@ -34,7 +34,7 @@ def serve(
     topics: Mapping[str, int] | Iterable[str] = (),
     config: Mapping[str, Any] | None = None,
     flush: FlushKind = "system",
-    node_id: int = 1,
+    node_id: int | None = None,
     tls: ssl.SSLContext | None = None,
     clock: ClockKind = "running",
     brokers: int = 1,
@@ -53,7 +53,7 @@ def serve(
         flush: "always": records are on the disk before they are acknowledged, and survive the end of the machine;
             those that arrive while the disk works go together. "system": the operating system writes them when it
             likes, as in Apache Kafka, unless `config` or a topic has ``flush.messages`` or ``flush.ms``.
-        node_id: the id of the broker.
+        node_id: the id of the broker; None: that of the directory, 1 in a new one.
         tls: the server's context for ``kafka+tls://``.
         clock: whether the broker's clock goes on by itself (``"running"``) or only by `Broker.advance` (``"manual"``).
         brokers: how many brokers it pretends to be, with the ids from `node_id` on. Each has its own ports; a port that

@@ -13,6 +13,7 @@ from kafkacodec.broker.clock import Clock
 from kafkacodec.broker.listening import listener_urls
 from kafkacodec.broker.options import BrokerConfig
 from kafkacodec.broker.serving import Serving
+from kafkacodec.log.growing.identity import known_node
 from kafkacodec.temporary import temporary_directory
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ ClockKind: TypeAlias = Literal["running", "manual"]
 FlushKind: TypeAlias = Literal["system", "always"]
 """Whether records are with the system or on the disk when they are acknowledged."""
 
+_FIRST: Final = 1  # the id of the broker of a new directory
 _FACTOR: Final = 3  # of topics of several brokers, as of the internal ones
 
 
@@ -35,12 +37,12 @@ class Opening:
     def __init__(
         self, data: str | os.PathLike[str] | None, listen: str | Iterable[str],
         topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
-        node_id: int, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
+        node_id: int | None, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
         limit("brokers", brokers, 1)
         self._data, self._tls, self._clock = data, tls, clock
-        self._ids = range(node_id, node_id + brokers)
+        self._node_id, self._brokers = node_id, brokers
         factor = {"default.replication.factor": min(_FACTOR, brokers)}
         self._config = BrokerConfig({**factor, **(config or {})} if brokers > 1 else config, flush)
         if not 1 <= self._config.number("default.replication.factor") <= brokers:
@@ -55,7 +57,9 @@ class Opening:
         data = self._data
         path = os.fspath(data) if data is not None else stack.enter_context(temporary_directory("kafka-"))
         clock = Clock(time.time() * 1000 if self._clock == "manual" else None)
-        return Serving(path, self._config, self._ids, clock, keeps=data is not None)
+        first = self._node_id if self._node_id is not None else known_node(path)
+        first = _FIRST if first is None else first
+        return Serving(path, self._config, range(first, first + self._brokers), clock, keeps=data is not None)
 
     async def start(self, serving: Serving) -> None:
         """Start it in the running loop. Raises OSError."""
@@ -63,7 +67,7 @@ class Opening:
 
     def listeners(self, serving: Serving) -> list[str]:
         """The bound URLs of a broker that was started, broker after broker."""
-        urls = self._urls * len(self._ids)
+        urls = self._urls * self._brokers
         return [url.text(address) for url, address in zip(urls, serving.addresses, strict=True)]
 
     def bootstrap_servers(self, listeners: list[str]) -> str:

@@ -18,6 +18,7 @@ from kafkacodec.broker.host.runner import Runner
 from kafkacodec.broker.kafka.apis import ADVERTISED, READ
 from kafkacodec.broker.kafka.brokers import Brokers
 from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
+from kafkacodec.broker.kafka.metadata_log import formatted_records, metadata_records
 from kafkacodec.broker.kafka.node import Node
 from kafkacodec.broker.kafka.request import KafkaCodec
 from kafkacodec.broker.kafka.service import KafkaService
@@ -36,7 +37,7 @@ from kafkacodec.messages.stored import decode_control_record
 from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Effect
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
-from kafkacodec.records.decode import decode, iter_records
+from kafkacodec.records.decode import decode
 
 if TYPE_CHECKING:
     import ssl
@@ -114,7 +115,8 @@ class Serving:
         self._topics.stop()
         self._background.close()
         if self._keeps:
-            self._directory.close()
+            self._leave()
+            self._directory.close(broker_epoch=self._node.catalog.epoch)
         else:
             self._directory.abandon()
 
@@ -351,10 +353,8 @@ class Serving:
         now = self._now
         catalog = self._node.catalog
         metadata = self._topics.open_metadata(_METADATA_ID)
-        for batch in batches(metadata, metadata.high_watermark):
-            for record in iter_records(batch):
-                if record.value is not None:
-                    catalog.load(bytes(record.value))
+        for record in metadata_records(metadata):
+            catalog.apply(record)
         for name in catalog.names():
             topic = catalog.topic(name)
             if topic is not None:
@@ -363,6 +363,8 @@ class Serving:
             for key, value in catalog.configs("group", group).items():
                 self._configure_group(group, key, value)
         self._live = True
+        formatted = [] if metadata.high_watermark else formatted_records(self.path, metadata.log.path)
+        self._record(formatted, "what the directory was formatted with cannot be recorded")
         self._record(self._first_records(), "the brokers cannot be recorded")
         self._load_machine(self._groups, now)
         self._load_machine(self._transactions, now)
@@ -409,15 +411,22 @@ class Serving:
         """The records of a new directory; of another one, those that its brokers are now these."""
         catalog = self._node.catalog
         known = catalog.metadata.brokers
-        records = [] if known else catalog.first_records()
+        records = [] if known or catalog.metadata.features else catalog.first_records()
         for broker in self.ids:
             if broker not in known:
                 points = [("PLAINTEXT", host, port) for host, port in self._node.brokers.addresses(broker)]
                 records.append(catalog.registered(broker, uuid.uuid4(), points))
-            elif self._node.brokers.several and known[broker]["fenced"]:
+            elif known[broker]["fenced"]:
                 records.append(catalog.fenced(broker, fenced=False))
         records += [catalog.unregistered(broker) for broker in known if broker not in self.ids]
         return records + settled(catalog, self.ids)
+
+    def _leave(self) -> None:
+        """Record that no broker runs, so that another one, also an Apache Kafka, may register with its id at once."""
+        catalog = self._node.catalog
+        known = catalog.metadata.brokers
+        gone = [catalog.fenced(broker, fenced=True) for broker in known if not known[broker]["fenced"]]
+        self._run(self._node.change(gone, lambda code: Effect(), self._now))
 
     def _record(self, records: Sequence[bytes], wrong: str) -> None:
         """Append records to the metadata log, and apply them. Raises BrokerError."""

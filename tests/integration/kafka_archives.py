@@ -12,7 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.integration.kafka_jars import RELEASES, archive, prepare
+from tests.integration.kafka_jars import BETWEEN, RELEASES, archive, prepare
 from tests.integration.kafka_jvm import Broker, tool
 
 
@@ -48,7 +48,7 @@ def is_made(release: str) -> bool:
 def main() -> None:
     """Make what is missing."""
     if shutil.which("java") and shutil.which("mvn"):
-        missing = [release for release in RELEASES if not is_made(release)]
+        missing = [release for release in (*RELEASES, *BETWEEN) if not is_made(release)]
         with ThreadPoolExecutor() as pool:
             list(pool.map(make, missing))
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 __all__ = [
     "ALL_RELEASES",
+    "BETWEEN",
     "OLD_RELEASES",
     "RELEASES",
     "TARGET",
@@ -59,6 +60,9 @@ RELEASES = {
     "newest": Release("4.4.0", "2.13", ("org.slf4j:slf4j-nop:1.7.36",)),
 }
 
+# Between them, only for what changed there.
+BETWEEN = {"4.1": Release("4.1.0", "2.13", ("org.slf4j:slf4j-nop:1.7.36",))}
+
 # Brokers with ZooKeeper, in the versions that the releases name, except that 3.4.13, named by 2.1.1, cannot resolve
 # addresses on Java 14 and later.
 OLD_RELEASES = {
@@ -79,7 +83,7 @@ def prepare(release: str = "jars") -> None:
     with open(TARGET / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for needed in {"jars", release}:
-            _fetch(needed, ALL_RELEASES[needed].pom())
+            _fetch(needed, {**ALL_RELEASES, **BETWEEN}[needed].pom())
         _compile()
 
 

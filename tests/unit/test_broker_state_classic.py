@@ -246,6 +246,11 @@ def test_groups_are_listed_and_deleted() -> None:
     assert on.restarted().groups == {}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("key", "partition"), [("", 0), ("a", 47), ("consumer-group", 10), ("größe", 7)])
+# By `Utils.abs(key.hashCode()) % 50` of Apache Kafka 4.4.0; some of the hashes are negative.
+KEYS = [("", 0), ("a", 47), ("consumer-group", 38), ("größe", 7),
+        ("classic-1", 40), ("consumer", 22), ("consumer-1", 6)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "partition"), KEYS)
 def test_the_partition_of_a_key_is_that_of_java(key: str, partition: int) -> None:
     assert partition_of(key, 50) == partition

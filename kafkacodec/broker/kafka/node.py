@@ -74,7 +74,7 @@ class Node:
         self.machines: dict[int, Machine] = {}  # by API key
         self.groups: Any = None
         self._running: tuple[Machine, ...] | None = None
-        self._next_producer_id = 0
+        self._next_producer_id = self._reserved_producer_ids = 0
 
     def address(self, session: Any) -> tuple[str, int]:
         """Host and port that clients of this session reach the broker at."""
@@ -175,15 +175,21 @@ class Node:
 
     def with_producer_ids(self, then: Callable[[], Effect], now: float) -> Effect:
         """Go on once there are producer ids that nobody has had."""
-        reserved = self.catalog.next_producer_id
-        if self._next_producer_id < reserved:
+        if self._next_producer_id < self._reserved_producer_ids:
             return then()
-        self._next_producer_id = reserved
-        return self.change([self.catalog.reserved_producer_ids(reserved + PRODUCER_IDS)], lambda code: then(), now)
+        first = self.catalog.next_producer_id
+        end = first + PRODUCER_IDS
+
+        def reserved(code: int) -> Effect:
+            if not code and self._reserved_producer_ids < end:
+                self._next_producer_id, self._reserved_producer_ids = first, end
+            return then()
+
+        return self.change([self.catalog.reserved_producer_ids(end)], reserved, now)
 
     def take_producer_id(self) -> int | None:
-        """A producer id that nobody has had; None if none is reserved."""
-        if self._next_producer_id >= self.catalog.next_producer_id:
+        """A producer id that nobody has had, also before the broker's last start; None if none is reserved."""
+        if self._next_producer_id >= self._reserved_producer_ids:
             return None
         self._next_producer_id += 1
         return self._next_producer_id - 1

@@ -130,6 +130,12 @@ class Catalog:
 
     # Decisions
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of this broker's registration; -1 if there is none."""
+        found = self.metadata.brokers.get(self.node_id)
+        return -1 if found is None else int(found["epoch"])
+
     def first_records(self) -> list[bytes]:
         """The records of a new directory: features."""
         records = []

@@ -348,9 +348,11 @@ class Machine:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """The partition of an internal topic that a coordinator's key belongs to: Java's hash of the text."""
+    """The partition of an internal topic that a coordinator's key belongs to: Java's hash of the text, without sign."""
     units = key.encode("utf-16-be", "surrogatepass")
     number = 0
     for at in range(0, len(units), 2):
         number = (31 * number + (units[at] << 8) + units[at + 1]) & 0xFFFFFFFF
-    return (number & 0x7FFFFFFF) % partitions
+    if number >= 1 << 31:  # negative as an int of Java, whose smallest one counts as 0
+        number = ((1 << 32) - number) & 0x7FFFFFFF
+    return number % partitions

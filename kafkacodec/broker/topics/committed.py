@@ -18,9 +18,9 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def batches(partition: Partition, end: int) -> Iterator[bytes]:
-    """The batches of a partition before an offset, in runs."""
-    for data, _ in _runs(partition, end):
+def batches(partition: Partition, end: int, begin: int = 0) -> Iterator[bytes]:
+    """The batches of a partition from the one that has an offset up to another offset, in runs."""
+    for data, _ in _runs(partition, end, begin):
         yield data
 
 
@@ -30,9 +30,9 @@ def committed_batches(partition: Partition) -> Iterator[bytes]:
         yield b"".join(_kept(data, aborted))
 
 
-def _runs(partition: Partition, end: int) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+def _runs(partition: Partition, end: int, begin: int = 0) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
     """Whole batches, and the aborted transactions in them."""
-    offset = partition.start_offset
+    offset = max(partition.start_offset, begin)
     while offset < end:
         found = partition.log.read(offset, _READ_BYTES, upto=end)
         data = found.read()

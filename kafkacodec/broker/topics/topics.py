@@ -121,8 +121,9 @@ class Topics:
         config = TopicConfig({"cleanup.policy": "", "retention.ms": "-1", "flush.messages": flush}, {})
         name, number = _METADATA
         log = self._directory.open(name, number, config.of_log(), topic_id=topic_id)
-        log.begin_epoch(1)
-        partition = self._partitions[_METADATA] = Partition(name, topic_id, number, log, 1, config)
+        epoch = max(log.leader_epoch, 1)
+        log.begin_epoch(epoch)
+        partition = self._partitions[_METADATA] = Partition(name, topic_id, number, log, epoch, config)
         return partition
 
     def lead(self, name: str, number: int, epoch: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -80,6 +81,10 @@ it: in a log directory they look at directories and at files with names of their
 METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 """The name of a snapshot of a KRaft metadata log: its end offset and leader epoch."""
 
+FORMATTED_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
+"""What a directory is formatted with (since 4.4), in the form of a snapshot that ends at offset 0. It is none: the
+first controller copies its records into the log."""
+
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
 NOT_UPLOADED = "truncated-not-uploaded"
@@ -131,6 +136,12 @@ class DirectoryName(NamedTuple):
     topic: str
     partition: int
     state: str
+
+
+def newest_metadata_snapshot(names: Iterable[str]) -> tuple[str, int] | None:
+    """The newest of the snapshots among the files of a metadata log, and its end offset; None if there is none."""
+    found = max((name for name in names if METADATA_SNAPSHOT.fullmatch(name)), default=FORMATTED_SNAPSHOT)
+    return None if found == FORMATTED_SNAPSHOT else (found, int(found.partition("-")[0]))
 
 
 @lru_cache(1024)  # the name of a segment is asked for again and again

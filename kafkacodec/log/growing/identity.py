@@ -6,6 +6,7 @@ import base64
 import errno
 import os
 import uuid
+from contextlib import suppress
 from typing import NamedTuple
 
 from kafkacodec.errors import DecodeError
@@ -13,7 +14,7 @@ from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.log.opening.checkpoints import read_properties
 
-__all__ = ["META_PROPERTIES", "Identity", "new_id", "read_or_make"]
+__all__ = ["META_PROPERTIES", "Identity", "known_node", "new_id", "read_or_make"]
 
 META_PROPERTIES = "meta.properties"
 _VERSION = "1"  # 0: of a cluster with ZooKeeper
@@ -33,6 +34,14 @@ def new_id() -> str:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
             return text
+
+
+def known_node(directory: str) -> int | None:
+    """The node that a directory is of, if it has one; `read_or_make` tells what is wrong with it."""
+    with suppress(OSError, DecodeError):
+        text = read_properties(os.path.join(directory, META_PROPERTIES)).get("node.id", "")
+        return int(text) if text.isdecimal() else None
+    return None
 
 
 def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, disk: Disk) -> Identity:

@@ -13,7 +13,7 @@ from kafkacodec.log.opening import entries
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment
-from kafkacodec.log.state.metadata_image import ClusterMetadata
+from kafkacodec.log.state.metadata_image import ClusterMetadata, complete_records
 from kafkacodec.log.state.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_metadata_record
 from kafkacodec.records.plan import DecodeOptions
@@ -44,36 +44,27 @@ def read_cluster_metadata(
         raise FileNotFoundError(2, "no metadata log", os.path.join(os.fspath(path), f"{CLUSTER_METADATA}-0"))
     log = partitions[0]
     state = ClusterMetadata()
-    held: list[tuple[int, Any]] | None = None
-    for offset, record in _records(log, problems):
-        state.offset = offset + 1
-        name = type(record).__name__
-        complete = [(offset, record)]
-        if name == "BeginTransactionRecord":
-            held = complete = []
-        elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
-            complete, held = held if held and name == "EndTransactionRecord" else [], None
-        elif held is not None:
-            held += complete
-            complete = []
-        for place, one in complete:
-            try:
-                state.apply(one)
-            except DecodeError as error:
-                note_record(error, log.path, place, problems)
+
+    def counted() -> Iterator[tuple[int, Any]]:
+        for offset, record in _records(log, problems):
+            state.offset = offset + 1
+            yield offset, record
+
+    for offset, record in complete_records(counted()):
+        try:
+            state.apply(record)
+        except DecodeError as error:
+            note_record(error, log.path, offset, problems)
     return state
 
 
 def _records(partition: Partition, problems: list[DecodeError] | None) -> Iterator[tuple[int, Any]]:
-    """The last snapshot's records, then those of the log from where it ends.
-
-    What a directory is formatted with (since 4.4) has the form of a snapshot that ends at offset 0. It is none: the
-    first controller copies its records into the log.
-    """
+    """The last snapshot's records, then those of the log from where it ends."""
     start = 0
-    snapshots = sorted(e.name for e in entries(partition.path) if layout.METADATA_SNAPSHOT.fullmatch(e.name))
-    if snapshots and (start := int(snapshots[-1].partition("-")[0])):
-        for _, record in _decoded(Segment(os.path.join(partition.path, snapshots[-1])), problems):
+    snapshot = layout.newest_metadata_snapshot(e.name for e in entries(partition.path))
+    if snapshot is not None:
+        name, start = snapshot
+        for _, record in _decoded(Segment(os.path.join(partition.path, name)), problems):
             yield start - 1, record
     first = partition.start_offset()
     if first > start:

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.protocol.terms import CONFIGURED
 
-__all__ = ["ClusterMetadata"]
+__all__ = ["ClusterMetadata", "complete_records"]
 
 # The leader of a PartitionChangeRecord that does not change it.
 _NO_LEADER_CHANGE = -2
+
+
+def complete_records(records: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """The records that count: those of a metadata transaction do when it ends, not if it is aborted (KIP-868).
+
+    Args:
+        records: offsets and records, in the order of the log.
+    """
+    held: list[tuple[int, Any]] | None = None
+    for offset, record in records:
+        name = type(record).__name__
+        if name == "BeginTransactionRecord":
+            held = []
+        elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
+            if name == "EndTransactionRecord":
+                yield from held or ()
+            held = None
+        elif held is not None:
+            held.append((offset, record))
+        else:
+            yield offset, record
 
 
 @dataclass

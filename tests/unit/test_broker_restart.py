@@ -1,0 +1,114 @@
+"""What a broker finds in a directory that it, or Apache Kafka, has left."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec import messages
+from kafkacodec.log import LogWriter, read_cluster_metadata
+from kafkacodec.log.growing.refused import DirectoryRefused
+from kafkacodec.messages.stored import encode_metadata_record
+from tests.broker_wire import wire_to
+
+DIRECTORY = "AAAAAAAAAAAAAAAAAAAAEQ"
+
+
+def stored(records: list[Any], offset: int) -> list[Any]:
+    return [(offset + i, 5, 0, None, encode_metadata_record(r, r.valid_versions[0]), []) for i, r in enumerate(records)]
+
+
+def left(path: Path, *records: Any, start: int = 0, snapshot: list[Any] | None = None, name: str | None = None) -> None:
+    """A directory of Kafka's node 7: the records of its metadata log from an offset on, and a snapshot up to there."""
+    path.mkdir(exist_ok=True)
+    text = f"version=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\nnode.id=7\ndirectory.id={DIRECTORY}\n"
+    (path / "meta.properties").write_text(text)
+    if records:
+        with LogWriter(path, "__cluster_metadata", 0, start_offset=start, topic_id=uuid.UUID(int=1)) as writer:
+            writer.write(stored(list(records), start))
+    if snapshot is not None:
+        (path / "__cluster_metadata-0").mkdir(exist_ok=True)
+        target = path / "__cluster_metadata-0" / (name or f"{start:020}-0000000001.checkpoint")
+        target.write_bytes(kc.encode(stored(snapshot, 0)))
+
+
+def feature(name: str, level: int) -> Any:
+    return messages.FeatureLevelRecord(name=name, feature_level=level)
+
+
+def topic(name: str, number: int) -> list[Any]:
+    found = uuid.UUID(int=number)
+    part: Any = messages.PartitionRecord(partition_id=0, topic_id=found, leader=-1, leader_epoch=3)
+    part.replicas, part.isr = [7], []
+    return [messages.TopicRecord(name=name, topic_id=found), part]
+
+
+def producer_id(kafka: kc.broker.Broker) -> int:
+    with wire_to(kafka) as wire:
+        found: Any = wire.ask("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=1000)
+        return int(found.producer_id)
+
+
+def test_no_producer_id_is_given_out_twice(tmp_path: Path) -> None:
+    given = []
+    for _ in range(3):
+        with kc.broker.serve(tmp_path) as kafka:
+            given += [producer_id(kafka), producer_id(kafka)]
+    assert len(set(given)) == 6
+
+
+def test_topics_of_a_snapshot_and_of_the_log_after_it(tmp_path: Path) -> None:
+    snapshot = [feature("metadata.version", 21), *topic("old", 1)]
+    left(tmp_path, *topic("new", 2), start=40, snapshot=snapshot)
+    with kc.broker.serve(tmp_path) as kafka:
+        kafka.write("old", [(None, b"1")])
+        kafka.write("new", [(None, b"2")])
+        with wire_to(kafka) as wire:
+            found: Any = wire.ask("Metadata", 9, topics=None)
+        assert [(row.name, row.partitions[0].leader_epoch) for row in found.topics] == [("old", 4), ("new", 4)]
+        assert {row.partitions[0].leader_id for row in found.topics} == {7}
+    with kc.broker.serve(tmp_path) as kafka:
+        assert [kafka.records(name)["value"].tolist() for name in ("old", "new")] == [[b"1"], [b"2"]]
+    metadata = read_cluster_metadata(tmp_path)
+    assert metadata.topics["old"]["partitions"][0]["leader"] == 7
+    assert metadata.features == {"metadata.version": 21}  # whoever made the directory may open it again
+
+
+def test_a_log_without_the_snapshot_before_it_is_refused(tmp_path: Path) -> None:
+    left(tmp_path, *topic("new", 2), start=40)
+    with pytest.raises(DirectoryRefused, match="begins at offset 40, and there is no snapshot"):
+        kc.broker.serve(tmp_path)
+    left(tmp_path, start=40, snapshot=[])
+    kc.broker.serve(tmp_path).stop()
+
+
+def test_an_aborted_transaction_of_the_metadata_does_not_count(tmp_path: Path) -> None:
+    begin, abort = messages.BeginTransactionRecord(name="x"), messages.AbortTransactionRecord(reason="y")
+    end = messages.EndTransactionRecord()
+    left(tmp_path, *topic("a", 1), begin, *topic("b", 2), abort, begin, *topic("c", 3), end)
+    with kc.broker.serve(tmp_path) as kafka, wire_to(kafka) as wire:
+        found: Any = wire.ask("Metadata", 9, topics=None)
+        assert [row.name for row in found.topics] == ["a", "c"]
+
+
+@pytest.mark.parametrize("name", ["../bootstrap.checkpoint", "00000000000000000000-0000000000.checkpoint"])
+def test_a_directory_that_was_only_formatted_keeps_its_features(tmp_path: Path, name: str) -> None:
+    left(tmp_path, snapshot=[feature("metadata.version", 33), feature("group.version", 1)], name=name)
+    for _ in range(2):
+        kc.broker.serve(tmp_path).stop()
+        assert read_cluster_metadata(tmp_path).features == {"metadata.version": 33, "group.version": 1}
+
+
+def test_a_broker_that_stops_in_good_order_says_so_to_the_next(tmp_path: Path) -> None:
+    with kc.broker.serve(tmp_path, topics=["t"]):
+        assert not read_cluster_metadata(tmp_path).brokers[1]["fenced"]
+    found = read_cluster_metadata(tmp_path).brokers[1]
+    assert found["fenced"]
+    marker = (tmp_path / ".kafka_cleanshutdown").read_text()
+    assert marker == f'{{"version":0,"brokerEpoch":{found["epoch"]}}}'
+    with kc.broker.serve(tmp_path):
+        assert not read_cluster_metadata(tmp_path).brokers[1]["fenced"]
