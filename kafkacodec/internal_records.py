@@ -32,7 +32,7 @@ class InternalTopic(NamedTuple):
 INTERNAL_TOPICS: Final[dict[str, InternalTopic]] = {
     CONSUMER_OFFSETS: InternalTopic("group", True),
     TRANSACTION_STATE: InternalTopic("transaction", True),
-    SHARE_GROUP_STATE: InternalTopic("share", True),
+    SHARE_GROUP_STATE: InternalTopic("share", None),
     CLUSTER_METADATA: InternalTopic(None, False),
     REMOTE_LOG_METADATA: InternalTopic(None, None),
 }

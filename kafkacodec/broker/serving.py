@@ -22,11 +22,13 @@ from kafkacodec.broker.kafka.metadata_log import formatted_records, metadata_rec
 from kafkacodec.broker.kafka.node import Node
 from kafkacodec.broker.kafka.request import KafkaCodec
 from kafkacodec.broker.kafka.service import KafkaService
+from kafkacodec.broker.kafka.sharing.offsets import Shares
 from kafkacodec.broker.state.catalog import Catalog
 from kafkacodec.broker.state.groups import GroupCoordinator
 from kafkacodec.broker.state.leaders import moved, settled, started, stopped
 from kafkacodec.broker.state.machine import Machine
 from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
+from kafkacodec.broker.state.sharing.states import ShareStates
 from kafkacodec.broker.state.transactions import TransactionCoordinator
 from kafkacodec.broker.topics.committed import batches, committed_batches
 from kafkacodec.broker.topics.topics import Topics
@@ -54,7 +56,10 @@ __all__ = ["Serving"]
 _log = logging.getLogger("kafkacodec.broker")
 _STEPS: Final = 1000  # more follow from a time only if they take time themselves
 _KEPT_BYTES: Final = 16 << 20
-_GROUP_SETTINGS: Final = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
+_GROUP_SETTINGS: Final = (
+    "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+)  # fmt: skip
 _LOADED: Final = ("key", "value", "producer_id", "is_transactional", "is_control")
 _METADATA_ID: Final = uuid.UUID(int=1)  # that of __cluster_metadata in every cluster
 
@@ -280,6 +285,7 @@ class Serving:
             self._node_id, self._identity.cluster_id, config, catalog, self._topics, self._waiting, brokers
         )
         self._node.versions = ADVERTISED
+        self._node.shares = Shares(self._node, config.number("group.share.max.share.sessions"))
         self._groups = GroupCoordinator(
             self._node,
             config.number("offsets.topic.num.partitions"),
@@ -288,11 +294,16 @@ class Serving:
                 group_max_session_timeout_ms=config.number("group.max.session.timeout.ms"),
                 group_initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
                 group_max_size=config.number("group.max.size"),
+                group_share_heartbeat_interval_ms=config.number("group.share.heartbeat.interval.ms"),
+                group_share_session_timeout_ms=config.number("group.share.session.timeout.ms"),
+                group_share_max_size=config.number("group.share.max.size"),
                 offset_metadata_max_bytes=config.number("offset.metadata.max.bytes"),
                 offsets_retention_ms=config.number("offsets.retention.minutes") * 60_000,
                 offsets_retention_check_interval_ms=config.number("offsets.retention.check.interval.ms"),
             ),
+            share_enabled=lambda: self._node.shares.enabled,
         )
+        self._states = ShareStates(self._node, config.number("share.coordinator.state.topic.num.partitions"))
         self._transactions = TransactionCoordinator(
             self._node,
             self._node.take_producer_id,
@@ -310,6 +321,7 @@ class Serving:
         self._node.machines = {
             **dict.fromkeys(self._groups.handlers, self._groups),
             **dict.fromkeys(self._transactions.handlers, self._transactions),
+            **dict.fromkeys(self._states.handlers, self._states),
         }
         self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
@@ -332,6 +344,7 @@ class Serving:
             if topic is not None and now is not None:
                 self._topics.lead(topic.name, record.partition_id, now["leader_epoch"])
         elif name == "RemoveTopicRecord":
+            self._node.shares.partitions.forget_topic(record.topic_id)
             gone = self._topics.delete(record.topic_id)
             if gone is not None:
                 self._loop.call_soon(self._forget_offsets, gone)
@@ -366,6 +379,7 @@ class Serving:
         formatted = [] if metadata.high_watermark else formatted_records(self.path, metadata.log.path)
         self._record(formatted, "what the directory was formatted with cannot be recorded")
         self._record(self._first_records(), "the brokers cannot be recorded")
+        self._load_machine(self._states, now)
         self._load_machine(self._groups, now)
         self._load_machine(self._transactions, now)
         for name, count in topics.items():

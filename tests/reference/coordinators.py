@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from kafkacodec.broker.state.machine import Client, Machine
+from kafkacodec.broker.state.machine import Client, Machine, Question
 from kafkacodec.net.service import Append, Effect
 
 
@@ -30,6 +30,7 @@ class Bench:
         log: what was appended: topic, partition and `Records`.
         held: appends that are on their way, while `holds` is set.
         cluster: what the coordinator knows of topics, for tests to change.
+        other: the coordinator that this one asks.
     """
 
     def __init__(self, make: Callable[[], Any], now: int = 1_700_000_000_000) -> None:
@@ -38,6 +39,7 @@ class Bench:
         self.held: list[Append] = []
         self.holds = False
         self.cluster: Any = None
+        self.other: Bench | None = None
         self.machine: Any = make()
         self._do(self.machine.loaded(now))
 
@@ -88,7 +90,12 @@ class Bench:
         return fresh
 
     def append(self, append: Append) -> None:
-        """Records arrive in the log."""
+        """Records arrive in the log, or a question is answered."""
+        if isinstance(append.data, Question):
+            assert self.other is not None
+            answer = self.other.ask(*append.data)
+            self._do(self.machine.appended(append.token, answer, self.now))
+            return
         self.log.append(append)
         self._do(self.machine.appended(append.token, None, self.now))
 

@@ -46,6 +46,7 @@ GAP = Gap(90, 100)
         (Evidence(removed=True), "compaction"),
         (Evidence(topic="__consumer_offsets"), "compaction"),
         (Evidence(topic="__consumer_offsets", cleaned_to=50), "unknown"),
+        (Evidence(topic="__share_group_state"), "unknown"),
         (Evidence(topic="__cluster_metadata", removed=True), "loss"),
         (Evidence(topic="orders"), "unknown"),
         (Evidence(old=True), "loss"),

@@ -18,6 +18,7 @@ from kafkacodec.broker.kafka import (
     users,
     versions,
 )
+from kafkacodec.broker.kafka.sharing import offsets as share_offsets, share
 from kafkacodec.messages import APIS, keys
 
 __all__ = ["ADVERTISED", "READ", "TABLE", "Entry"]
@@ -92,6 +93,18 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.REMOVE_RAFT_VOTER: Entry(range(1), cluster.remove_raft_voter, note="there is one voter"),
     keys.CONSUMER_GROUP_HEARTBEAT: Entry(range(2), groups.ask),
     keys.CONSUMER_GROUP_DESCRIBE: Entry(range(2), groups.describe_groups),
+    keys.SHARE_GROUP_HEARTBEAT: Entry(range(1, 2), groups.ask),
+    keys.SHARE_GROUP_DESCRIBE: Entry(range(1, 2), groups.describe_groups),
+    keys.SHARE_FETCH: Entry(range(1, 3), share.share_fetch),
+    keys.SHARE_ACKNOWLEDGE: Entry(range(1, 3), share.share_acknowledge),
+    keys.INITIALIZE_SHARE_GROUP_STATE: Entry(range(1), groups.ask),
+    keys.READ_SHARE_GROUP_STATE: Entry(range(1), groups.ask),
+    keys.WRITE_SHARE_GROUP_STATE: Entry(range(2), groups.ask),
+    keys.DELETE_SHARE_GROUP_STATE: Entry(range(1), groups.ask),
+    keys.READ_SHARE_GROUP_STATE_SUMMARY: Entry(range(2), groups.ask),
+    keys.DESCRIBE_SHARE_GROUP_OFFSETS: Entry(range(2), share_offsets.describe_share_group_offsets),
+    keys.ALTER_SHARE_GROUP_OFFSETS: Entry(range(1), groups.ask),
+    keys.DELETE_SHARE_GROUP_OFFSETS: Entry(range(1), groups.ask),
     keys.GET_TELEMETRY_SUBSCRIPTIONS: Entry(range(1), cluster.get_telemetry_subscriptions, advertised=False),
     keys.PUSH_TELEMETRY: Entry(range(1), cluster.push_telemetry, advertised=False),
     keys.SASL_HANDSHAKE: Entry(range(2), users.sasl_handshake, note="there is no SASL"),

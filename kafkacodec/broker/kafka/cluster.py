@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from kafkacodec.broker.state.catalog import FEATURES
 from kafkacodec.broker.state.leaders import NO_LEADER, elected, reassigned
 from kafkacodec.broker.state.machine import partition_of
 from kafkacodec.errors import CODES
-from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
+from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
@@ -37,7 +38,8 @@ __all__ = [
 _BROKERS, _CONTROLLERS = 1, 2
 _SEVERAL_KEYS = 4
 _SHARE, _SHARE_FROM = 2, 6
-_COORDINATORS: Final = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
+_SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d{1,9}", re.DOTALL)
+_COORDINATORS: Final = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE, _SHARE: SHARE_GROUP_STATE}
 
 
 def describe_cluster(node: Node, request: Request) -> Any:
@@ -63,7 +65,7 @@ def describe_cluster(node: Node, request: Request) -> Any:
 def find_coordinator(node: Node, request: Request) -> Any:
     """The broker of a coordinator. v1: of groups or of transactions. v4: several keys. v6: of share groups."""
     kind = request.message.key_type if request.version > 0 else 0
-    topic = _COORDINATORS.get(kind)
+    topic = _COORDINATORS.get(kind) if kind != _SHARE or request.version >= _SHARE_FROM else None
     if topic is None:
         return _unknown_coordinators(request, kind)
     return node.with_topic(topic, lambda: node.reply(request.to, _coordinators(node, request, topic)), request.now)
@@ -99,6 +101,10 @@ def _coordinators(node: Node, request: Request, topic: str) -> Any:
 
 
 def _fill_coordinator(node: Node, request: Request, row: Any, topic: str, key: str) -> None:
+    if topic == SHARE_GROUP_STATE and not _SHARE_KEY.fullmatch(key):
+        row.error_code, row.error_message = errors.INVALID_REQUEST, ""
+        row.node_id, row.host, row.port = -1, "", -1
+        return
     broker = node.brokers.leader(topic, partition_of(key, node.partitions(topic) or 1))
     row.node_id, row.error_message = broker, ""
     if broker == NO_LEADER:

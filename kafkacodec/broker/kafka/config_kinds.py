@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -10,7 +11,12 @@ from kafkacodec.broker.options import BROKER_CONFIGS
 from kafkacodec.broker.topics.configs import check
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
 
-__all__ = ["GROUP_CONFIGS", "METRICS_CONFIGS", "OtherKey", "wrong_value"]
+__all__ = ["GROUP_CONFIGS", "METRICS_CONFIGS", "RESETS", "OtherKey", "wrong_value"]
+
+RESETS: Final = re.compile(
+    r"earliest|latest|by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+)
+"""The values of share.auto.offset.reset; the groups are days, hours, minutes and seconds."""
 
 _WORDS: Final = frozenset({"client_id", "client_instance_id", "client_software_name", "client_software_version",
                            "client_source_address", "client_source_port"})  # fmt: skip
@@ -86,6 +92,8 @@ def wrong_value(kind: int, name: str, value: str) -> tuple[int, str] | None:
         return None if wrong is None else (refused, wrong)
     if found.choices and value not in found.choices:
         return errors.INVALID_CONFIG, f"{name} must be one of {', '.join(found.choices)}"
+    if name == "share.auto.offset.reset" and not RESETS.fullmatch(value):
+        return errors.INVALID_CONFIG, f"{name} must be earliest, latest or by_duration: and an ISO 8601 duration"
     if name == "match" and not all(part.partition("=")[0].strip() in _WORDS for part in value.split(",") if part):
         return errors.INVALID_CONFIG, f"match has an unknown name: {value}"
     return None

@@ -39,7 +39,8 @@ class _Many(NamedTuple):
 _ONE: Final[Mapping[int, str]] = {
     **dict.fromkeys(
         (keys.JOIN_GROUP, keys.SYNC_GROUP, keys.HEARTBEAT, keys.LEAVE_GROUP, keys.OFFSET_COMMIT, keys.OFFSET_DELETE,
-         keys.TXN_OFFSET_COMMIT, keys.CONSUMER_GROUP_HEARTBEAT, keys.SHARE_GROUP_HEARTBEAT),
+         keys.TXN_OFFSET_COMMIT, keys.CONSUMER_GROUP_HEARTBEAT, keys.SHARE_GROUP_HEARTBEAT,
+         keys.ALTER_SHARE_GROUP_OFFSETS, keys.DELETE_SHARE_GROUP_OFFSETS),
         "group_id",
     ),
     **dict.fromkeys((keys.INIT_PRODUCER_ID, keys.ADD_OFFSETS_TO_TXN, keys.END_TXN), "transactional_id"),

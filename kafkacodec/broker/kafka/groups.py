@@ -40,7 +40,7 @@ def describe_groups(node: Node, request: Request) -> Any:
     def asked() -> Effect:
         effect = machine.receive(request.message, request.version, _client(request), request.to, request.now)
         if request.message.include_authorized_operations:
-            for row in (row for reply in effect.replies for row in reply.response.groups):
+            for row in (row for reply in effect.replies for row in reply.response.groups if not row.error_code):
                 row.authorized_operations = GROUP_OPERATIONS
         return node.routed(machine, effect)
 

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkacodec import errors
 from kafkacodec.broker.state.catalog import PRODUCER_IDS
-from kafkacodec.broker.state.machine import Machine, Marker
+from kafkacodec.broker.state.machine import Client, Machine, Marker, Question
 from kafkacodec.broker.topics.partition import EndMarker
-from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, INTERNAL_TOPICS, TRANSACTION_STATE
+from kafkacodec.internal_records import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from kafkacodec.net.service import Append, Effect, Reply, together
 
 if TYPE_CHECKING:
@@ -73,6 +79,7 @@ class Node:
         self.versions: Mapping[int, range] = {}
         self.machines: dict[int, Machine] = {}  # by API key
         self.groups: Any = None
+        self.shares: Any = None
         self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = self._reserved_producer_ids = 0
 
@@ -132,7 +139,7 @@ class Node:
         if partitions is None:
             partitions = self.config.number(_PARTITIONS.get(name, "num.partitions"))
         if name in _PARTITIONS:
-            settings = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+            settings = dict(_COMPACTED if name != SHARE_GROUP_STATE else _KEPT)
         topic_id = uuid.uuid4()
         replicas = replicas or self.brokers.spread(0, partitions, self.factor(name, factor))
         return topic_id, self.catalog.new_topic(name, topic_id, replicas, settings, self.brokers.away)
@@ -209,7 +216,24 @@ class Node:
             return effect
         replies = [reply for reply in effect.replies if type(reply.to) is not Inner]
         inner = [reply.to.answered(reply.response) for reply in effect.replies if type(reply.to) is Inner]
-        return together([Effect([self._routed(machine, append) for append in effect.appends], replies), *inner])
+        asked = [self._asked(machine, append) for append in effect.appends if isinstance(append.data, Question)]
+        appends = [append for append in effect.appends if not isinstance(append.data, Question)]
+        return together([Effect([self._routed(machine, append) for append in appends], replies), *inner, *asked])
+
+    def ask(self, request: Any, version: int, then: Callable[[Any], Effect], now: float) -> Effect:
+        """Ask a coordinator of this broker, and go on with its answer."""
+        machine = self.machines[request.api_key]
+
+        def asked() -> Effect:
+            return self.routed(machine, machine.receive(request, version, Client(), Inner(then), now))
+
+        return self.with_topic(machine.topic, asked, now)
+
+    def _asked(self, machine: Machine, append: Append) -> Effect:
+        def answered(answer: Any) -> Effect:
+            return self.routed(machine, machine.appended(append.token, answer, machine.now))
+
+        return self.ask(append.data.request, append.data.version, answered, machine.now)
 
     def _routed(self, machine: Machine, append: Append) -> Append:
         data = append.data
@@ -235,4 +259,7 @@ _INTERNAL_FACTOR: Final = 3
 _PARTITIONS: Final = {
     CONSUMER_OFFSETS: "offsets.topic.num.partitions",
     TRANSACTION_STATE: "transaction.state.log.num.partitions",
+    SHARE_GROUP_STATE: "share.coordinator.state.topic.num.partitions",
 }
+_COMPACTED: Final = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+_KEPT: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "104857600"}

@@ -98,6 +98,12 @@ _INDEXES: Final = _plain_rows("partition_indexes", "partitions", "partition_inde
 _PLAIN_PARTITIONS: Final = _plain_rows("partitions", "partitions", "partition_index")
 _RESOURCE: Final = {"resource_type": "resource_type", "resource_name": "resource_name"}
 
+_STATES: Final = [_Level(("topics",), "results", {"topic_id": "topic_id"}), _same("partitions", "partition")]
+_OF_STATES: Final = (
+    keys.INITIALIZE_SHARE_GROUP_STATE, keys.READ_SHARE_GROUP_STATE, keys.WRITE_SHARE_GROUP_STATE,
+    keys.DELETE_SHARE_GROUP_STATE, keys.READ_SHARE_GROUP_STATE_SUMMARY,
+)  # fmt: skip
+
 _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
     keys.PRODUCE: [
         _Rows(
@@ -161,6 +167,9 @@ _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
     keys.DESCRIBE_PRODUCERS: [_Rows([_TOPICS, _INDEXES])],
     keys.DESCRIBE_TRANSACTIONS: [_Rows([_plain_rows("transactional_ids", "transaction_states", "transactional_id")])],
     keys.CONSUMER_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
+    keys.SHARE_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
+    keys.DESCRIBE_SHARE_GROUP_OFFSETS: [_Rows([_same("groups", "group_id")])],
+    **{key: [_Rows(_STATES)] for key in _OF_STATES},
 }
 """By API key, where the error is not one of the whole response."""
 

@@ -44,7 +44,7 @@ class KafkaService:
         return self.faults.receive(request) if self.faults else self._answer(request)
 
     def _answer(self, request: Request) -> Effect:
-        request.now = self._clock(request.received)
+        request.now = self._node.shares.now = self._clock(request.received)
         if self._node.brokers.several:
             away = elsewhere(self._node, request)
             if away is not None:
@@ -58,14 +58,17 @@ class KafkaService:
         """Forget what waits for a session."""
         self._node.waiting.forget(session)
         self.faults.forget(session)
-        return NOTHING
+        time = self._clock(now)
+        effect: Effect = self._node.shares.disconnected(session, time)
+        return effect
 
     def tick(self, now: float) -> Effect:
         """Do what is due."""
         if self.faults.paused:
             return NOTHING
-        time = self._clock(now)
-        effects = [self.faults.due(now), self._node.waiting.due(now), self._node.topics.due(time)]
+        time = self._node.shares.now = self._clock(now)
+        shares = self._node.shares.partitions
+        effects = [self.faults.due(now), self._node.waiting.due(now), self._node.topics.due(time), shares.due(time)]
         for machine in self._node.running:
             deadline = machine.next_deadline()
             if deadline is not None and deadline <= time:
@@ -77,13 +80,15 @@ class KafkaService:
         if self.faults.paused:
             return None
         node = self._node
-        of_clock = [node.topics.next_deadline(), *(machine.next_deadline() for machine in node.running)]
+        shared = node.shares.partitions.next_deadline()
+        of_clock = [node.topics.next_deadline(), shared, *(machine.next_deadline() for machine in node.running)]
         first = _earliest(of_clock)
         of_host = None if first is None else self._clock.of_host(first)
         return _earliest([self.faults.next_deadline(), node.waiting.next_deadline(), of_host])
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Go on after an append, and answer who waited for its records."""
+        self._node.shares.now = self._clock(now)
         effect: Effect = token(result, None, self._clock(now))
         woken = self.woken(now)
         return together([effect, woken]) if woken else effect

@@ -23,7 +23,7 @@ FEATURES: Final[Mapping[str, tuple[int, int, int]]] = {
     "group.version": (0, 1, 1),
     "kraft.version": (0, 1, 0),
     "metadata.version": (7, 27, 27),
-    "share.version": (0, 1, 0),
+    "share.version": (0, 1, 1),
     "transaction.version": (0, 2, 2),
 }
 """The features of Apache Kafka 4.1.0 by name: lowest and highest level, and the level of a new directory."""

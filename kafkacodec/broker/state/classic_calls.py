@@ -13,6 +13,7 @@ from kafkacodec.broker.state.consumer_calls import ConsumerCalls
 from kafkacodec.broker.state.consumer_member import ConsumerMember
 from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Handler
+from kafkacodec.broker.state.sharing.group import ShareGroup
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     INCONSISTENT_GROUP_PROTOCOL,
@@ -58,7 +59,7 @@ class ClassicCalls:
             code = INVALID_SESSION_TIMEOUT
         elif request.member_id and (group is None or (isinstance(group, ConsumerGroup) and not group.members)):
             code = UNKNOWN_MEMBER_ID
-        elif not request.protocol_type or not request.protocols:
+        elif not request.protocol_type or not request.protocols or isinstance(group, ShareGroup):
             code = INCONSISTENT_GROUP_PROTOCOL
 
         def join(failed: int) -> None:
@@ -82,9 +83,9 @@ class ClassicCalls:
                 code = INCONSISTENT_GROUP_PROTOCOL
             elif not request.group_id:
                 code = INVALID_GROUP_ID
-            elif group is None:
+            elif group is None or isinstance(group, ShareGroup):
                 code = UNKNOWN_MEMBER_ID
-            if code or group is None:
+            if code or group is None or isinstance(group, ShareGroup):
                 self._groups.reply(to, messages.SyncGroupResponse(error_code=code))
             elif isinstance(group, ConsumerGroup):
                 self._mixed.sync(group, request, to)
@@ -96,7 +97,7 @@ class ClassicCalls:
     def _heartbeat(self, request: Any, version: int, client: Client, to: Any) -> None:
         def job() -> None:
             group = self._groups.find(request.group_id)
-            if group is None:
+            if group is None or isinstance(group, ShareGroup):
                 code = UNKNOWN_MEMBER_ID if request.group_id else INVALID_GROUP_ID
             elif isinstance(group, ConsumerGroup):
                 code = self._mixed.heartbeat(group, request)
@@ -128,7 +129,7 @@ class ClassicCalls:
                 self._groups.reply(to, messages.LeaveGroupResponse(error_code=INVALID_GROUP_ID))
             elif isinstance(group, ConsumerGroup):
                 self._leave_consumers(group, leaving, answer)
-            elif group is None:
+            elif group is None or isinstance(group, ShareGroup):
                 answer([UNKNOWN_MEMBER_ID] * len(leaving))
             else:
                 before = len(group.members)

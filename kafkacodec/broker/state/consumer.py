@@ -7,7 +7,6 @@ changed before they are in the log.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from kafkacodec import messages
 from kafkacodec.assignment.assignor import MemberSubscription
 from kafkacodec.broker.state.consumer_member import ConsumerMember, Places, places_of, rows_of
 from kafkacodec.broker.state.machine import Room, Topics
-from kafkacodec.broker.state.targets import TARGETS, UNIFORM
+from kafkacodec.broker.state.targets import TARGETS, UNIFORM, topics_hash
 from kafkacodec.errors import ILLEGAL_GENERATION, NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
 from kafkacodec.messages.stored import StoredRecord
 from kafkacodec.patterns import whole_matcher
@@ -99,9 +98,7 @@ class ConsumerGroup:
 
     def hash_of(self, counts: Mapping[str, int]) -> int:
         """A number that changes with the topics; 0 for none."""
-        text = "".join(f"{name}\0{self.topics.id_of(name)}\0{count}\0" for name, count in counts.items())
-        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True) if counts else 0
+        return topics_hash(self.topics, counts)
 
     def assignor(self, members: Iterable[ConsumerMember]) -> str:
         """The assignor that most members name."""

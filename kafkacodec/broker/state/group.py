@@ -11,6 +11,7 @@ from kafkacodec.broker.state.consumer import RECORDS, ConsumerGroup
 from kafkacodec.broker.state.machine import Machine, Room, Topics
 from kafkacodec.broker.state.offsets import Offsets
 from kafkacodec.broker.state.options import GroupOptions
+from kafkacodec.broker.state.sharing.group import SHARE_RECORDS, ShareGroup
 from kafkacodec.internal_records import CONSUMER_OFFSETS
 from kafkacodec.messages.stored import StoredRecord
 
@@ -34,12 +35,14 @@ class Groups(Machine):
     def __init__(self, topics: Topics, partitions: int, options: GroupOptions, new_id: Callable[[], uuid.UUID]) -> None:
         super().__init__(partitions)
         self.topics, self.options, self.new_id = topics, options, new_id
-        self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
+        self.groups: dict[str, ClassicGroup | ConsumerGroup | ShareGroup] = {}
         self.topics_version = 0  # goes up when topics come, go or grow
         self._settings: dict[str, dict[str, int]] = {}
         self._defaults = {
             "consumer.heartbeat.interval.ms": options.group_consumer_heartbeat_interval_ms,
             "consumer.session.timeout.ms": options.group_consumer_session_timeout_ms,
+            "share.heartbeat.interval.ms": options.group_share_heartbeat_interval_ms,
+            "share.session.timeout.ms": options.group_share_session_timeout_ms,
         }
         self.offsets = Offsets(topics, options)
         self._changes: dict[str, Callable[[Any, Any, int], None]] = {
@@ -47,9 +50,10 @@ class Groups(Machine):
             "OffsetCommitKey": self._on_commit,
             "LegacyOffsetCommitKey": self._on_commit,
             **dict.fromkeys(RECORDS, self._on_consumer),
+            **dict.fromkeys(SHARE_RECORDS, self._on_share),
         }
 
-    def find(self, name: str) -> ClassicGroup | ConsumerGroup | None:
+    def find(self, name: str) -> ClassicGroup | ConsumerGroup | ShareGroup | None:
         """The group of this name."""
         return self.groups.get(name)
 
@@ -70,7 +74,7 @@ class Groups(Machine):
         return self._settings.get(group, {}).get(name, self._defaults[name])
 
     def configure(self, group: str, name: str, value: int | None) -> None:
-        """Set a setting of a group (``consumer.heartbeat.interval.ms``, ``consumer.session.timeout.ms``); None: unset.
+        """Set a setting of a group, such as ``consumer.heartbeat.interval.ms``; None: unset.
 
         Raises:
             KeyError: no such setting.
@@ -115,6 +119,19 @@ class Groups(Machine):
             group = self.groups[key.group_id] = ConsumerGroup(Room(self, key.group_id), self.topics)
         group.apply(key, value)
 
+    def _on_share(self, key: Any, value: Any, _producer_id: int) -> None:
+        group = self.groups.get(key.group_id)
+        if value is None and type(key).__name__ == "ShareGroupMetadataKey":
+            if isinstance(group, ShareGroup):
+                del self.groups[key.group_id]
+                self.cancel_timers(key.group_id)
+            return
+        if not isinstance(group, ShareGroup):
+            if value is None:
+                return
+            group = self.groups[key.group_id] = ShareGroup(Room(self, key.group_id), self.topics)
+        group.apply(key, value)
+
     def _on_commit(self, key: Any, value: Any, producer_id: int) -> None:
         self.offsets.apply(key, value, producer_id)
         if value is not None:
@@ -145,7 +162,7 @@ class Groups(Machine):
 
     def _expire(self, name: str) -> None:
         group = self.groups.get(name)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             return
         places = self.offsets.expired(name, group.retention_start(), self.now)
         if group.idle and len(places) == len(self.offsets.places(name)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,10 @@ from kafkacodec.broker.state.machine import Client, Topics
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.offset_calls import OffsetCalls
 from kafkacodec.broker.state.options import GroupOptions
+from kafkacodec.broker.state.sharing.calls import ShareCalls
+from kafkacodec.broker.state.sharing.group import ShareGroup
+from kafkacodec.broker.state.sharing.offset_calls import ShareOffsetCalls
+from kafkacodec.broker.state.sharing.starts import ShareStarts
 from kafkacodec.errors import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, NON_EMPTY_GROUP
 from kafkacodec.messages import keys
 from kafkacodec.net.service import Effect
@@ -33,6 +37,7 @@ class GroupCoordinator(Groups):
         partitions: the number of partitions of ``__consumer_offsets``.
         options: see `GroupOptions`.
         new_id: makes the ids of members.
+        share_enabled: whether the cluster's features have share groups.
     """
 
     def __init__(
@@ -42,13 +47,18 @@ class GroupCoordinator(Groups):
         options: GroupOptions | None = None,
         *,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+        share_enabled: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(topics, partitions, options or GroupOptions(), new_id)
         self._consumers = ConsumerCalls(self)
+        self._starts = ShareStarts(self)
+        self._shares = ShareCalls(self, self._starts, share_enabled)
         self.handlers = {
             **ClassicCalls(self, self._consumers).handlers,
             **self._consumers.handlers,
             **OffsetCalls(self).handlers,
+            **self._shares.handlers,
+            **ShareOffsetCalls(self, self._starts, share_enabled).handlers,
             keys.DESCRIBE_GROUPS: self._describe,
             keys.LIST_GROUPS: self._list,
             keys.DELETE_GROUPS: self._delete,
@@ -58,15 +68,18 @@ class GroupCoordinator(Groups):
         """Members that were loaded have to be heard from again; offsets end some time."""
         super().start()
         self._consumers.start()
+        self._shares.start()
 
     def topics_changed(self) -> None:
         """Note that topics came, went or grew: regular expressions are matched again."""
         self.topics_version += 1
 
-    def topics_deleted(self, names: Iterable[str], now: float) -> Effect:
-        """Remove the offsets of topics that are gone."""
+    def topics_deleted(self, names: Collection[str], now: float) -> Effect:
+        """Remove the offsets of topics that are gone, and what share groups have read of them."""
         self._at(now)
         self.topics_changed()
+        for share in [group for group in self.groups.values() if isinstance(group, ShareGroup)]:
+            self.run(share.name, partial(self._starts.topics_gone, share, names))
         for group, places in self.offsets.places_of_topics(names).items():
             self.run(group, partial(self._forget, group, places))
         return self._effect()
@@ -128,5 +141,7 @@ class GroupCoordinator(Groups):
             done(GROUP_ID_NOT_FOUND if name else INVALID_GROUP_ID)
         elif group.state != EMPTY:
             done(NON_EMPTY_GROUP)
+        elif isinstance(group, ShareGroup):
+            self._starts.delete(group, done)
         else:
             group.room.write(self.tombstones(name), done)

@@ -20,7 +20,18 @@ from kafkacodec.errors import MESSAGE_TOO_LARGE, NONE, NOT_COORDINATOR, RECORD_L
 from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
 from kafkacodec.net.service import Append, Effect, Reply
 
-__all__ = ["Client", "Handler", "Machine", "Marker", "NoTopics", "Records", "Room", "Topics", "partition_of"]
+__all__ = [
+    "Client",
+    "Handler",
+    "Machine",
+    "Marker",
+    "NoTopics",
+    "Question",
+    "Records",
+    "Room",
+    "Topics",
+    "partition_of",
+]
 
 Then = Callable[[int], None]
 """What a job does once its records are appended: it gets 0, or the error code for a request that could not be kept."""
@@ -137,11 +148,22 @@ class Marker(NamedTuple):
     timestamp: int
 
 
+class Question(NamedTuple):
+    """A request to another coordinator of this broker, in place of what is to be appended.
+
+    The host gives its answer to `Machine.appended` as the result.
+    """
+
+    request: Any
+    version: int
+
+
 class _Sent(NamedTuple):
     """An append on its way: what happens then, and replies that leave after it as they were made in the same call."""
 
     then: Then
     replies: list[Reply]
+    answered: Callable[[Any], None] | None = None  # what takes the answer to a question
 
 
 class Machine:
@@ -208,7 +230,10 @@ class Machine:
         return self._due[0][0] if self._due else None
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
-        """Note that the records of an Append are in the log."""
+        """Note that the records of an Append are in the log, or that a `Question` was answered."""
+        answered = self._sent[token].answered
+        if answered is not None:
+            self._sent[token] = self._sent[token]._replace(then=lambda code: answered(result))
         return self._arrived(token, NONE, now)
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
@@ -279,6 +304,12 @@ class Machine:
         self._sent[token] = _Sent(then, [])
         self._appends.append(Append(log, data, token))
 
+    def ask(self, request: Any, version: int, answered: Callable[[Any], None]) -> None:
+        """Ask another coordinator of this broker, and go on with its answer; no job waits for it."""
+        token = next(self._tokens)
+        self._sent[token] = _Sent(_never, [], answered)
+        self._appends.append(Append(None, Question(request, version), token))
+
     def set_timer(self, key: str, name: str, due: int, call: Callable[[], None]) -> None:
         """See `Room.set_timer`; `due` is a time."""
         number, timers = next(self._tokens), self._timers.setdefault(key, {})
@@ -345,6 +376,10 @@ class Machine:
             self._sent[appends[0].token].replies.extend(replies)
             return Effect(appends)
         return Effect((), replies)
+
+
+def _never(code: int) -> None:
+    """A question is answered, with an error in the answer if need be."""
 
 
 def partition_of(key: str, partitions: int) -> int:

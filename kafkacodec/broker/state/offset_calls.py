@@ -12,6 +12,7 @@ from kafkacodec.broker.state.consumer import ConsumerGroup
 from kafkacodec.broker.state.group import Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.offsets import committed_answer
+from kafkacodec.broker.state.sharing.group import ShareGroup
 from kafkacodec.errors import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
@@ -75,7 +76,7 @@ class OffsetCalls:
         self._groups.write(request.group_id, records, written, producer)
 
     def _refusal(
-        self, group: ClassicGroup | ConsumerGroup | None, request: Any, version: int, transactional: bool
+        self, group: ClassicGroup | ConsumerGroup | ShareGroup | None, request: Any, version: int, transactional: bool
     ) -> int:
         if group is not None:
             return group.commit_refusal(request, version, transactional=transactional)

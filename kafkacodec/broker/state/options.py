@@ -17,6 +17,8 @@ class GroupOptions:
         group_max_size: the most members of a group.
         group_consumer_heartbeat_interval_ms: how often members of groups of the consumer protocol are to be heard from.
         group_consumer_session_timeout_ms: how long such a member may be silent.
+        group_share_heartbeat_interval_ms, group_share_session_timeout_ms: the same of share groups.
+        group_share_max_size: the most members of a share group.
         offset_metadata_max_bytes: the longest text beside a committed offset.
         offsets_retention_ms: how long the offsets of a group without members are kept (offsets.retention.minutes).
         offsets_retention_check_interval_ms: how often that is looked at.
@@ -28,6 +30,9 @@ class GroupOptions:
     group_max_size: int = 2_147_483_647
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_session_timeout_ms: int = 45_000
+    group_share_heartbeat_interval_ms: int = 5_000
+    group_share_session_timeout_ms: int = 45_000
+    group_share_max_size: int = 200
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Set
 from typing import Final
 
@@ -10,8 +11,9 @@ from kafkacodec.assignment.assignors import RangeAssignor
 from kafkacodec.assignment.levelling import level
 from kafkacodec.assignment.partitions import TopicPartition, in_order
 from kafkacodec.assignment.sticky import fill_equally
+from kafkacodec.broker.state.machine import Topics
 
-__all__ = ["TARGETS", "UNIFORM", "Divide"]
+__all__ = ["TARGETS", "UNIFORM", "Divide", "topics_hash"]
 
 UNIFORM: Final = "uniform"
 
@@ -55,3 +57,10 @@ def _range(
 
 TARGETS: Final[Mapping[str, Divide]] = {UNIFORM: _uniform, "range": _range}
 """The assignors by name; the first is for groups whose members name none."""
+
+
+def topics_hash(topics: Topics, counts: Mapping[str, int]) -> int:
+    """A number that changes with the topics of a group and their partitions; 0 for none."""
+    text = "".join(f"{name}\0{topics.id_of(name)}\0{count}\0" for name, count in counts.items())
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True) if counts else 0

@@ -10,7 +10,7 @@ from kafkacodec.records.headers import scan
 if TYPE_CHECKING:
     from kafkacodec.broker.topics.partition import Partition
 
-__all__ = ["batches", "committed_batches"]
+__all__ = ["aborted_batches", "batches", "committed_batches"]
 
 _READ_BYTES: Final = 1 << 20
 _COLUMNS: Final = (
@@ -43,15 +43,33 @@ def _runs(partition: Partition, end: int, begin: int = 0) -> Iterator[tuple[byte
         offset = int(heads["last_offset"][-1]) + 1
 
 
+def aborted_batches(data: bytes, aborted: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """First and last offset of the batches of aborted transactions, without their markers; a piece at the end is none.
+
+    Args:
+        data: batches.
+        aborted: the aborted transactions in them: producer id and first offset.
+    """
+    for _, _, base, last, is_control, is_aborted in _judged(data, aborted):
+        if is_aborted and not is_control:
+            yield base, last
+
+
 def _kept(data: bytes, aborted: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    heads = scan(data, columns=_COLUMNS, verify_crc=False)
+    for position, size, _, _, is_control, is_aborted in _judged(data, aborted):
+        if not (is_control or is_aborted):
+            yield data[position : position + size]
+
+
+def _judged(data: bytes, aborted: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int, int, bool, bool]]:
+    """Position, size, first and last offset of each batch, whether it is a marker, and whether it is aborted."""
+    heads = scan(data, columns=_COLUMNS, verify_crc=False, on_error="stop")
     waiting = sorted((first, producer) for producer, first in aborted)
     open_now: set[int] = set()
     rows = zip(*(heads[name].tolist() for name in _COLUMNS), strict=True)
-    for position, size, base, _, producer, transactional, control in rows:
+    for position, size, base, last, producer, transactional, control in rows:
         while waiting and waiting[0][0] <= base:
             open_now.add(waiting.pop(0)[1])
+        yield position, size, base, last, bool(control), bool(transactional and producer in open_now)
         if control:
             open_now.discard(producer)
-        elif not (transactional and producer in open_now):
-            yield data[position : position + size]

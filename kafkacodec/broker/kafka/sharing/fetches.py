@@ -1,0 +1,150 @@
+"""What a fetch of a share group gets: records that are read and given out to it (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.sharing.sessions import Owner, SharePlace
+from kafkacodec.broker.state.sharing.partition import Acquired, SharePartition, Wanted
+from kafkacodec.broker.topics.committed import aborted_batches
+from kafkacodec.records.headers import scan
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.topics.partition import Partition, Piece
+
+__all__ = ["ShareFetching", "ShareTake"]
+
+_COLUMNS: Final = ("position", "size_in_bytes", "base_offset", "last_offset")
+
+
+class ShareTake(NamedTuple):
+    """What a fetch wants.
+
+    Attributes:
+        owner: who fetches.
+        min_bytes: how much it waits for.
+        max_bytes: the most bytes.
+        max_records: the most records; whole batches are given out unless it is `strict`.
+        batch_size: how many records make a range.
+        strict: no record more than `max_records`.
+    """
+
+    owner: Owner
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    batch_size: int
+    strict: bool
+
+
+class ShareFetching:
+    """A fetch.
+
+    Args:
+        node: the broker.
+        wants: what it wants.
+        places: the partitions, in the order in which they are read.
+        fresh: those that have yet to be opened. They are, one after another, until there is enough; the others are not
+            told of.
+    """
+
+    def __init__(self, node: Node, wants: ShareTake, places: list[SharePlace], fresh: set[SharePlace]) -> None:
+        self._node, self._wants = node, wants
+        self._places = sorted(places, key=fresh.__contains__)
+        self._fresh = fresh
+        self._settings = node.shares.partitions.settings(wants.owner.group)
+
+    @property
+    def logs(self) -> list[Hashable]:
+        """The logs that it may wait for."""
+        found = [self._node.shares.partitions.log(place) for place in self._places]
+        return [log.key for log in found if log is not None]
+
+    def enough(self, now: float) -> bool:
+        """Whether there are so many bytes, or an error to be told."""
+        total, some = 0, False
+        for at, place in enumerate(self._places):
+            if place in self._fresh and some and total >= self._wants.min_bytes:
+                del self._places[at:]
+                break
+            log = self._node.shares.partitions.log(place)
+            shared = self._node.shares.partitions.find(self._wants.owner.group, place)
+            if log is None or shared is None or not self._node.brokers.leads(self._wants.owner.broker, *log.key):
+                return True
+            piece = self._read(log, shared, now)
+            if piece is not None:
+                total += len(piece.records)
+                some = True
+        self._fresh = set()
+        return some and total >= self._wants.min_bytes
+
+    def take(self, now: float) -> list[tuple[SharePlace, Any]]:
+        """Give out what there is: a row for each partition."""
+        rows = []
+        left = self._wants.max_records
+        for place in self._places:
+            row = messages.ShareFetchResponse.PartitionData(partition_index=place.number, records=b"")
+            rows.append((place, row))
+            log = self._node.shares.partitions.log(place)
+            shared = self._node.shares.partitions.find(self._wants.owner.group, place)
+            if log is None:
+                known = self._node.name_of(place.topic_id) is not None
+                row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION if known else errors.UNKNOWN_TOPIC_ID
+            elif not self._node.brokers.leads(self._wants.owner.broker, *log.key):
+                row.error_code = errors.NOT_LEADER_OR_FOLLOWER
+            elif shared is None:
+                row.error_code = errors.UNKNOWN_SERVER_ERROR
+            elif left > 0:
+                left -= self._fill(row, place, log, shared, left, now)
+        return rows
+
+    def _read(self, log: Partition, shared: SharePartition, now: float) -> Piece | None:
+        """What may be given out of a partition."""
+        if shared.start < 0:
+            shared.begin(self._settings.first_offset(log, now))
+        shared.delete_before(log.start_offset)
+        offset = shared.next_offset
+        end = log.last_stable_offset if self._settings.committed else log.high_watermark
+        if shared.is_full or offset >= end:
+            return None
+        room = max(0, self._wants.max_bytes) // max(1, len(self._places))
+        return log.read(offset, room, at_least_one=True, committed=self._settings.committed)
+
+    def _fill(self, row: Any, place: SharePlace, log: Partition, shared: SharePartition, left: int, now: float) -> int:
+        """Give out records of a partition; how many."""
+        piece = self._read(log, shared, now)
+        if piece is None:
+            return 0
+        heads = scan(piece.records, columns=_COLUMNS, verify_crc=False, on_error="stop")
+        batches = list(zip(*(heads[name].tolist() for name in _COLUMNS), strict=True))
+        wants, until = self._wants, now + self._settings.lock_ms
+        wanted = Wanted(wants.owner.member, left, max(1, wants.batch_size), wants.strict, until)
+        found = shared.acquire([(base, last) for _, _, base, last in batches], wanted)
+        if self._settings.committed:
+            for first, last in aborted_batches(bytes(piece.records), piece.aborted):
+                shared.archive(first, last)
+                found = _without(found, first, last)
+        if not found:
+            return 0
+        self._node.shares.partitions.lock(wants.owner.group, place, until)
+        sent = [(at, size) for at, size, base, last in batches if last >= found[0].first and base <= found[-1].last]
+        row.records = piece.records[sent[0][0] : sent[-1][0] + sent[-1][1]]
+        made = messages.ShareFetchResponse.AcquiredRecords
+        row.acquired_records = [
+            made(first_offset=one.first, last_offset=one.last, delivery_count=one.delivery) for one in found
+        ]
+        return sum(one.last - one.first + 1 for one in found)
+
+
+def _without(found: list[Acquired], first: int, last: int) -> list[Acquired]:
+    """Ranges without those offsets."""
+    rest = []
+    for one in found:
+        if one.first < first:
+            rest.append(one._replace(last=min(one.last, first - 1)))
+        if one.last > last:
+            rest.append(one._replace(first=max(one.first, last + 1)))
+    return rest

@@ -1,0 +1,257 @@
+"""ShareFetch and ShareAcknowledge (KIP-932, KIP-1206, KIP-1222)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.sharing.fetches import ShareFetching, ShareTake
+from kafkacodec.broker.kafka.sharing.sessions import FINAL, INITIAL, Owner, SharePlace, ShareSession
+from kafkacodec.broker.state.sharing.partition import RENEW, Acknowledged
+from kafkacodec.net.service import NOTHING, Effect, Reply, together
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+
+__all__ = ["share_acknowledge", "share_fetch"]
+
+_RENEWS: Final = 2
+_STRICT: Final = 1
+
+
+class _Result(NamedTuple):
+    """What became of what was said about a partition's records."""
+
+    code: int
+    text: str | None = None
+
+
+_Results = dict[SharePlace, _Result]
+
+
+def share_fetch(node: Node, request: Request) -> Any:
+    """Records that nobody else has, and what is said about those that were given out.
+
+    - v1: the most records. v2: no record more than wanted (KIP-1206), locks that are renewed (KIP-1222).
+    """
+    message = request.message
+    response = messages.ShareFetchResponse
+    code = _refusal(node, message)
+    renews = request.version >= _RENEWS and message.is_renew_ack
+    wants = message.max_wait_ms or message.min_bytes or message.max_bytes or message.max_records
+    says = any(part.acknowledgement_batches for topic in message.topics for part in topic.partitions)
+    if not code and ((renews and wants) or (message.share_session_epoch == INITIAL and says)):
+        code = errors.INVALID_REQUEST
+    session: Any = code or node.shares.sessions.begin(
+        _owner(request), message.share_session_epoch, request.session, fetches=True
+    )
+    if isinstance(session, int):
+        return response(error_code=session)
+    _update(session, message)
+
+    def acknowledged(results: _Results) -> Effect:
+        if message.share_session_epoch == FINAL:
+            places = [
+                SharePlace(topic.topic_id, part.partition_index)
+                for topic in message.topics
+                for part in topic.partitions
+            ]
+            answer = _answer(node, session, [(place, _row(place)) for place in places], results)
+            return together(
+                [node.shares.partitions.release(session.owner, request.now), node.reply(request.to, answer)]
+            )
+        return _fetch(node, request, session, results)
+
+    return _say(node, request, session.owner, acknowledged)
+
+
+def share_acknowledge(node: Node, request: Request) -> Any:
+    """What a member says about records that it was given. v2: locks that are renewed (KIP-1222)."""
+    message = request.message
+    response = messages.ShareAcknowledgeResponse
+    session: Any = _refusal(node, message) or node.shares.sessions.begin(
+        _owner(request), message.share_session_epoch, request.session, fetches=False
+    )
+    if isinstance(session, int):
+        return response(error_code=session)
+
+    def acknowledged(results: _Results) -> Effect:
+        answer = response(acquisition_lock_timeout_ms=node.shares.partitions.settings(session.owner.group).lock_ms)
+        rows: dict[uuid.UUID, Any] = {}
+        for place, result in results.items():
+            row = response.PartitionData(
+                partition_index=place.number, error_code=result.code, error_message=result.text
+            )
+            made = response.ShareAcknowledgeTopicResponse(topic_id=place.topic_id)
+            rows.setdefault(place.topic_id, made).partitions.append(row)
+        answer.responses = list(rows.values())
+        effect = node.reply(request.to, answer)
+        if message.share_session_epoch == FINAL:
+            return together([node.shares.partitions.release(session.owner, request.now), effect])
+        return effect
+
+    return _say(node, request, session.owner, acknowledged)
+
+
+def _refusal(node: Node, message: Any) -> int:
+    if not node.shares.enabled:
+        return errors.UNSUPPORTED_VERSION
+    return errors.NONE if message.member_id else errors.INVALID_REQUEST
+
+
+def _owner(request: Request) -> Owner:
+    return Owner(request.message.group_id or "", request.message.member_id, request.broker)
+
+
+def _update(session: ShareSession, message: Any) -> None:
+    """Take what a request adds to a session, and what it takes away."""
+    for topic in message.topics:
+        for part in topic.partitions:
+            session.places.setdefault(SharePlace(topic.topic_id, part.partition_index), True)
+    for topic in message.forgotten_topics_data:
+        for number in topic.partitions:
+            session.places.pop(SharePlace(topic.topic_id, number), None)
+
+
+# What is said
+
+
+def _say(node: Node, request: Request, owner: Owner, then: Callable[[_Results], Effect]) -> Effect:
+    """Take what a request says about records, and go on when all of it is written."""
+    message = request.message
+    renews = request.version >= _RENEWS and message.is_renew_ack
+    said: dict[SharePlace, list[Any]] = {}
+    for topic in message.topics:
+        for part in topic.partitions:
+            if part.acknowledgement_batches:
+                place = SharePlace(topic.topic_id, part.partition_index)
+                said.setdefault(place, []).extend(part.acknowledgement_batches)
+    results: _Results = {}
+
+    def done(place: SharePlace, result: _Result) -> Effect:
+        results[place] = result
+        return then({each: results[each] for each in said}) if len(results) == len(said) else NOTHING
+
+    if not said:
+        return then(results)
+    return together([_say_of(node, request, owner, place, rows, renews, done) for place, rows in said.items()])
+
+
+def _say_of(
+    node: Node, request: Request, owner: Owner, place: SharePlace, rows: list[Any], renews: bool,
+    done: Callable[[SharePlace, _Result], Effect],
+) -> Effect:  # fmt: skip
+    name = node.name_of(place.topic_id)
+    if name is None:
+        return done(place, _Result(errors.UNKNOWN_TOPIC_ID))
+    if node.topics.partition(name, place.number) is None:
+        return done(place, _Result(errors.UNKNOWN_TOPIC_OR_PARTITION))
+    if not node.brokers.leads(owner.broker, name, place.number):
+        return done(place, _Result(errors.NOT_LEADER_OR_FOLLOWER))
+    if not _is_valid(rows, renews):
+        return done(place, _Result(errors.INVALID_REQUEST))
+    if node.shares.partitions.find(owner.group, place) is None:
+        return done(place, _Result(errors.UNKNOWN_TOPIC_OR_PARTITION, "the group does not read this partition"))
+    said = [Acknowledged(row.first_offset, row.last_offset, row.acknowledge_types) for row in rows]
+
+    def written(code: int) -> Effect:
+        return done(place, _Result(code, f"not taken: {errors.error(code).__name__}" if code else None))
+
+    effect: Effect = node.shares.partitions.acknowledge(owner, place, said, written, request.now)
+    return effect
+
+
+def _is_valid(rows: list[Any], renews: bool) -> bool:
+    """Whether ranges follow one another, and each has one known type, or one for every record."""
+    most = RENEW if renews else RENEW - 1
+    before = -1
+    for row in rows:
+        size = row.last_offset - row.first_offset + 1
+        if row.first_offset < before or size < 1 or len(row.acknowledge_types) not in (1, size):
+            return False
+        if not all(0 <= kind <= most for kind in row.acknowledge_types):
+            return False
+        before = row.last_offset
+    return True
+
+
+# What is fetched
+
+
+def _fetch(node: Node, request: Request, session: ShareSession, results: _Results) -> Effect:
+    message = request.message
+    places = list(session.places)
+    if places:  # others come first each time
+        turn = max(0, message.share_session_epoch) % len(places)
+        places = places[turn:] + places[:turn]
+    take = ShareTake(
+        session.owner, message.min_bytes, message.max_bytes, message.max_records, message.batch_size,
+        request.version >= _RENEWS and message.share_acquire_mode == _STRICT,
+    )  # fmt: skip
+    known = [place for place in places if node.shares.partitions.log(place) is not None]
+    fresh = {place for place in known if node.shares.partitions.find(session.owner.group, place) is None}
+    fetching = ShareFetching(node, take, places, fresh)
+
+    def opened() -> Effect:
+        parked = _Parked(node, request, session, fetching, results)
+        if message.max_wait_ms <= 0 or parked.enough():
+            return Effect((), [parked.answer(request.now)])
+        node.waiting.park(parked, parked.logs)
+        return NOTHING
+
+    effect: Effect = node.shares.partitions.open(session.owner.group, known, opened, request.now)
+    return effect
+
+
+class _Parked:
+    """A fetch that waits for records."""
+
+    def __init__(
+        self, node: Node, request: Request, session: ShareSession, fetching: ShareFetching, results: _Results
+    ) -> None:
+        self._node, self._to, self._session_of_fetch = node, request.to, session
+        self._fetching, self._results = fetching, results
+        self.session = request.session
+        self.deadline = request.received + max(0, request.message.max_wait_ms)
+
+    @property
+    def logs(self) -> list[Hashable]:
+        """What it waits for."""
+        return self._fetching.logs
+
+    def enough(self) -> bool:
+        """Whether there is as much as it waits for."""
+        return self._fetching.enough(self._node.shares.now)
+
+    def answer(self, now: float) -> Reply:
+        """The answer, with what there is."""
+        rows = self._fetching.take(self._node.shares.now)
+        return Reply(self._to, _answer(self._node, self._session_of_fetch, rows, self._results))
+
+
+def _row(place: SharePlace) -> Any:
+    return messages.ShareFetchResponse.PartitionData(partition_index=place.number, records=b"")
+
+
+def _answer(node: Node, session: ShareSession, rows: list[tuple[SharePlace, Any]], results: _Results) -> Any:
+    """The answer, with what is new: records, errors, partitions that were not told of yet, what was said."""
+    response = messages.ShareFetchResponse
+    settings = node.shares.partitions.settings(session.owner.group)
+    answer = response(acquisition_lock_timeout_ms=settings.lock_ms)
+    made: dict[uuid.UUID, Any] = {}
+    found = dict(rows)
+    for place in [*found, *(place for place in results if place not in found)]:
+        row = found.get(place) or _row(place)
+        news = session.places.get(place, place in found) or row.records or row.error_code or place in results
+        if place in session.places:
+            session.places[place] = bool(row.error_code)
+        if news:
+            result = results.get(place, _Result(errors.NONE))
+            row.acknowledge_error_code, row.acknowledge_error_message = result
+            topic = response.ShareFetchableTopicResponse(topic_id=place.topic_id)
+            made.setdefault(place.topic_id, topic).partitions.append(row)
+    answer.responses = list(made.values())
+    return answer

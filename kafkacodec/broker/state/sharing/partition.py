@@ -1,0 +1,416 @@
+"""One partition as a share group reads it: which records are out, with whom, until when, and what became of them.
+
+It is what a partition's leader keeps in memory; every change that must survive is returned as ranges for the share
+coordinator, and counts when they are written. Ranges are those in which records were first given out, as long as all of
+their records fare alike; then each record has a delivery of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kafkacodec.broker.state.sharing.batches import Batch, combined
+from kafkacodec.errors import INVALID_RECORD_STATE, INVALID_REQUEST, NONE
+
+__all__ = ["ACCEPT", "GAP", "REJECT", "RELEASE", "RENEW", "Acknowledged", "Acquired", "SharePartition", "Wanted"]
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+"""What is said about a record."""
+
+AVAILABLE: Final = 0
+ACQUIRED: Final = 1
+ACKNOWLEDGED: Final = 2
+ARCHIVED: Final = 4
+
+_AFTER: Final = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
+_DONE: Final = (ACKNOWLEDGED, ARCHIVED)
+
+
+class Acquired(NamedTuple):
+    """Records that a member may work on now, and how often they were given out."""
+
+    first: int
+    last: int
+    delivery: int
+
+
+class Acknowledged(NamedTuple):
+    """What a member says about records: one type for all, or one for each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+
+class Wanted(NamedTuple):
+    """What a fetch may take.
+
+    Attributes:
+        member: who fetches.
+        records: the most records; whole batches of the log are given out unless it is `strict`.
+        batch: how many records make a range.
+        strict: no record more than `records` (KIP-1206).
+        until: when the locks end.
+    """
+
+    member: str
+    records: int
+    batch: int
+    strict: bool
+    until: float
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """The fate of a range, or of one record; `before` is what it was until a change is written."""
+
+    state: int
+    count: int
+    member: str = ""
+    until: float = 0
+    before: tuple[int, int, str, float] | None = None
+
+    def copy(self) -> _Delivery:
+        return _Delivery(self.state, self.count, self.member, self.until, self.before)
+
+    @property
+    def is_free(self) -> bool:
+        return self.state == AVAILABLE and self.before is None
+
+
+@dataclass(slots=True)
+class _Range:
+    """Records that were given out together; `each` has a delivery for every one once they fare differently."""
+
+    first: int
+    last: int
+    all: _Delivery
+    each: list[_Delivery] | None = None
+
+    def parts(self) -> Iterator[tuple[int, int, _Delivery]]:
+        """First and last offset of what fares alike."""
+        if self.each is None:
+            yield self.first, self.last, self.all
+            return
+        for offset, delivery in enumerate(self.each, self.first):
+            yield offset, offset, delivery
+
+    def split(self) -> list[_Delivery]:
+        """A delivery for every record."""
+        if self.each is None:
+            self.each = [self.all.copy() for _ in range(self.last - self.first + 1)]
+        return self.each
+
+
+class Change(NamedTuple):
+    """What is to be written, and then to be kept, or taken back if it could not be."""
+
+    batches: tuple[Batch, ...]
+    deliveries: list[_Delivery]
+
+
+class SharePartition:
+    """A partition as a group reads it.
+
+    Args:
+        start: the first offset that may be given out; -1 if that is not known yet.
+        batches: what became of records from there on.
+        max_deliveries: how often a record is given out at most.
+        max_locks: how many records may be out or waiting at a time.
+    """
+
+    def __init__(self, start: int, batches: Iterable[Batch], max_deliveries: int = 5, max_locks: int = 2000) -> None:
+        self.start = start
+        self._most, self._max_locks = max_deliveries, max_locks
+        self._slow = max(2, -(-max_deliveries // 2))  # from this count on, fewer are given out at a time
+        self._ranges = [
+            _Range(b.first_offset, b.last_offset, _Delivery(b.delivery_state, b.delivery_count)) for b in batches
+        ]
+        self._advance()
+
+    @property
+    def end(self) -> int:
+        """The offset after the last that was given out."""
+        return self._ranges[-1].last + 1 if self._ranges else self.start
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset that may be given out."""
+        expected = self.start
+        for range_ in self._ranges:
+            if range_.first > expected:
+                return expected
+            expected = range_.last + 1
+            for first, last, delivery in range_.parts():
+                if delivery.is_free and last >= self.start:
+                    return max(first, self.start)
+        return self.end
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing new may be given out before something is done."""
+        return self.next_offset == self.end and self.end - self.start >= self._max_locks
+
+    @property
+    def complete(self) -> int:
+        """How many records from the start on are done."""
+        return sum(
+            last - max(first, self.start) + 1
+            for range_ in self._ranges
+            for first, last, delivery in range_.parts()
+            if delivery.state in _DONE and last >= self.start
+        )
+
+    # Giving out
+
+    def acquire(self, log: Sequence[tuple[int, int]], wanted: Wanted) -> list[Acquired]:
+        """Give out records that were read.
+
+        Args:
+            log: first and last offset of each batch that was read, from the one with `next_offset` on.
+            wanted: what may be taken.
+        """
+        if not log or wanted.records <= 0:
+            return []
+        self._fill(log[0][0])
+        first, end = max(log[0][0], self.start), log[-1][1]
+        found: list[Acquired] = []
+        taken = 0
+        at = max(0, bisect_right(self._ranges, first, key=lambda r: r.first) - 1)
+        for range_ in list(self._ranges[at:]):
+            if range_.first > end or taken >= wanted.records:
+                break
+            if range_.last < first:
+                continue
+            if range_.first > first:  # a gap
+                fresh = self._fresh(log, first, range_.first - 1, wanted, wanted.records - taken)
+                taken += sum(a.last - a.first + 1 for a in fresh)
+                found += fresh
+            if taken < wanted.records:
+                slow = self._limit(range_, first)
+                if slow and taken:
+                    return found
+                limit = slow or (wanted.records - taken if wanted.strict else end - first + 1)
+                given = self._again(range_, first, end, limit, wanted)
+                taken += sum(a.last - a.first + 1 for a in given)
+                found += given
+                if slow and given:
+                    return found
+            first = max(first, range_.last + 1)
+        if taken < wanted.records and first <= end:
+            found += self._fresh(log, first, end, wanted, wanted.records - taken)
+        return found
+
+    def _fill(self, first: int) -> None:
+        """Note that the log has no record between the next that could be given out and this one."""
+        hole = self.next_offset
+        at = bisect_right(self._ranges, hole, key=lambda r: r.first)
+        is_new = at == 0 or self._ranges[at - 1].last < hole
+        if is_new and hole < first:
+            last = min(first, self._ranges[at].first if at < len(self._ranges) else first) - 1
+            self._ranges.insert(at, _Range(hole, last, _Delivery(ARCHIVED, 0)))
+            self._advance()
+
+    def _limit(self, range_: _Range, first: int) -> int:
+        """How many records of a range are given out at a time because they failed so often; 0 for all."""
+        for _, last, delivery in range_.parts():
+            if last >= first and delivery.is_free:
+                if delivery.count < self._slow:
+                    return 0
+                if delivery.count >= self._most - 1:
+                    return 1
+                return max(1, (range_.last - range_.first + 1) >> (delivery.count - self._slow + 1))
+        return 0
+
+    def _again(self, range_: _Range, first: int, end: int, limit: int, wanted: Wanted) -> list[Acquired]:
+        """Give out records of a range that are free."""
+        size = range_.last - range_.first + 1
+        if range_.each is None:
+            if not range_.all.is_free:
+                return []
+            if first <= range_.first and range_.last <= end and size <= limit:
+                self._give(range_.all, wanted)
+                return [Acquired(range_.first, range_.last, range_.all.count)]
+        found: list[Acquired] = []
+        for offset, delivery in enumerate(range_.split(), range_.first):
+            if first <= offset <= end and delivery.is_free and limit > 0:
+                limit -= 1
+                self._give(delivery, wanted)
+                last = found[-1] if found else None
+                if last is not None and last.last == offset - 1 and last.delivery == delivery.count:
+                    found[-1] = last._replace(last=offset)
+                else:
+                    found.append(Acquired(offset, offset, delivery.count))
+        return found
+
+    def _give(self, delivery: _Delivery, wanted: Wanted) -> None:
+        delivery.state, delivery.member, delivery.until = ACQUIRED, wanted.member, wanted.until
+        delivery.count += 1
+
+    def _fresh(self, log: Sequence[tuple[int, int]], first: int, end: int, wanted: Wanted, most: int) -> list[Acquired]:
+        """Give out records for the first time."""
+        ends = [last for _, last in log]
+        strict = wanted.strict and end - first + 1 > most
+        if end - first + 1 > most:
+            end = min(end, ends[bisect_left(ends, first + most - 1)])
+        cuts = [end]
+        if not strict and end - first + 1 > wanted.batch:
+            cuts = self._cuts(ends, first, end, wanted.batch)
+        found = []
+        for last in cuts:
+            made = _Range(first, last, _Delivery(ACQUIRED, 1, wanted.member, wanted.until))
+            if strict and last - first + 1 > most:
+                for delivery in made.split()[most:]:
+                    delivery.state, delivery.count, delivery.member = AVAILABLE, 0, ""
+                found.append(Acquired(first, first + most - 1, 1))
+            else:
+                found.append(Acquired(first, last, 1))
+            self._ranges.insert(bisect_left(self._ranges, first, key=lambda r: r.first), made)
+            first = last + 1
+        return found
+
+    @staticmethod
+    def _cuts(ends: Sequence[int], first: int, end: int, size: int) -> list[int]:
+        """Where ranges of about a size end: with batches of the log."""
+        cuts = []
+        for last in ends:
+            if first <= last < end and last - first + 1 >= size:
+                cuts.append(last)
+                first = last + 1
+        return [*cuts, end]
+
+    def archive(self, first: int, last: int) -> None:
+        """Let nobody have records that were just given out, as those of aborted transactions."""
+        for range_, low, high in self._within(first, last):
+            for delivery in range_.split()[low - range_.first : high - range_.first + 1]:
+                delivery.state, delivery.member = ARCHIVED, ""
+        self._advance()
+
+    # What members say
+
+    def acknowledge(self, member: str, said: Iterable[Acknowledged], until: float) -> Change | int:
+        """Take what a member says, until it is written; or an error code, and nothing of it is taken.
+
+        Args:
+            member: who says it.
+            said: about which records.
+            until: when renewed locks end.
+        """
+        changed: list[_Delivery] = []
+        batches: list[Batch] = []
+        for one in said:
+            code = self._say(member, one, until, changed, batches)
+            if code:
+                self.undo(Change((), changed))
+                return code
+        return Change(combined((), batches, 0), changed)
+
+    def _say(self, member: str, one: Acknowledged, until: float, changed: list[_Delivery], batches: list[Batch]) -> int:
+        if one.last < self.start:
+            return NONE  # done, or deleted
+        if one.last >= self.end:
+            return INVALID_REQUEST
+        expected = max(one.first, self.start)
+        for range_, low, high in self._within(expected, one.last):
+            if low > expected:
+                return INVALID_RECORD_STATE
+            expected = high + 1
+            whole = range_.each is None and len(one.types) == 1 and (low, high) == (range_.first, range_.last)
+            if range_.each is None and (range_.all.state, range_.all.member) != (ACQUIRED, member):
+                return INVALID_RECORD_STATE
+            if not whole:
+                range_.split()
+            for first, last, delivery in range_.parts():
+                if last < low or first > high:
+                    continue
+                kind = one.types[0] if len(one.types) == 1 else one.types[first - one.first]
+                if delivery.state != ACQUIRED or delivery.member != member or delivery.before is not None:
+                    return INVALID_RECORD_STATE
+                if kind == RENEW:
+                    delivery.until = until
+                else:
+                    batches.append(Batch(first, last, self._change(delivery, _AFTER[kind]), delivery.count))
+                    changed.append(delivery)
+        return NONE if expected > one.last else INVALID_RECORD_STATE
+
+    def _change(self, delivery: _Delivery, state: int) -> int:
+        delivery.before = delivery.state, delivery.count, delivery.member, delivery.until
+        if state == AVAILABLE and delivery.count >= self._most:
+            state = ARCHIVED
+        delivery.state, delivery.member = state, ""
+        return state
+
+    def release(self, member: str) -> Change:
+        """Free all that a member has, until that is written."""
+        return self._free(lambda delivery: delivery.member == member)
+
+    def expire(self, now: float) -> Change:
+        """Free all whose time is up, until that is written."""
+        return self._free(lambda delivery: delivery.until <= now)
+
+    def _free(self, chosen: Callable[[_Delivery], bool]) -> Change:
+        changed: list[_Delivery] = []
+        batches: list[Batch] = []
+        for range_ in self._ranges:
+            for first, last, delivery in range_.parts():
+                if delivery.state == ACQUIRED and delivery.before is None and last >= self.start and chosen(delivery):
+                    batches.append(Batch(first, last, self._change(delivery, AVAILABLE), delivery.count))
+                    changed.append(delivery)
+        return Change(combined((), batches, self.start), changed)
+
+    def done(self, change: Change) -> None:
+        """It is written."""
+        for delivery in change.deliveries:
+            delivery.before = None
+        self._advance()
+
+    def undo(self, change: Change) -> None:
+        """It could not be written."""
+        for delivery in change.deliveries:
+            if delivery.before is not None:
+                delivery.state, delivery.count, delivery.member, delivery.until = delivery.before
+                delivery.before = None
+
+    # The start
+
+    def begin(self, offset: int) -> None:
+        """Know where to start."""
+        self.start = offset
+
+    def delete_before(self, offset: int) -> None:
+        """The log starts here now: what was before is not given out any more."""
+        if offset > self.start:
+            self.start = offset
+            self._ranges = [range_ for range_ in self._ranges if range_.last >= offset]
+            self._advance()
+
+    def _advance(self) -> None:
+        """Go on to the first record that is not done."""
+        gone = 0
+        for range_ in self._ranges:
+            if range_.first > self.start:
+                break  # records between were given out, and nothing was written of them
+            undone = self._undone(range_)
+            self.start = max(self.start, undone)
+            if undone <= range_.last:
+                break
+            gone += 1
+        del self._ranges[:gone]
+
+    def _undone(self, range_: _Range) -> int:
+        for first, last, delivery in range_.parts():
+            if last >= self.start and (delivery.state not in _DONE or delivery.before is not None):
+                return max(first, self.start)
+        return range_.last + 1
+
+    def _within(self, first: int, last: int) -> Iterator[tuple[_Range, int, int]]:
+        """The ranges that have some of these offsets, and the first and the last of those in each."""
+        at = max(0, bisect_right(self._ranges, first, key=lambda r: r.first) - 1)
+        for range_ in self._ranges[at:]:
+            if range_.first > last:
+                return
+            if range_.last >= first:
+                yield range_, max(first, range_.first), min(last, range_.last)

@@ -1,0 +1,60 @@
+"""Who is to read which partition in a share group (KIP-932): several members may read one, and all have as much."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence, Set
+
+from kafkacodec.broker.state.consumer_member import Places
+
+__all__ = ["share_targets"]
+
+Place = tuple[uuid.UUID, int]
+
+
+def share_targets(
+    places: Sequence[Place], wanting: Mapping[str, Set[uuid.UUID]], before: Mapping[str, Places]
+) -> dict[str, Places]:
+    """What each member is to have.
+
+    Every partition belongs to as many members as it takes for each member to have one. Members keep what they had as
+    far as that leaves everyone as much as anyone else.
+
+    Args:
+        places: the partitions.
+        wanting: the topics that each member subscribes to.
+        before: what each was to have.
+    """
+    found: dict[str, set[Place]] = {member: set() for member in sorted(wanting)}
+    groups: dict[frozenset[str], list[Place]] = {}  # partitions that the same members want
+    readers: dict[uuid.UUID, frozenset[str]] = {}
+    for place in places:
+        if place[0] not in readers:
+            readers[place[0]] = frozenset(member for member, topics in wanting.items() if place[0] in topics)
+        groups.setdefault(readers[place[0]], []).append(place)
+    for members, here in groups.items():
+        if members:
+            _divide(sorted(here), sorted(members), before, found)
+    return {member: frozenset(had) for member, had in found.items()}
+
+
+def _divide(
+    places: list[Place], members: list[str], before: Mapping[str, Places], found: dict[str, set[Place]]
+) -> None:
+    """Give partitions to members that all want all of them."""
+    readers = -(-len(members) // len(places))  # of each partition
+    most = -(-len(places) * readers // len(members))  # for each member
+    left = dict.fromkeys(places, readers)
+    given = dict.fromkeys(members, 0)
+    for member in members:
+        for place in sorted(before.get(member, ())):
+            if left.get(place, 0) and given[member] < most:
+                found[member].add(place)
+                left[place] -= 1
+                given[member] += 1
+    waiting = [place for place in places for _ in range(left[place])]
+    order = sorted(members, key=lambda member: given[member])
+    for place in waiting:
+        order.sort(key=lambda member: (place in found[member], given[member]))
+        found[order[0]].add(place)
+        given[order[0]] += 1
