@@ -203,6 +203,7 @@ def last_batches():
                 yield source, filled[-1], len(last) - 1, *found[filled[-1]][-1][:2], int(last["base_offset"][-1])
 
 
+@pytest.mark.slow
 def test_a_last_batch_that_is_raised_is_seen_by_all(tmp_path):
     """With nothing after it, it was in order: only `recover` compared it with the recovery point."""
     seen = 0

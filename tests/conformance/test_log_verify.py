@@ -11,7 +11,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log.checking import verify
-from kafkacodec.log.files.opening import MappedFile
+from kafkacodec.log.files.access import MappedFile
 from kafkacodec.log.formats import indexes
 from kafkacodec.log.segments import pieces
 from tests import hostile_trees
@@ -226,6 +226,7 @@ def reports(trees):
     return {name: kc.log.LogDirectory(tree).verify().to_dict() for name, tree in trees}
 
 
+@pytest.mark.slow
 def test_stretches_checked_together_tell_the_same_as_each_by_itself(tmp_path, monkeypatch):
     for name, step in ("even", 0), ("disordered", 40):
         path = tmp_path / "trees" / name / "topic-0" / "00000000000000000000.log"

@@ -41,6 +41,7 @@ def test_every_segment() -> None:
         check(sample, on_error="stop")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["view", "auto"])
 def test_every_log(layout: Any) -> None:
     """Through files, mapped or not, read as a consumer of committed records does; a range of offsets in the middle."""

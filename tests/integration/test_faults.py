@@ -67,7 +67,7 @@ def test_old_state_or_new_state(program: str, fault: str, shim: Path, place: str
 
 UNREADABLE = """
 import ctypes, errno, os, sys
-from kafkacodec.log.files.opening import MappedFile
+from kafkacodec.log.files.access import MappedFile
 path, number = sys.argv[1], int(sys.argv[2])
 try:
     with MappedFile(path) as file:

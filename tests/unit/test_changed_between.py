@@ -14,7 +14,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.errors import MissingOffsets
-from kafkacodec.log.files.opening import MappedFile
+from kafkacodec.log.files.access import MappedFile
 from kafkacodec.spark.reading.options import parse_read_options
 from kafkacodec.spark.reading.planning import plan
 from kafkacodec.spark.reading.tasks import read_ranges

@@ -17,7 +17,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.dialects import kafka07
 from kafkacodec.log import LogWriter, Partition, Segment
-from kafkacodec.log.files import opening as files
+from kafkacodec.log.files import access as files
 from kafkacodec.log.partitions.segment07 import segment_at
 
 RECORDS = pa.table(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.files import opening as files
+from kafkacodec.log.files import access as files
 from kafkacodec.log.formats import indexes
 from kafkacodec.log.reading import lookup
 from tests.corpus import ROOT

@@ -8,7 +8,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.errors import CorruptRecord
-from kafkacodec.log.files import opening as files
+from kafkacodec.log.files import access as files
 from kafkacodec.messages import FetchResponse
 from kafkacodec.protocol import fetch_to_columns
 from kafkacodec.records import _decoder, columns

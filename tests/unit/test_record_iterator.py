@@ -27,6 +27,7 @@ def test_records_have_their_own_hash(recycle: bool) -> None:
         assert {record: 1}[expected] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recycle", [True, False])
 def test_records_that_are_kept_stay_as_they_are(recycle: bool) -> None:
     kept = []

@@ -73,6 +73,7 @@ def drawn():
     yield "damage", plots.damage([(name, 10**6, [(0, 1), (5 * 10**5, 10**5)]) for name in NAMES], title="d")
 
 
+@pytest.mark.slow
 def test_labels_do_not_overlap_and_are_inside():
     for name, svg in examples().items():
         found = list(boxes(svg))

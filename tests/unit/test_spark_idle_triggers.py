@@ -70,7 +70,7 @@ def test_an_idle_trigger_does_the_same_for_any_number_of_segments(tmp_path, monk
 
 @pytest.mark.parametrize("segments", [3, 300])
 def test_merged_replicas_are_opened_once(tmp_path, monkeypatch, segments):
-    for module in ("files.opening", "partitions.listings"):
+    for module in ("files.access", "partitions.listings"):
         monkeypatch.setattr(f"kafkacodec.log.{module}.SETTLED_SECONDS", -1.0)
     directories = [log(tmp_path / f"{n}" / "t-0", segments) for n in range(3)]
     stream = reader(tmp_path, replicas="merge")

@@ -238,6 +238,7 @@ def test_limits_are_checked():
             Segment(__file__).ranges(**{name: 0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 70, 3000])
 def test_cutting_a_segment_without_an_index_takes_linear_time(tmp_path, monkeypatch, most):
     batches = 6000

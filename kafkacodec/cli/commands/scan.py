@@ -19,7 +19,7 @@ from kafkacodec.log import Partition, Segment
 from kafkacodec.log.analysis.batch_totals import added
 from kafkacodec.log.analysis.partition_statistics import breaks_of
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
-from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.formats.layout import is_stand_in
 from kafkacodec.log.partitions.inside import breaks_around
 from kafkacodec.log.partitions.planning import end_of, least

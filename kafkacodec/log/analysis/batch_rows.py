@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import StoredFile
-from kafkacodec.log.order.evidence import knows_base
+from kafkacodec.log.order.gap_evidence import knows_base
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.compression import CODECS

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.errors import CorruptRecord, DecodeError
-from kafkacodec.log.files.opening import note
+from kafkacodec.log.files.access import note
 from kafkacodec.log.order.continuity import ALWAYS_COMPACTED
 from kafkacodec.log.partitions.inside import origin_of
 from kafkacodec.log.partitions.partition import Partition

@@ -10,7 +10,7 @@ from typing import Any
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.analysis.batch_totals import OF_RECORDS, BatchTotals, added
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics_among
-from kafkacodec.log.files.opening import note
+from kafkacodec.log.files.access import note
 from kafkacodec.log.formats.layout import is_stand_in
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.inside import breaks_around, origin_of, relisted, surroundings

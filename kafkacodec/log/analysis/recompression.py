@@ -15,7 +15,7 @@ from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.formats.layout import is_upload
 from kafkacodec.log.opening import open_file
-from kafkacodec.log.order.evidence import unused
+from kafkacodec.log.order.gap_evidence import unused
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange

@@ -10,11 +10,11 @@ from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log.analysis.batch_rows import BatchRows, batches_of, messages_of
 from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.analysis.record_totals import count_messages, count_records
-from kafkacodec.log.files.opening import note
+from kafkacodec.log.files.access import note
 from kafkacodec.log.formats.layout import is_upload
 from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
-from kafkacodec.log.order.evidence import first_offset_in
+from kafkacodec.log.order.gap_evidence import first_offset_in
 from kafkacodec.log.partitions.planning import least
 from kafkacodec.log.partitions.segment import Segment, check_is_segment
 from kafkacodec.log.segments.kinds import kind_of

@@ -15,7 +15,7 @@ from kafkacodec.log.analysis.histograms import TimeHistogram
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics, partition_statistics
 from kafkacodec.log.analysis.recompression import CodecTrial, codec_trial
 from kafkacodec.log.checking.report import Report
-from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.planning import end_of

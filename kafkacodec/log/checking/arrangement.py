@@ -15,7 +15,7 @@ from kafkacodec.log.checking.checked import Around, Partition, Segment
 from kafkacodec.log.opening import full_path, open_file
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
-from kafkacodec.log.order.evidence import last_orphan_between
+from kafkacodec.log.order.gap_evidence import last_orphan_between
 
 __all__ = ["Placed", "placed_segments"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import IndexFile
 from kafkacodec.log.opening.indexes import read_offset_index, read_time_index

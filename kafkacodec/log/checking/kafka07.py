@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kafkacodec.dialects import kafka07
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.continuity import ALONE, Evidence, Surroundings, gap_after, missing
-from kafkacodec.log.order.evidence import unused
+from kafkacodec.log.order.gap_evidence import unused
 
 __all__ = ["verify_segment07"]
 

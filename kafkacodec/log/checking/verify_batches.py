@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from kafkacodec.log.checking.index_files import Indexes
 from kafkacodec.log.checking.report import MAX_FINDINGS, Finding, Level, Report
-from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.formats.indexes import OUT_OF_ORDER, IndexFile
 from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.order.continuity import ALONE, Surroundings, gap_after, missing
 from kafkacodec.log.order.corrections import Corrections
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
-from kafkacodec.log.order.evidence import first_offset_in, gather, knows_base, unused
+from kafkacodec.log.order.gap_evidence import first_offset_in, gather, knows_base, unused
 from kafkacodec.log.order.placement import NONE
 from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch
 from kafkacodec.records.columns import BatchHeaders, Problem

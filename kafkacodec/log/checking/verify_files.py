@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.report import Finding, Report
-from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, ProducerSnapshot
 from kafkacodec.log.opening import entries

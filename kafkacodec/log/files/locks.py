@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kafkacodec.log.files.opening import close_read, naming
+from kafkacodec.log.files.access import close_read, naming
 
 LOCK_FILE = ".lock"
 

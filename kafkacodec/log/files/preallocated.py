@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Iterator
 
-from kafkacodec.log.files.opening import TRIES, check_limit, naming, open_regular
+from kafkacodec.log.files.access import TRIES, check_limit, naming, open_regular
 
 __all__ = ["read_used", "without_zeros"]
 

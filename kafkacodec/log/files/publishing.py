@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, BinaryIO, Self
 
-from kafkacodec.log.files.opening import is_directory, naming, sync_path
+from kafkacodec.log.files.access import is_directory, naming, sync_path
 from kafkacodec.temporary import removed_on_error
 
 TOKEN = r"[0-9a-f]{16}"

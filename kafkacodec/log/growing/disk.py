@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from kafkacodec.log.files.opening import close_read, naming, sync_path
+from kafkacodec.log.files.access import close_read, naming, sync_path
 
 __all__ = ["Disk", "OpenFile"]
 

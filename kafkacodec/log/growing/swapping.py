@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from kafkacodec.log.files.opening import MappedFile
+from kafkacodec.log.files.access import MappedFile
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import encode_transaction_index
 from kafkacodec.log.growing._batches import batch_heads

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.files.preallocated import without_zeros
 from kafkacodec.log.formats import layout
 from kafkacodec.log.storage import places

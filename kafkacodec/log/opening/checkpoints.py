@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from functools import lru_cache
 
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats.checkpoints import (
     LeaderEpoch,
     ProducerSnapshot,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from kafkacodec.log.files.opening import SETTLED_SECONDS
+from kafkacodec.log.files.access import SETTLED_SECONDS
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, changed_ns, entries, full_path, identity_of, is_uploaded, is_url, optional
 

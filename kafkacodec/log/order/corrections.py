@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.errors import CorruptRecord
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, full_path, identity_of, open_file, optional
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.indexes import read_offset_index, read_time_index
 from kafkacodec.log.opening.listing import may_overlap, segment_files
 from kafkacodec.log.order.continuity import Surroundings
-from kafkacodec.log.order.evidence import knows_base, unused
+from kafkacodec.log.order.gap_evidence import knows_base, unused
 from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, in_order, judge
 from kafkacodec.log.segments.pieces import checked
 from kafkacodec.log.segments.walk import Damage, walk_over_damage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from kafkacodec.log.files.opening import SETTLED_SECONDS
+from kafkacodec.log.files.access import SETTLED_SECONDS
 from kafkacodec.log.opening import changed_ns
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment

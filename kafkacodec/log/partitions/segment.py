@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from kafkacodec.arguments import limit
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.checking.report import Report
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import StoredFile, full_path, identity_of, open_file

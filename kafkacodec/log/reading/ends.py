@@ -8,7 +8,7 @@ from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, open_file
 from kafkacodec.log.order.continuity import gap_after, missing
-from kafkacodec.log.order.evidence import gather, unused
+from kafkacodec.log.order.gap_evidence import gather, unused
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.extent import Extent

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
-from kafkacodec.log.files.opening import note, reason_of
+from kafkacodec.log.files.access import note, reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import IndexFile
 from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.opening.identity import BatchMark
 from kafkacodec.log.opening.indexes import index_of
 from kafkacodec.log.order.corrections import ORDER_COLUMNS, Corrections, bounds_beside, corrections_of, first_offsets
-from kafkacodec.log.order.evidence import first_offset_in, knows_base
+from kafkacodec.log.order.gap_evidence import first_offset_in, knows_base
 from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT, Bounds, in_order
 from kafkacodec.log.segments.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders

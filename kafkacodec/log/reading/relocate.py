@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kafkacodec.errors import MissingOffsets, Truncated
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.opening import StoredFile, is_url, open_file
 from kafkacodec.log.opening.identity import LogIdentity, cut_before, epoch_at, identify
 from kafkacodec.log.opening.listing import SegmentFile, segment_files

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.internal_records import ControlType
-from kafkacodec.log.files.opening import note, reason_of
+from kafkacodec.log.files.access import note, reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot
 from kafkacodec.log.opening import StoredFile, entries, open_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening.identity import LogIdentity
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.files.opening import note
+from kafkacodec.log.files.access import note
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.inside import segments_between

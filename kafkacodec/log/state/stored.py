@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Unpack
 
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.files.opening import note
+from kafkacodec.log.files.access import note
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.records.columns import RecordColumns

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 
 __all__ = ["FetchedFile"]
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.errors import LimitExceeded
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.storage import hdfs, stores
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.calls import Callers

@@ -6,8 +6,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from kafkacodec.log.files import opening as files, preallocated
-from kafkacodec.log.files.opening import FileIdentity, MappedFile
+from kafkacodec.log.files import access as files, preallocated
+from kafkacodec.log.files.access import FileIdentity, MappedFile
 from kafkacodec.log.storage.interfaces import Entry, StoredFile
 from kafkacodec.log.storage.paths import is_url
 

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, parse_leader_epochs

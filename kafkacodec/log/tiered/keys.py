@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from kafkacodec.errors import CorruptRecord
-from kafkacodec.log.files import opening as files
+from kafkacodec.log.files import access as files
 from kafkacodec.log.tiered.manifest import Encryption
 
 __all__ = ["KEYS_VARIABLE", "TAG_AND_NONCE", "data_key", "decrypt"]

@@ -6,7 +6,7 @@ import mmap
 from types import TracebackType
 
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
-from kafkacodec.log.files.opening import FileIdentity
+from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.fetched import FetchedFile
 from kafkacodec.log.storage.interfaces import StoredFile

@@ -15,7 +15,7 @@ from kafkacodec.log.checking.arrangement import Placed
 from kafkacodec.log.checking.checked import Advance
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify import Keep, verify_segment
-from kafkacodec.log.files.opening import reason_of
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.files.publishing import new_directory, write_file
 from kafkacodec.log.files.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.formats import layout

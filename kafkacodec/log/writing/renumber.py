@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.files.opening import naming
+from kafkacodec.log.files.access import naming
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.writing._renumber import renumber
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from kafkacodec.arguments import require_int
 from kafkacodec.errors import EncodeError
 from kafkacodec.log.files import publishing
+from kafkacodec.log.files.access import naming
 from kafkacodec.log.files.locks import PartitionLock
-from kafkacodec.log.files.opening import naming
 from kafkacodec.log.files.publishing import temporary_name, write_file
 from kafkacodec.log.formats import layout
 from kafkacodec.log.partitions.segment import Segment

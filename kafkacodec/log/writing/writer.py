@@ -16,8 +16,8 @@ import numpy as np
 from kafkacodec.arguments import refuse_unknown, require_int
 from kafkacodec.errors import CorruptRecord, CrcMismatch, DecodeError, EncodeError
 from kafkacodec.log.files import publishing
+from kafkacodec.log.files.access import exists, is_directory, sync_path
 from kafkacodec.log.files.locks import LOCK_FILE, PartitionLock
-from kafkacodec.log.files.opening import exists, is_directory, sync_path
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs, encode_partition_metadata
 from kafkacodec.log.opening import check_local

@@ -29,8 +29,8 @@ def register(spark: SparkSession) -> None:
     from pyspark.errors import AnalysisException
     from pyspark.sql.utils import is_remote
 
+    from kafkacodec.spark.kafkabroker import KafkaBrokerDataSource
     from kafkacodec.spark.kafkalog import KafkaLogDataSource
-    from kafkacodec.spark.live.datasource import KafkaBrokerDataSource
     from kafkacodec.spark.object_access import hadoop_access
 
     local = not is_remote()

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.log import LogDirectory, LogWriter, Partition
-from kafkacodec.log.files.opening import is_directory, sync_path
+from kafkacodec.log.files.access import is_directory, sync_path
 from kafkacodec.log.formats import layout
 from kafkacodec.log.writing.renumber import renumber_segment
 from kafkacodec.log.writing.segment_writer import COMMIT_ORDER, publish_files

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from kafkacodec.log.files import publishing
+from kafkacodec.log.files.access import exists, is_directory, read_file, sync_path
 from kafkacodec.log.files.locks import LOCK_FILE, PartitionLock
-from kafkacodec.log.files.opening import exists, is_directory, read_file, sync_path
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.signatures import suggests_options

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import publishing
-from kafkacodec.log.files.opening import close_read, read_file
+from kafkacodec.log.files.access import close_read, read_file
 from kafkacodec.log.formats import layout
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.writing import owner
