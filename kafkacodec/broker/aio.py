@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import AsyncInjection, new_rule
-from kafkacodec.broker.opening import ClockKind, FlushKind, Opening
+from kafkacodec.broker.opening import ClockKind, FlushKind, Opening, Release
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode
@@ -40,12 +40,13 @@ def serve(
     tls: ssl.SSLContext | None = None,
     clock: ClockKind = "running",
     brokers: int = 1,
+    release: Release = "4",
 ) -> Broker:
     """A Kafka broker in the running event loop: ``async with serve() as kafka``.
 
     The arguments and errors are those of `kafkacodec.broker.serve`; it starts, and raises OSError, at ``async with``.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers))
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release))
 
 
 class Broker:

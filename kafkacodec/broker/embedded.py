@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import Injection, new_rule
-from kafkacodec.broker.opening import ClockKind, FlushKind, Opening
+from kafkacodec.broker.opening import ClockKind, FlushKind, Opening, Release
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import decode
@@ -38,6 +38,7 @@ def serve(
     tls: ssl.SSLContext | None = None,
     clock: ClockKind = "running",
     brokers: int = 1,
+    release: Release = "4",
 ) -> Broker:
     """Start a Kafka broker in this process, on a thread of its own. Leave it with ``with``, or call `Broker.stop`.
 
@@ -58,12 +59,14 @@ def serve(
         clock: whether the broker's clock goes on by itself (``"running"``) or only by `Broker.advance` (``"manual"``).
         brokers: how many brokers it pretends to be, with the ids from `node_id` on. Each has its own ports; a port that
             is not 0 is that of the first, and the others have the next ones. They have one data directory.
+        release: ``"3.9"`` serves clients of 0.8 to 0.11 too, as Apache Kafka did until 3.9: their versions of all APIs,
+            and message sets of magic 0 and 1.
 
     Raises:
-        ValueError: a wrong URL, configuration, clock or number of brokers.
+        ValueError: a wrong URL, configuration, clock, release or number of brokers.
         OSError: an address is in use, the directory cannot be used, or another broker uses it.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers))
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release))
 
 
 class Broker:

@@ -19,7 +19,7 @@ from kafkacodec.temporary import temporary_directory
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ClockKind", "FlushKind", "Opening"]
+__all__ = ["ClockKind", "FlushKind", "Opening", "Release"]
 
 ClockKind: TypeAlias = Literal["running", "manual"]
 """Whether a broker's clock goes on by itself."""
@@ -30,6 +30,9 @@ FlushKind: TypeAlias = Literal["system", "always"]
 _FIRST: Final = 1  # the id of the broker of a new directory
 _FACTOR: Final = 3  # of topics of several brokers, as of the internal ones
 
+Release: TypeAlias = Literal["4", "3.9"]
+"""The release of Apache Kafka whose clients are served: 3.9 served clients of 0.8 to 0.11, which 4.0 does not."""
+
 
 class Opening:
     """The arguments of `kafkacodec.broker.serve`, checked. Raises ValueError."""
@@ -38,9 +41,12 @@ class Opening:
         self, data: str | os.PathLike[str] | None, listen: str | Iterable[str],
         topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
         node_id: int | None, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
+        release: str = "4",
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
+        one_of("release", release, get_args(Release))
         limit("brokers", brokers, 1)
+        self._serves_old = release == "3.9"
         self._data, self._tls, self._clock = data, tls, clock
         self._node_id, self._brokers = node_id, brokers
         factor = {"default.replication.factor": min(_FACTOR, brokers)}
@@ -59,7 +65,14 @@ class Opening:
         clock = Clock(time.time() * 1000 if self._clock == "manual" else None)
         first = self._node_id if self._node_id is not None else known_node(path)
         first = _FIRST if first is None else first
-        return Serving(path, self._config, range(first, first + self._brokers), clock, keeps=data is not None)
+        return Serving(
+            path,
+            self._config,
+            range(first, first + self._brokers),
+            clock,
+            keeps=data is not None,
+            serves_old=self._serves_old,
+        )
 
     async def start(self, serving: Serving) -> None:
         """Start it in the running loop. Raises OSError."""

@@ -15,7 +15,7 @@ from kafkacodec import errors
 from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.runner import Runner
-from kafkacodec.broker.kafka.apis import ADVERTISED, READ
+from kafkacodec.broker.kafka.apis import ADVERTISED, OLD, OLD_ADVERTISED, READ
 from kafkacodec.broker.kafka.brokers import Brokers
 from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
 from kafkacodec.broker.kafka.metadata_log import formatted_records, metadata_records
@@ -73,6 +73,7 @@ class Serving:
         ids: the id of the broker, or of all those that it pretends to be.
         clock: its clock.
         keeps: whether the directory is used again; else it is left as after a crash, which is faster.
+        serves_old: whether clients of 0.8 to 0.11 are served too.
 
     Attributes:
         path: the data directory.
@@ -80,7 +81,10 @@ class Serving:
         addresses: the bound host and port of each listener, broker after broker.
     """
 
-    def __init__(self, path: str, config: BrokerConfig, ids: Sequence[int], clock: Clock, *, keeps: bool) -> None:
+    def __init__(
+        self, path: str, config: BrokerConfig, ids: Sequence[int], clock: Clock, *, keeps: bool, serves_old: bool
+    ) -> None:
+        self._serves_old = serves_old
         self.path, self._config, self.ids, self._keeps = path, config, tuple(ids), keeps
         self._node_id = self.ids[0]
         self._clock = clock
@@ -128,13 +132,14 @@ class Serving:
     async def _listen(self, broker: int) -> None:
         """Listen as a broker: at the ports after those of the first, or at those that it had before. Raises OSError."""
         brokers, begun = self._node.brokers, self._listeners.setdefault(broker, [])
+        read = OLD if self._serves_old else READ
         before = brokers.addresses(broker)
         try:
             for number, url in enumerate(self._urls):
                 port = before[number][1] if before else url.port + self.ids.index(broker) if url.port else 0
                 context = self._tls if url.scheme.endswith("tls") else None
                 name = f"{url.text()} of broker {broker}, {number}" if brokers.several else url.text()
-                codec: Callable[[], KafkaCodec] = lambda: KafkaCodec(READ, self._buffers)  # noqa: E731
+                codec: Callable[[], KafkaCodec] = lambda: KafkaCodec(read, self._buffers)  # noqa: E731
                 listener = await self._host.listen(name, self._runner, codec, url.host, port, context)
                 begun.append(listener)
                 brokers.listens(broker, number, name, listener.address)
@@ -284,7 +289,7 @@ class Serving:
         self._node = Node(
             self._node_id, self._identity.cluster_id, config, catalog, self._topics, self._waiting, brokers
         )
-        self._node.versions = ADVERTISED
+        self._node.versions = OLD_ADVERTISED if self._serves_old else ADVERTISED
         self._node.shares = Shares(self._node, config.number("group.share.max.share.sessions"))
         self._groups = GroupCoordinator(
             self._node,

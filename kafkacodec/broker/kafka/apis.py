@@ -21,7 +21,7 @@ from kafkacodec.broker.kafka import (
 from kafkacodec.broker.kafka.sharing import offsets as share_offsets, share
 from kafkacodec.messages import APIS, keys
 
-__all__ = ["ADVERTISED", "READ", "TABLE", "Entry"]
+__all__ = ["ADVERTISED", "OLD", "OLD_ADVERTISED", "READ", "TABLE", "Entry"]
 
 Answer = Callable[[Any, Any], Any]
 """Takes the node and a request; returns a response, an Effect, or None if it is answered later."""
@@ -128,12 +128,20 @@ TABLE: Final[Mapping[int, Entry]] = {
 READ: Final[Mapping[int, range]] = {key: entry.versions for key, entry in TABLE.items()}
 """The versions that are read from the network."""
 
+OLD: Final[Mapping[int, range]] = {
+    key: range(versions.stop) if key <= keys.DESCRIBE_TOPIC_PARTITIONS else versions for key, versions in READ.items()
+}
+"""Those that are read for old clients too: Apache Kafka 3.9 has all versions from 0 on, 4.0 removed the oldest."""
+
 ADVERTISED: Final[Mapping[int, range]] = {
     key: entry.versions if entry.first is None else range(entry.first, entry.versions.stop)
     for key, entry in TABLE.items()
     if entry.advertised
 }
 """What ApiVersions answers."""
+
+OLD_ADVERTISED: Final[Mapping[int, range]] = {key: OLD[key] for key in ADVERTISED}
+"""What it answers for old clients too."""
 
 
 def table_rows() -> list[tuple[str, str, str]]:

@@ -78,6 +78,7 @@ def _described(response: Any, shown: _Shown, synonyms: bool, version: int) -> An
     if synonyms:
         synonym = response.DescribeConfigsSynonym
         made.synonyms = [synonym(name=name, value=value, source=source) for name, value, source in shown.synonyms]
+    made.is_default = shown.source == _DEFAULT  # v0 has no source
     if version >= _TYPES_FROM:
         made.config_type = shown.kind
         made.documentation = None

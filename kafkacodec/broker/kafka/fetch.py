@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.fetch_sessions import FetchSession, Wanted
 from kafkacodec.broker.kafka.leaders import Leaders
+from kafkacodec.broker.topics.conversion import lowered
+from kafkacodec.errors import DecodeError, UnsupportedCodec
 from kafkacodec.net.service import Reply
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["fetch", "refused"]
 
 _BY_ID: Final = 13
+_WHOLE_BATCH: Final = 3  # the first one is answered whole if it is larger than asked for
+_BATCHES: Final = 4
+_MAGIC: Final = (0, 0, 1, 1)  # that clients read, by version before
 _FROM_REPLICAS: Final = 11
 _REPLICA_STATE: Final = 15
 _TELLS_LEADER: Final = 16
@@ -29,6 +34,7 @@ _ISOLATION: Final = (0, 1)
 def fetch(node: Node, request: Request) -> Any:
     """Records of partitions.
 
+    - Before v2: message sets of magic 0, before v4: of magic 1. v3: a first batch that is larger than asked for.
     - v4: read_committed. v5: the log's start. v7: sessions. v9: leader epochs. v12: flexible, diverging epochs.
     - v13: topics by id. v15: the replica's state. v16: leaders. v18: the replica's high watermark.
     """
@@ -215,8 +221,17 @@ class _Fetch:
                 return row
         if not partition.start_offset <= asked.fetch_offset <= partition.high_watermark:
             return _wrong(wanted.number, errors.OFFSET_OUT_OF_RANGE, None)
-        found = partition.read(asked.fetch_offset, room, at_least_one=first, committed=self._committed)
+        version = self._request.version
+        whole = first and version >= _WHOLE_BATCH
+        found = partition.read(asked.fetch_offset, room, at_least_one=whole, committed=self._committed)
         row.records = found.records
+        if version < _BATCHES:
+            try:
+                row.records = lowered(found.records, _MAGIC[version], asked.fetch_offset)
+            except UnsupportedCodec:
+                return _wrong(wanted.number, errors.UNSUPPORTED_COMPRESSION_TYPE, None)
+            except DecodeError:
+                return _wrong(wanted.number, errors.CORRUPT_MESSAGE, None)
         if self._committed:
             made = messages.FetchResponse.AbortedTransaction
             row.aborted_transactions = [made(producer_id=one, first_offset=offset) for one, offset in found.aborted]

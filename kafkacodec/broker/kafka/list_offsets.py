@@ -21,7 +21,10 @@ _ISOLATION: Final = (0, 1)
 
 
 def list_offsets(node: Node, request: Request) -> Any:
-    """Offsets by time. v2: read_committed. v4: epochs. v7, v8, v9, v11: more special times."""
+    """Offsets by time.
+
+    - v0: the first offsets of segments. v2: read_committed. v4: epochs. v7, v8, v9, v11: more special times.
+    """
     message = request.message
     response = messages.ListOffsetsResponse()
     asked_for = Counter((topic.name, row.partition_index) for topic in message.topics for row in topic.partitions)
@@ -58,6 +61,12 @@ def _fill(node: Node, request: Request, row: Any, name: str, asked: Any) -> None
     time = asked.timestamp
     if time < 0 and version < _SINCE.get(time, 1 << 15):
         row.error_code = errors.UNSUPPORTED_VERSION
+        return
+    if version == 0:
+        if asked.max_num_offsets < 0:
+            row.error_code = errors.UNKNOWN_SERVER_ERROR
+            return
+        row.old_style_offsets = partition.offsets_before(time, asked.max_num_offsets, request.now)
         return
     committed = version > 1 and message.isolation_level == 1
     offset, timestamp = _found(partition, time, committed)

@@ -9,6 +9,7 @@ from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.groups import verify
 from kafkacodec.broker.kafka.leaders import Leaders
 from kafkacodec.broker.topics.batches import Produced, Refused, accept
+from kafkacodec.broker.topics.conversion import accept_set
 from kafkacodec.net.service import CLOSE, NO_ANSWER, Append, Effect, Reply
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["produce"]
 
+_BATCHES = 3
 _BY_ID = 13
 _TELLS_LEADER = 10
 _ADMIN = "__admin_client"
@@ -26,6 +28,7 @@ _ADMIN = "__admin_client"
 def produce(node: Node, request: Request) -> Any:
     """Append a batch to each partition.
 
+    - Before v3: message sets of magic 0 and 1.
     - v3: record batches of magic 2. v5: the log's start. v7: zstd. v8: errors of records.
     - v9: flexible. v10: leaders. v12: adds partitions to a transaction. v13: topics by id.
     """
@@ -114,7 +117,11 @@ class _Work:
         return code
 
     def _partition(self, row: Any, partition: Partition, records: Any) -> None:
-        found = accept(records, partition.config, self._request.version, self._request.now)
+        version = self._request.version
+        take = accept if version >= _BATCHES else accept_set
+        found = take(records, partition.config, version, self._request.now)
+        if found is None:
+            return
         if isinstance(found, Produced):
             append = Append(partition.key, found, partial(self._done, row, partition, found))
             if not found.is_transactional or partition.is_open(found.producer_id):

@@ -44,6 +44,9 @@ class OffsetCalls:
         }
 
     def _commit(self, request: Any, version: int, client: Client, to: Any) -> None:
+        if version == 0:  # of 0.8.1, when offsets were in ZooKeeper, which kept the number only
+            for partition in (partition for topic in request.topics for partition in topic.partitions):
+                partition.committed_metadata = ""
         codes = self._offsets.check_places(request, version >= _IDS)
         producer = -1, -1
         self._groups.run(request.group_id, partial(self._write, request, version, codes, producer, to))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Appended", "EndMarker", "Flush", "Partition", "Piece"]
 
+_LATEST, _EARLIEST = -1, -2
 _LAST = (1 << 31) - 1
 _LONGEST = (1 << 63) - 1
 
@@ -198,6 +199,20 @@ class Partition:
             return Piece(memoryview(b""), ())
         found = self.log.read(offset, max_bytes, upto=upto, at_least_one=at_least_one)
         return Piece(found.view(), self.log.aborted_in(found, offset) if committed else ())
+
+    def offsets_before(self, time: int, most: int, now: float) -> list[int]:
+        """The first offsets of segments that were last written before a time in ms, and the end; newest first.
+
+        -1 means all, -2 the start only.
+        """
+        found = [(max(base, self.start_offset), written) for base, written in self.log.written()]
+        if found and self.log.end_offset > found[-1][0]:
+            found.append((self.log.end_offset, int(now)))
+        if time == _EARLIEST:
+            found = found[:1]
+        elif time != _LATEST:
+            found = [one for one in found if one[1] <= time]
+        return list(dict.fromkeys(offset for offset, _ in reversed(found)))[:most]
 
     def first_at(self, time: int) -> tuple[int, int] | None:
         """Offset and time of the first record at or after a time in ms."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from typing import Literal
 
 import click
 
@@ -29,8 +30,17 @@ from kafkacodec.cli.console import say
     "--brokers", type=click.IntRange(1), default=1, show_default=True,
     help="As how many brokers it appears; each listens at the next port.",
 )  # fmt: skip
+@click.option(
+    "--release", type=click.Choice(["4", "3.9"]), default="4", show_default=True,
+    help="3.9 serves clients of 0.8 to 0.11 too, as Apache Kafka did until then.",
+)  # fmt: skip
 def serve(
-    data: str | None, listen: tuple[str, ...], topics: tuple[str, ...], settings: tuple[str, ...], brokers: int
+    data: str | None,
+    listen: tuple[str, ...],
+    topics: tuple[str, ...],
+    settings: tuple[str, ...],
+    brokers: int,
+    release: Literal["4", "3.9"],
 ) -> None:
     """Run a Kafka broker for tests and for pipelines on this machine, until it is interrupted.
 
@@ -42,7 +52,7 @@ def serve(
     try:
         counts = dict(_topic(text) for text in topics)
         config = dict(_setting(text) for text in settings)
-        running = broker.serve(data, listen=listen, topics=counts, config=config, brokers=brokers)
+        running = broker.serve(data, listen=listen, topics=counts, config=config, brokers=brokers, release=release)
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
     ended = threading.Event()

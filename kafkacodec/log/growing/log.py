@@ -260,6 +260,10 @@ class PartitionLog:
             return segment.range(head.position, count)
         return _NOTHING
 
+    def written(self) -> list[tuple[int, int]]:
+        """The first offset of each segment, and when it was last written to, in ms since 1970. Raises OSError."""
+        return [(segment.base_offset, os.stat(segment.path).st_mtime_ns // 1_000_000) for segment in self._segments]
+
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """The first record at or after a time in ms that can be read; None if there is none."""
         return times.first_at(self._segments, timestamp, self.start_offset)
