@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import ssl
 
     from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.security import Tokens
 
 __all__ = ["Broker", "serve"]
 
@@ -38,6 +39,8 @@ def serve(
     flush: FlushKind = "system",
     node_id: int | None = None,
     tls: ssl.SSLContext | None = None,
+    users: Mapping[str, str] | None = None,
+    tokens: Tokens = None,
     clock: ClockKind = "running",
     brokers: int = 1,
     release: Release = "4",
@@ -46,7 +49,7 @@ def serve(
 
     The arguments and errors are those of `kafkacodec.broker.serve`; it starts, and raises OSError, at ``async with``.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release))
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens))
 
 
 class Broker:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import ssl
 
     from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.security import Tokens
 
 __all__ = ["Broker", "serve"]
 
@@ -36,6 +37,8 @@ def serve(
     flush: FlushKind = "system",
     node_id: int | None = None,
     tls: ssl.SSLContext | None = None,
+    users: Mapping[str, str] | None = None,
+    tokens: Tokens = None,
     clock: ClockKind = "running",
     brokers: int = 1,
     release: Release = "4",
@@ -47,7 +50,8 @@ def serve(
     Args:
         data: the data directory, in which the records stay; it is made if it is missing. None: a temporary one, which
             is removed when the broker stops.
-        listen: URLs of listeners; port 0 takes a free port. ``kafka+tls://`` needs `tls`.
+        listen: URLs of listeners; port 0 takes a free port. ``kafka+tls://`` needs `tls`; at ``kafka+sasl://`` and
+            ``kafka+sasl+tls://`` clients log in.
         topics: topics to make if they are missing: names, or the number of partitions by name.
         config: configurations of the broker, by Kafka's names, such as ``{"num.partitions": 4}``. Names of topics'
             configurations, such as ``retention.ms``, are defaults for all topics.
@@ -55,7 +59,14 @@ def serve(
             those that arrive while the disk works go together. "system": the operating system writes them when it
             likes, as in Apache Kafka, unless `config` or a topic has ``flush.messages`` or ``flush.ms``.
         node_id: the id of the broker; None: that of the directory, 1 in a new one.
-        tls: the server's context for ``kafka+tls://``.
+        tls: the server's context for ``kafka+tls://`` and ``kafka+sasl+tls://``. If it requires certificates of clients
+            (``verify_mode``), the subject of the certificate is the user at ``kafka+tls://``.
+        users: passwords by name, for SASL by PLAIN and SCRAM. Users that are made by AlterUserScramCredentials log in
+            by SCRAM, too.
+        tokens: checks tokens for SASL by OAUTHBEARER: a function that takes the token and returns the user's name, or
+            a pair of it and when the token expires, in seconds since 1970; if it raises, the token is refused. It is
+            called in the broker's thread, and must not wait. "unsecured": tokens without a signature are believed,
+            as Apache Kafka does for tests.
         clock: whether the broker's clock goes on by itself (``"running"``) or only by `Broker.advance` (``"manual"``).
         brokers: how many brokers it pretends to be, with the ids from `node_id` on. Each has its own ports; a port that
             is not 0 is that of the first, and the others have the next ones. They have one data directory.
@@ -66,7 +77,7 @@ def serve(
         ValueError: a wrong URL, configuration, clock, release or number of brokers.
         OSError: an address is in use, the directory cannot be used, or another broker uses it.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release))
+    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens))
 
 
 class Broker:

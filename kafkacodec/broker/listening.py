@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 __all__ = ["Url", "listener_urls"]
 
-_SCHEMES: Final = ("kafka", "kafka+tls")
+_SCHEMES: Final = ("kafka", "kafka+tls", "kafka+sasl", "kafka+sasl+tls")
 _DEFAULT_PORT: Final = 9092
 
 
@@ -25,13 +25,23 @@ class Url(NamedTuple):
         return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     @property
+    def has_tls(self) -> bool:
+        """Whether it encrypts."""
+        return self.scheme.endswith("+tls")
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients have to log in."""
+        return "+sasl" in self.scheme
+
+    @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches it."""
         return self.host in ("127.0.0.1", "::1", "localhost") or self.host.startswith("127.")
 
 
 def listener_urls(listen: str | Iterable[str]) -> list[Url]:
-    """URLs such as ``kafka://127.0.0.1:9092``; ``kafka+tls://`` has TLS.
+    """URLs such as ``kafka://127.0.0.1:9092``; with ``+tls`` or ``+sasl+tls`` for TLS, ``+sasl`` for SASL.
 
     Raises:
         ValueError: not a URL of a listener, or none at all.
@@ -47,8 +57,12 @@ def listener_urls(listen: str | Iterable[str]) -> list[Url]:
         except ValueError:
             raise ValueError(f"listen: {text!r} has no valid port") from None
         if parts.scheme not in _SCHEMES or not parts.hostname or parts.path or parts.query or parts.username:
-            raise ValueError(f"listen: {text!r} is not kafka://HOST:PORT or kafka+tls://HOST:PORT")
+            raise ValueError(f"listen: {text!r} is not {_named()}")
         found.append(Url(parts.scheme, parts.hostname, _DEFAULT_PORT if port is None else port))
     if not found:
         raise ValueError("listen is empty: give a URL such as kafka://127.0.0.1:0")
     return found
+
+
+def _named() -> str:
+    return " or ".join(f"{scheme}://HOST:PORT" for scheme in _SCHEMES)

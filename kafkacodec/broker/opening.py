@@ -12,6 +12,7 @@ from kafkacodec.arguments import limit, one_of
 from kafkacodec.broker.clock import Clock
 from kafkacodec.broker.listening import listener_urls
 from kafkacodec.broker.options import BrokerConfig
+from kafkacodec.broker.security import Security, Tokens
 from kafkacodec.broker.serving import Serving
 from kafkacodec.log.growing.identity import known_node
 from kafkacodec.temporary import temporary_directory
@@ -42,20 +43,22 @@ class Opening:
         topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
         node_id: int | None, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
         release: str = "4",
+        users: Mapping[str, str] | None = None, tokens: Tokens = None,
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
         one_of("release", release, get_args(Release))
         limit("brokers", brokers, 1)
         self._serves_old = release == "3.9"
-        self._data, self._tls, self._clock = data, tls, clock
+        self._data, self._clock = data, clock
+        self._security = Security(tls, dict(users or {}), tokens)
         self._node_id, self._brokers = node_id, brokers
         factor = {"default.replication.factor": min(_FACTOR, brokers)}
         self._config = BrokerConfig({**factor, **(config or {})} if brokers > 1 else config, flush)
         if not 1 <= self._config.number("default.replication.factor") <= brokers:
             raise ValueError(f"config default.replication.factor: there are {brokers} brokers")
         self._urls = listener_urls(listen)
-        if tls is None and any(url.scheme.endswith("tls") for url in self._urls):
-            raise ValueError("a kafka+tls:// listener needs tls=, the server's ssl.SSLContext")
+        for url in self._urls:
+            self._security.check(url)
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
 
     def serving(self, stack: ExitStack) -> Serving:
@@ -76,7 +79,7 @@ class Opening:
 
     async def start(self, serving: Serving) -> None:
         """Start it in the running loop. Raises OSError."""
-        await serving.start(self._urls, self._topics, self._tls)
+        await serving.start(self._urls, self._topics, self._security)
 
     def listeners(self, serving: Serving) -> list[str]:
         """The bound URLs of a broker that was started, broker after broker."""

@@ -31,6 +31,8 @@ class BrokerKey(NamedTuple):
 
 _OWN: Final = (
     ("auto.create.topics.enable", "boolean", "true"),
+    ("connection.failed.authentication.delay.ms", "int", "100"),
+    ("connections.max.reauth.ms", "long", "0"),
     ("default.replication.factor", "int", "1"),
     ("group.initial.rebalance.delay.ms", "int", "0"),
     ("group.max.session.timeout.ms", "int", "1800000"),
@@ -52,6 +54,7 @@ _OWN: Final = (
     ("offsets.retention.minutes", "int", "10080"),
     ("offsets.topic.num.partitions", "int", "50"),
     ("producer.id.expiration.ms", "int", "86400000"),
+    ("sasl.enabled.mechanisms", "list", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"),
     ("share.coordinator.state.topic.num.partitions", "int", "50"),
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", "10000"),
     ("transaction.max.timeout.ms", "int", "900000"),

@@ -8,7 +8,8 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
@@ -21,6 +22,8 @@ from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
 from kafkacodec.broker.kafka.metadata_log import formatted_records, metadata_records
 from kafkacodec.broker.kafka.node import Node
 from kafkacodec.broker.kafka.request import KafkaCodec
+from kafkacodec.broker.kafka.security.logins import Login, Logins
+from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.broker.kafka.service import KafkaService
 from kafkacodec.broker.kafka.sharing.offsets import Shares
 from kafkacodec.broker.state.catalog import Catalog
@@ -42,13 +45,12 @@ from kafkacodec.protocol.terms import CONFIG_RESOURCES
 from kafkacodec.records.decode import decode
 
 if TYPE_CHECKING:
-    import ssl
-
     from kafkacodec.broker.clock import Clock
     from kafkacodec.broker.host.listener import Listener
     from kafkacodec.broker.kafka.faults import Rule
     from kafkacodec.broker.listening import Url
     from kafkacodec.broker.options import BrokerConfig
+    from kafkacodec.broker.security import Security
     from kafkacodec.broker.state.catalog import Topic
 
 __all__ = ["Serving"]
@@ -92,7 +94,7 @@ class Serving:
         self._live = False  # the metadata is loaded
         self._listeners: dict[int, list[Listener]] = {}  # by broker
 
-    async def start(self, urls: Sequence[Url], topics: Mapping[str, int], tls: ssl.SSLContext | None) -> None:
+    async def start(self, urls: Sequence[Url], topics: Mapping[str, int], security: Security) -> None:
         """Open the directory and listen. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._directory = GrowingDirectory(
@@ -102,13 +104,15 @@ class Serving:
         self._host = Host(loop)
         try:
             self._assemble(loop)
-            self._urls, self._tls, self._buffers = urls, tls, FrameBuffers(_KEPT_BYTES)
+            self._logins = Logins(self._node, security.users, security.tokens)
+            self._urls, self._tls, self._buffers = urls, security.tls, FrameBuffers(_KEPT_BYTES)
             for broker in self.ids:
                 await self._listen(broker)
                 self.addresses += self._node.brokers.addresses(broker)
             for url in urls:
-                if not url.is_loopback:
-                    _log.warning("%s is not loopback: whoever reaches it reads and writes everything", url.text())
+                risk = security.risk(url)
+                if risk:
+                    _log.warning("%s is not loopback: %s", url.text(), risk)
             self._load(topics)
             self._run(self._service.tick(self._runner.now))  # what is due at intervals begins
         except BaseException:
@@ -132,14 +136,13 @@ class Serving:
     async def _listen(self, broker: int) -> None:
         """Listen as a broker: at the ports after those of the first, or at those that it had before. Raises OSError."""
         brokers, begun = self._node.brokers, self._listeners.setdefault(broker, [])
-        read = OLD if self._serves_old else READ
         before = brokers.addresses(broker)
         try:
             for number, url in enumerate(self._urls):
                 port = before[number][1] if before else url.port + self.ids.index(broker) if url.port else 0
-                context = self._tls if url.scheme.endswith("tls") else None
+                context = self._tls if url.has_tls else None
                 name = f"{url.text()} of broker {broker}, {number}" if brokers.several else url.text()
-                codec: Callable[[], KafkaCodec] = lambda: KafkaCodec(read, self._buffers)  # noqa: E731
+                codec = partial(self._codec, url)
                 listener = await self._host.listen(name, self._runner, codec, url.host, port, context)
                 begun.append(listener)
                 brokers.listens(broker, number, name, listener.address)
@@ -273,6 +276,13 @@ class Serving:
         await done
 
     # Putting together
+
+    def _codec(self, url: Url) -> KafkaCodec:
+        """For a new connection of a listener."""
+        peer = Peer(certified=url.has_tls and not url.has_sasl)
+        if url.has_sasl:
+            Login(self._logins, peer)
+        return KafkaCodec(OLD if self._serves_old else READ, self._buffers, peer)
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -131,6 +131,9 @@ class Codec(Protocol):
     def response(self, request: Any, response: Any) -> list[bytes | memoryview]:
         """The bytes of a response, to be written one piece after another."""
 
+    def rest(self, request: Any) -> float:
+        """For how many ms nothing more of a connection is begun after the answer to a request; infinite: close it."""
+
     def release(self, request: Any) -> None:
         """Notes that a request was answered: its memory may be used again."""
 

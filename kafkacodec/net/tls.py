@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 import ssl
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 
 if TYPE_CHECKING:
     from kafkacodec.net.settings import TlsSettings
 
-__all__ = ["client_context", "handshake_error", "tls_error"]
+__all__ = ["client_context", "distinguished_name", "handshake_error", "server_context", "tls_error"]
 
 _UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
 _WRONG_NAME = "the broker's certificate is not valid for the host name that was connected to"
@@ -73,6 +76,55 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext | None:
             names = f"ssl_certfile {settings.ssl_certfile!r}, ssl_keyfile {settings.ssl_keyfile!r}"
             raise ValueError(f"{names}: {_file_fault(error)}") from None
     return context
+
+
+def server_context(
+    certfile: str | os.PathLike[str], keyfile: str | os.PathLike[str] | None = None,
+    client_cafile: str | os.PathLike[str] | None = None,
+) -> ssl.SSLContext:  # fmt: skip
+    """The TLS context of a server.
+
+    Args:
+        certfile: its certificate, and those between it and the authority; PEM.
+        keyfile: the key; None: in the certificate's file.
+        client_cafile: the authorities of the clients' certificates, which are then required; None: none are asked for.
+
+    Raises:
+        ValueError: a file cannot be read, or is not PEM.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certfile, keyfile, "")
+    except OSError as error:
+        names = f"certificate {os.fspath(certfile)!r}, key {os.fspath(keyfile or certfile)!r}"
+        raise ValueError(f"{names}: {_file_fault(error)}") from None
+    if client_cafile is not None:
+        try:
+            context.load_verify_locations(client_cafile)
+        except OSError as error:
+            raise ValueError(f"certificate {os.fspath(client_cafile)!r}: {_file_fault(error)}") from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def distinguished_name(certificate: Mapping[str, Any]) -> str:
+    """The subject of a certificate, as `ssl.SSLSocket.getpeercert` has it, by RFC 2253: ``CN=alice,O=us``."""
+    parts = ["+".join(f"{_KEYS.get(key, key)}={_escaped(value)}" for key, value in part)
+             for part in reversed(certificate.get("subject", ()))]  # fmt: skip
+    return ",".join(parts)
+
+
+_KEYS: Final = {
+    "commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU", "countryName": "C",
+    "localityName": "L", "stateOrProvinceName": "ST", "streetAddress": "STREET", "domainComponent": "DC",
+    "userId": "UID",
+}  # fmt: skip
+
+
+def _escaped(value: str) -> str:
+    text = re.sub(r'([,+"\\<>;])', r"\\\1", value)
+    text = re.sub(r"^([ #])", r"\\\1", text)
+    return re.sub(r" $", r"\\ ", text)
 
 
 def tls_error(error: BaseException | None) -> AuthenticationFailed | None:

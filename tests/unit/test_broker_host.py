@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from contextlib import asynccontextmanager, suppress
@@ -33,6 +34,9 @@ class Lines:
 
     def response(self, request, response):
         return [response.encode(), b"\n"]
+
+    def rest(self, request):
+        return {"last": math.inf, "tired": 30.0}.get(request, 0.0)
 
     def release(self, request):
         self.released.append(request)
@@ -282,3 +286,15 @@ async def test_stopping_closes_all_connections_and_ends_soon():
         await service.host.stop()
         assert time.monotonic() - start < 5
         assert await hear(one) == ""
+
+
+async def test_a_connection_rests_or_ends_after_an_answer():
+    async with served() as (_, connect):
+        one = await connect()
+        began = time.monotonic()
+        await say(one, "tired", "echo after")
+        assert [await hear(one), await hear(one)] == ["", "after"]
+        assert time.monotonic() - began >= 0.03
+        await say(one, "last", "echo never")
+        assert await hear(one) == ""
+        assert await one[0].read() == b""

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.errors import KafkaCodecError
@@ -61,13 +62,15 @@ class Call:
         session: where it came from.
         request: what the codec made of it.
         size: the bytes of memory that count for it.
+        rest: for how many ms nothing more of the session is begun after the answer; it is closed if that is infinite.
     """
 
-    __slots__ = ("pieces", "ready", "request", "session", "size")
+    __slots__ = ("pieces", "ready", "request", "rest", "session", "size")
 
     def __init__(self, session: Session, request: Any, size: int) -> None:
         self.session, self.request, self.size = session, request, size
         self.ready = False
+        self.rest = 0.0
         self.pieces: list[bytes | memoryview] | Fate = []
 
     def answer(self, response: Any) -> None:
@@ -97,7 +100,7 @@ class Session(asyncio.BufferedProtocol):
         self._pending: deque[Call] = deque()
         self._later: deque[Any] = deque()  # requests that were received and are not begun
         self._out: list[bytes | memoryview] = []
-        self._corked = self._full = self._paused = self._ending = self._ended = False
+        self._corked = self._full = self._paused = self._rests = self._ending = self._ended = False
 
     # What asyncio calls
 
@@ -174,6 +177,7 @@ class Session(asyncio.BufferedProtocol):
         else:
             try:
                 call.pieces = self._codec.response(call.request, response)
+                call.rest = self._codec.rest(call.request)
             except Exception:
                 _log.exception("an answer to %s could not be encoded; its connection is closed", self.peer)
                 call.pieces = CLOSE
@@ -197,6 +201,12 @@ class Session(asyncio.BufferedProtocol):
             self._transport.abort()
 
     @property
+    def certificate(self) -> Mapping[str, Any]:
+        """The client's certificate as `ssl.SSLSocket.getpeercert` has it; empty if it has shown none."""
+        tls = self._transport.get_extra_info("ssl_object")
+        return {} if tls is None else tls.getpeercert() or {}
+
+    @property
     def waits(self) -> bool:
         """Whether a request waits for its answer."""
         return bool(self._pending)
@@ -204,7 +214,8 @@ class Session(asyncio.BufferedProtocol):
     # Inside
 
     def _may_begin(self) -> bool:
-        return len(self._pending) < self._limits.max_pending and not self._full and not self.listener.loaded
+        has_room = len(self._pending) < self._limits.max_pending and not self._full and not self.listener.loaded
+        return has_room and not self._rests
 
     def _begin(self) -> None:
         """Begin requests that were received, as far as there is room."""
@@ -234,12 +245,24 @@ class Session(asyncio.BufferedProtocol):
         ends = False
         while self._pending and self._pending[0].ready and not ends:
             call = self._pending.popleft()
-            ends = call.pieces is CLOSE
+            ends = call.pieces is CLOSE or call.rest == inf
             if not isinstance(call.pieces, Fate):
                 out += call.pieces
             self._write_and_free(out, call)
+            if call.rest and not ends:
+                self._rest(call.rest)
         if ends:
             self.close()
+
+    def _rest(self, milliseconds: float) -> None:
+        """Begin nothing more for a while."""
+        self._rests = True
+        asyncio.get_running_loop().call_later(milliseconds / 1000, self._go_on)
+
+    def _go_on(self) -> None:
+        self._rests = False
+        if not self._ended:
+            self._begin()
 
     def _write_and_free(self, out: list[bytes | memoryview], call: Call) -> None:
         """Write, and free the request; its memory may be part of its answer."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkacodec import errors
+from kafkacodec.broker.kafka.later import Later
 from kafkacodec.broker.state.catalog import PRODUCER_IDS
 from kafkacodec.broker.state.machine import Client, Machine, Marker, Question
 from kafkacodec.broker.topics.partition import EndMarker
@@ -68,6 +69,7 @@ class Node:
 
     Attributes:
         versions: the advertised versions by API key.
+        later: answers that wait for a time.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Node:
         self.machines: dict[int, Machine] = {}  # by API key
         self.groups: Any = None
         self.shares: Any = None
+        self.later = Later()
         self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = self._reserved_producer_ids = 0
 

@@ -199,7 +199,13 @@ _HAS_SESSIONS: Final = 7
 
 def _metadata(node: Node, request: Request, code: int) -> Any:
     whole = code == errors.REBOOTSTRAP_REQUIRED and request.version >= _REBOOTSTRAPS
-    return None if whole else metadata.refused(node, request, code)
+    if whole:
+        return None
+    response = metadata.refused(node, request, code)
+    if code == errors.ILLEGAL_SASL_STATE:  # nobody has logged in: nothing is shown
+        response.brokers, response.cluster_id, response.controller_id = [], None, -1
+        response.topics = response.topics if request.message.topics else []
+    return response
 
 
 _REBOOTSTRAPS: Final = 13
@@ -221,7 +227,8 @@ def _api_versions(node: Node, request: Request, code: int) -> Any:
 
 
 def _describe_topic_partitions(node: Node, request: Request, code: int) -> Any:
-    names = [row.name for row in request.message.topics] or node.names()
+    asked = [row.name for row in request.message.topics]
+    names = asked or ([] if code == errors.ILLEGAL_SASL_STATE else node.names())
     rows = [{"name": name, "error_code": code} for name in names]
     return APIS[request.key].response.from_dict({"topics": rows})
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.errors import DecodeError, KafkaCodecError, RemoteProtocolError
-from kafkacodec.messages import APIS, keys
+from kafkacodec.messages import APIS, SaslAuthenticateRequest, keys
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_pieces
 from kafkacodec.protocol.headers import decode_request_header
 
 __all__ = ["KafkaCodec", "Request"]
+
+MAX_TOKEN_SIZE: Final = 512 << 10
+"""The largest request in bytes before a client has logged in."""
 
 _CLIENT_ID_AT: Final = SIZE_BYTES + 8  # after key, version and correlation id
 
@@ -27,32 +31,47 @@ class Request:
         session: where it came from; set by the service.
         broker: the id of the broker that it came to; set by the service.
         to: what its reply is addressed to; set by the service.
+        peer: who sent it.
+        rest: for how many ms nothing more of the connection is begun after the answer; infinite: it is closed.
+        bare: it is a token of SASL without a header.
         received: when it began by the host's clock, for what waits for I/O; set by the service.
         now: the broker's time; set by the service.
     """
 
     __slots__ = (
-        "broker", "client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "received", "session",
-        "to", "version",
+        "bare", "broker", "client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "peer",
+        "received", "rest", "session", "to", "version",
     )  # fmt: skip
 
-    def __init__(self, frame: Frame, versions: Mapping[int, range]) -> None:
-        self.frame = frame
+    def __init__(self, frame: Frame, versions: Mapping[int, range], peer: Peer) -> None:
+        self.frame, self.peer = frame, peer
         self.nbytes = frame.nbytes
         self.session: Any = None
         self.to: Any = None
         self.broker = -1
-        self.received = self.now = 0.0
-        view = frame.view
+        self.received = self.now = self.rest = 0.0
+        self.bare = peer.bare
+        self.correlation_id = 0
+        self.client_id: str | None = None
+        if peer.bare:
+            self._take_token(frame.view[SIZE_BYTES:])
+        else:
+            self._take(frame.view, versions)
+
+    def _take_token(self, token: memoryview) -> None:
+        self.key, self.version = keys.SASL_AUTHENTICATE, 0
+        self.message: Any = SaslAuthenticateRequest(auth_bytes=bytes(token))
+
+    def _take(self, view: memoryview, versions: Mapping[int, range]) -> None:
         try:
             header, at = decode_request_header(view, SIZE_BYTES)
         except DecodeError:
             view = _without_client_id(view)
             header, at = decode_request_header(view, SIZE_BYTES)
         self.key, self.version = key, version = header.request_api_key, header.request_api_version
-        self.correlation_id: int = header.correlation_id
-        self.client_id: str | None = header.client_id
-        self.message: Any = None
+        self.correlation_id = header.correlation_id
+        self.client_id = header.client_id
+        self.message = None
         if version in versions.get(key, ()):
             self.message, _ = APIS[key].request.decode_prefix(view, version, at)
         elif key != keys.API_VERSIONS:
@@ -73,14 +92,12 @@ class KafkaCodec:
     Args:
         versions: the versions that are read, by API key.
         buffers: memory for large frames, which all connections share.
-        max_frame_size: the largest request in bytes.
+        peer: who is at the other end.
     """
 
-    def __init__(
-        self, versions: Mapping[int, range], buffers: FrameBuffers, max_frame_size: int = MAX_FRAME_SIZE
-    ) -> None:
-        self._versions = versions
-        self._reader = FrameReader(buffers, max_frame_size)
+    def __init__(self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer) -> None:
+        self._versions, self._peer = versions, peer
+        self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
 
     def buffer(self) -> memoryview:
         """Where the next received bytes go."""
@@ -94,17 +111,25 @@ class KafkaCodec:
             DecodeError, LimitExceeded: the size of a frame is invalid.
         """
         requests: list[Request] = []
+        self._reader.max_frame_size = MAX_FRAME_SIZE if self._peer.trusted else MAX_TOKEN_SIZE
         for frame in self._reader.received(count):
             try:
-                requests.append(Request(frame, self._versions))
+                requests.append(Request(frame, self._versions, self._peer))
             except KafkaCodecError as error:
                 raise RemoteProtocolError(str(error), events=requests) from error
         return requests
 
     def response(self, request: Request, response: Any) -> list[bytes | memoryview]:
         """The bytes of a response."""
+        if request.bare:
+            token = bytes(response.auth_bytes)
+            return [len(token).to_bytes(SIZE_BYTES, "big") + token]
         version = 0 if request.message is None else request.version
         return response_pieces(response, version, request.correlation_id)
+
+    def rest(self, request: Request) -> float:
+        """How long the connection rests after the answer."""
+        return request.rest
 
     def release(self, request: Request) -> None:
         """The memory of a request may be used again."""

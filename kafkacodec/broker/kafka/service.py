@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.broker.kafka.apis import TABLE
 from kafkacodec.broker.kafka.coordinators import elsewhere
 from kafkacodec.broker.kafka.faults import Faults
+from kafkacodec.broker.kafka.security.peers import ANONYMOUS
+from kafkacodec.messages import keys
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
+from kafkacodec.net.tls import distinguished_name
 
 if TYPE_CHECKING:
     from kafkacodec.broker.clock import Clock
@@ -41,15 +44,26 @@ class KafkaService:
         """Answer a request, or keep it until it can be answered."""
         request.session, request.to, request.received = session, to, now
         request.broker = self._node.brokers.of(session)
+        if request.peer.certified:
+            request.peer.certified = False
+            name = distinguished_name(session.certificate)
+            request.peer.principal = f"User:{name}" if name else ANONYMOUS
         return self.faults.receive(request) if self.faults else self._answer(request)
 
     def _answer(self, request: Request) -> Effect:
         request.now = self._node.shares.now = self._clock(request.received)
+        login = request.peer.login
+        if login is not None:
+            refused: Effect | None = login.receive(request)
+            if refused is not None:
+                return refused
         if self._node.brokers.several:
             away = elsewhere(self._node, request)
             if away is not None:
                 return Effect((), (Reply(request.to, away),))
         found = TABLE[request.key].answer(self._node, request)
+        if login is not None and request.key == keys.API_VERSIONS:
+            login.answered_versions(found)
         if found is None:
             return NOTHING
         return found if isinstance(found, Effect) else Effect((), (Reply(request.to, found),))
@@ -68,7 +82,13 @@ class KafkaService:
             return NOTHING
         time = self._node.shares.now = self._clock(now)
         shares = self._node.shares.partitions
-        effects = [self.faults.due(now), self._node.waiting.due(now), self._node.topics.due(time), shares.due(time)]
+        effects = [
+            self.faults.due(now),
+            self._node.later.due(now),
+            self._node.waiting.due(now),
+            self._node.topics.due(time),
+            shares.due(time),
+        ]
         for machine in self._node.running:
             deadline = machine.next_deadline()
             if deadline is not None and deadline <= time:
@@ -84,7 +104,8 @@ class KafkaService:
         of_clock = [node.topics.next_deadline(), shared, *(machine.next_deadline() for machine in node.running)]
         first = _earliest(of_clock)
         of_host = None if first is None else self._clock.of_host(first)
-        return _earliest([self.faults.next_deadline(), node.waiting.next_deadline(), of_host])
+        waits = (self.faults.next_deadline(), node.later.next_deadline(), node.waiting.next_deadline())
+        return _earliest([*waits, of_host])
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Go on after an append, and answer who waited for its records."""

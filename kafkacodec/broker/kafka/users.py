@@ -1,4 +1,4 @@
-"""Users and quotas, which are stored; ACLs, SASL and delegation tokens, which this broker has none of."""
+"""Users and quotas; ACLs and delegation tokens, which this broker has none of."""
 
 from __future__ import annotations
 
@@ -233,12 +233,12 @@ def delete_acls(node: Node, request: Request) -> Any:
 
 
 def sasl_handshake(node: Node, request: Request) -> Any:
-    """The listener has no SASL."""
+    """The listener has no SASL, or the client has logged in for good."""
     return messages.SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE)
 
 
 def sasl_authenticate(node: Node, request: Request) -> Any:
-    """The listener has no SASL."""
+    """The listener has no SASL, or nothing announced the token."""
     text = "SaslAuthenticate request received after successful authentication"
     return messages.SaslAuthenticateResponse(error_code=errors.ILLEGAL_SASL_STATE, error_message=text)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
-import threading
-from typing import Literal
+from typing import Any, Final, Literal, TextIO
 
 import click
 
 from kafkacodec.cli.console import say
+
+_FILE: Final = click.Path(exists=True, dir_okay=False)
 
 
 @click.command()
@@ -34,6 +35,19 @@ from kafkacodec.cli.console import say
     "--release", type=click.Choice(["4", "3.9"]), default="4", show_default=True,
     help="3.9 serves clients of 0.8 to 0.11 too, as Apache Kafka did until then.",
 )  # fmt: skip
+@click.option(
+    "--user",
+    "users",
+    metavar="NAME:PASSWORD",
+    multiple=True,
+    help="Who may log in at kafka+sasl://; repeatable. Others on this machine see it: prefer --users.",
+)
+@click.option(
+    "--users", "users_file", metavar="FILE", type=click.File("r"), help="Users, a NAME:PASSWORD a line; - for stdin."
+)
+@click.option("--tls-cert", type=_FILE, help="The certificate for kafka+tls:// and kafka+sasl+tls://, PEM.")
+@click.option("--tls-key", type=_FILE, help="Its key, if that is not in the same file.")
+@click.option("--tls-client-ca", type=_FILE, help="The authority of clients' certificates, which are then required.")
 def serve(
     data: str | None,
     listen: tuple[str, ...],
@@ -41,30 +55,60 @@ def serve(
     settings: tuple[str, ...],
     brokers: int,
     release: Literal["4", "3.9"],
+    users: tuple[str, ...],
+    users_file: TextIO | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
 ) -> None:
     """Run a Kafka broker for tests and for pipelines on this machine, until it is interrupted.
 
-    Its data directory is one of Kafka: the other commands read it while it runs. Whoever reaches the address can read
-    and write everything. A production cluster is Apache Kafka's job.
+    Its data directory is one of Kafka: the other commands read it while it runs. Without SASL, whoever reaches the
+    address can read and write everything. A production cluster is Apache Kafka's job.
     """
     from kafkacodec import broker
+    from kafkacodec.net.tls import server_context
 
     try:
         counts = dict(_topic(text) for text in topics)
         config = dict(_setting(text) for text in settings)
-        running = broker.serve(data, listen=listen, topics=counts, config=config, brokers=brokers, release=release)
+        lines = [line.rstrip("\r\n") for line in users_file or ()]
+        passwords = dict(_user(text) for text in (*users, *filter(None, lines)))
+        if tls_cert is None and (tls_key or tls_client_ca):
+            raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
+        tls = server_context(tls_cert, tls_key, tls_client_ca) if tls_cert else None
+        running = broker.serve(
+            data,
+            listen=listen,
+            topics=counts,
+            config=config,
+            users=passwords,
+            tls=tls,
+            brokers=brokers,
+            release=release,
+        )
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    ended = threading.Event()
-    before = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    before = signal.signal(signal.SIGTERM, _end)
     try:
         with running:
             say(f"serving {running.data} at {', '.join(running.listeners)}; stop with Ctrl-C")
-            ended.wait()
-    except KeyboardInterrupt:
+            while True:
+                signal.pause()
+    except (KeyboardInterrupt, _Ended):
         pass
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+class _Ended(BaseException):
+    """The process was told to end."""
+
+
+def _end(*_: Any) -> None:
+    """Leave what the main thread does. A lock that it may hold, as an event has one, is not needed for this."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Ended
 
 
 def _topic(text: str) -> tuple[str, int]:
@@ -72,6 +116,13 @@ def _topic(text: str) -> tuple[str, int]:
     if colon and not count.isdecimal():
         raise click.BadParameter(f"{text!r} is not NAME or NAME:PARTITIONS", param_hint="--topic")
     return name, int(count) if count else 1
+
+
+def _user(text: str) -> tuple[str, str]:
+    name, colon, password = text.partition(":")
+    if not colon or not name or not password:  # the text may have a password: it is not shown
+        raise click.BadParameter("it is not NAME:PASSWORD", param_hint="--user, --users")
+    return name, password
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -1,29 +1,36 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: the password is proved, not sent, and the broker proves that it knows it (RFC 5802).
 
-User name and password are encoded as UTF-8 without SASLprep, like in Kafka's brokers. Hashes come from hashlib. An
-extension of Kafka marks them as the id and the HMAC of a delegation token (KIP-48).
+User name and password are encoded as UTF-8 without SASLprep, like in Kafka's brokers. An extension of Kafka marks them
+as the id and the HMAC of a delegation token (KIP-48).
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
 import secrets
 from typing import TYPE_CHECKING, Final
 
 from kafkacodec.errors import AuthenticationFailed
+from kafkacodec.net.sasl.scram_keys import (
+    HASHES,
+    MIN_ITERATIONS,
+    attributes,
+    client_proof,
+    credential_of_salted,
+    salted_password,
+    server_signature,
+)
 
 if TYPE_CHECKING:
     from kafkacodec.net.settings import SaslSettings
 
 __all__ = ["Scram"]
 
-_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NO_CHANNEL_BINDING: Final = "n,,"
-# RFC 7677 requires at least 4096, as does Kafka. The upper bound takes about a second to compute.
-_ITERATIONS: Final = range(4096, 1_000_001)
+# The upper bound takes about a second to compute.
+_ITERATIONS: Final = range(MIN_ITERATIONS, 1_000_001)
 
 
 class Scram:
@@ -32,8 +39,8 @@ class Scram:
     def __init__(self, settings: SaslSettings, host: str, nonce: str | None = None) -> None:
         assert settings.sasl_mechanism is not None
         self._name = settings.sasl_mechanism
-        self._hash = _HASHES[self._name]
-        self._password = (settings.sasl_plain_password or "").encode()
+        self._hash = HASHES[self._name]
+        self._password = settings.sasl_plain_password or ""
         self._nonce = nonce or secrets.token_urlsafe(24)
         user = (settings.sasl_plain_username or "").replace("=", "=3D").replace(",", "=2C")
         token = ",tokenauth=true" if settings.sasl_scram_tokenauth else ""
@@ -62,23 +69,21 @@ class Scram:
         nonce, salt, count = found.get("r", ""), self._decoded("s", found), self._iterations(found)
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise AuthenticationFailed(f"{self._name}: the broker's nonce does not continue the client's")
-        salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, count)
-        client_key = self._hmac(salted, b"Client Key")
+        salted = salted_password(self._hash, self._password, salt, count)
         final = f"c={base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()},r={nonce}"
         signed = b",".join([self._first.encode(), challenge, final.encode()])
-        signature = self._hmac(hashlib.new(self._hash, client_key).digest(), signed)
-        self._server_signature = self._hmac(self._hmac(salted, b"Server Key"), signed)
-        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        kept = credential_of_salted(self._hash, salted, salt, count)
+        self._server_signature = server_signature(self._hash, kept.server_key, signed)
+        proof = client_proof(self._hash, salted, signed)
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
     def _fields(self, message: bytes) -> dict[str, str]:
         """The attributes of a broker's message by letter; mandatory extensions are refused."""
         try:
-            parts = message.decode().split(",")
+            fields = attributes(message)
         except UnicodeDecodeError:
             raise AuthenticationFailed(f"{self._name}: the broker's message is not UTF-8") from None
-        fields = {part[:1]: part[2:] for part in parts if part[1:2] == "="}
-        if len(fields) != len(parts) or "m" in fields:
+        if fields is None or "m" in fields:
             raise AuthenticationFailed(f"{self._name}: the broker's message of {len(message)} bytes is malformed")
         return fields
 
@@ -100,6 +105,3 @@ class Scram:
                 f"not {_ITERATIONS.start} to {_ITERATIONS.stop - 1}"
             )
         return count
-
-    def _hmac(self, key: bytes, message: bytes) -> bytes:
-        return hmac.digest(key, message, self._hash)

@@ -1,0 +1,34 @@
+"""Effects that wait for a time."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+
+from kafkacodec.net.service import NOTHING, Effect, together
+
+__all__ = ["Later"]
+
+
+class Later:
+    """Effects by the time of the host, in milliseconds, at which they are to happen."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, int, Effect]] = []
+        self._numbers = count()
+
+    def add(self, at: float, effect: Effect) -> Effect:
+        """Let an effect wait; nothing happens now."""
+        heapq.heappush(self._waiting, (at, next(self._numbers), effect))
+        return NOTHING
+
+    def due(self, now: float) -> Effect:
+        """What is to happen."""
+        found = []
+        while self._waiting and self._waiting[0][0] <= now:
+            found.append(heapq.heappop(self._waiting)[2])
+        return together(found)
+
+    def next_deadline(self) -> float | None:
+        """When something is due."""
+        return self._waiting[0][0] if self._waiting else None

@@ -1,0 +1,220 @@
+"""Logging in by SASL: what a connection may ask before, who it is afterwards, and for how long (KIP-43, 152, 368)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.refusals import refusal
+from kafkacodec.messages import keys
+from kafkacodec.net.sasl.scram_keys import HASHES, MIN_ITERATIONS, Credential, credential
+from kafkacodec.net.sasl.server import (
+    InvalidToken,
+    Malformed,
+    OAuthBearerServer,
+    PlainServer,
+    Refused,
+    ScramServer,
+    ServerExchange,
+    unsecured_token,
+)
+from kafkacodec.net.service import CLOSE, NOTHING, Effect, Reply
+from kafkacodec.protocol.terms import SCRAM_MECHANISMS
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.node import Node
+    from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.kafka.security.peers import Peer
+
+__all__ = ["Login", "Logins", "TokenCheck"]
+
+TokenCheck: TypeAlias = Callable[[str], Any]
+"""Takes a bearer token; returns the user's name, or a pair of it and when the token expires, in seconds since 1970."""
+
+_RENEWED_MS: Final = 1000  # a session is renewed no more often
+
+
+class _State(Enum):
+    FIRST = 0
+    """Nothing was asked."""
+    HANDSHAKE = 1
+    """The versions were asked for; the mechanism follows."""
+    TOKENS = 2
+    """The mechanism is known; tokens follow."""
+    DONE = 3
+    """Logged in."""
+    FAILED = 4
+    """The connection ends."""
+
+
+class Logins:
+    """Who may log in, and how: the same for all connections.
+
+    Args:
+        node: the broker.
+        users: passwords by name.
+        tokens: checks bearer tokens; "unsecured" takes what tokens without a signature say; None: there are none.
+    """
+
+    def __init__(self, node: Node, users: Mapping[str, str], tokens: TokenCheck | str | None) -> None:
+        self.node = node
+        self._users, self._tokens = users, tokens
+        self._derived: dict[tuple[str, str], Credential] = {}
+        config = node.config
+        wanted = [name.strip() for name in config.text("sasl.enabled.mechanisms").split(",")]
+        self._makers: dict[str, Callable[[], ServerExchange]] = {
+            name: make for name, make in self._known().items() if name in wanted
+        }
+        self.mechanisms: Sequence[str] = list(self._makers)
+        self.max_session_ms = config.number("connections.max.reauth.ms") or inf
+        self.delay_ms = config.number("connection.failed.authentication.delay.ms")
+
+    def exchange(self, mechanism: str) -> ServerExchange | None:
+        """A new exchange of a mechanism; None if there is none of this name."""
+        make = self._makers.get(mechanism)
+        return None if make is None else make()
+
+    def _known(self) -> dict[str, Callable[[], ServerExchange]]:
+        known: dict[str, Callable[[], ServerExchange]] = {}
+        if self._users:
+            known["PLAIN"] = partial(PlainServer, self._users.get)
+        for name in HASHES:
+            known[name] = partial(ScramServer, name, partial(self._credential, name))
+        if self._tokens is not None:
+            known["OAUTHBEARER"] = partial(OAuthBearerServer, self._check)
+        return known
+
+    def _credential(self, mechanism: str, user: str, is_token: bool) -> Credential | None:
+        """What is kept of a user's password: in the metadata, else of the password that the broker was given."""
+        if is_token:
+            return None
+        record = self.node.catalog.scram.get((user, SCRAM_MECHANISMS[mechanism]))
+        if record is not None:
+            return Credential(bytes(record.salt), record.iterations, bytes(record.stored_key), bytes(record.server_key))
+        if user not in self._users:
+            return None
+        found = self._derived.get((mechanism, user))
+        if found is None:
+            salt = secrets.token_bytes(16)
+            found = credential(HASHES[mechanism], self._users[user], salt, MIN_ITERATIONS)
+            self._derived[mechanism, user] = found
+        return found
+
+    def _check(self, token: str, now: float) -> tuple[str, float | None]:
+        if not callable(self._tokens):
+            return unsecured_token(token, now)
+        try:
+            found = self._tokens(token)
+        except Exception as error:
+            raise InvalidToken(str(error)) from error
+        user, expires = found if isinstance(found, tuple) else (found, None)
+        if not isinstance(user, str) or not user or (expires is not None and expires * 1000 <= now):
+            raise InvalidToken("it is nobody's, or has expired")
+        return user, None if expires is None else expires * 1000.0
+
+
+class Login:
+    """One connection's way to a user, and again before its session ends."""
+
+    def __init__(self, logins: Logins, peer: Peer) -> None:
+        self._logins, self._peer = logins, peer
+        peer.login, peer.trusted = self, False
+        self._state = _State.FIRST
+        self._exchange: ServerExchange | None = None
+        self._mechanism = self._before = ""
+        self._expires = inf
+        self._renewed = -inf
+        self._renews = False
+
+    def receive(self, request: Request) -> Effect | None:
+        """What is answered; None if the request is one of a user and is carried out."""
+        if self._state is _State.DONE:
+            return self._next(request)
+        if self._state is _State.FAILED:
+            return NOTHING
+        if self._state is _State.TOKENS:
+            return self._token(request)
+        if request.key == keys.API_VERSIONS and self._state is _State.FIRST:
+            return None
+        if request.key == keys.SASL_HANDSHAKE:
+            return self._handshake(request)
+        return self._close(request)
+
+    def answered_versions(self, response: Any) -> None:
+        """Note the answer to ApiVersions: a client may ask again after an error."""
+        if self._state is _State.FIRST and not response.error_code:
+            self._state = _State.HANDSHAKE
+
+    def _next(self, request: Request) -> Effect | None:
+        """A request of a session: it may renew it, else it must not have ended."""
+        now = request.now
+        if request.key == keys.SASL_HANDSHAKE and self._expires < inf and now - self._renewed >= _RENEWED_MS:
+            self._renewed, self._renews = now, True
+            self._before = self._mechanism
+            return self._handshake(request)
+        return self._close(request) if now > self._expires else None
+
+    def _handshake(self, request: Request) -> Effect:
+        logins, mechanism = self._logins, request.message.mechanism
+        response = messages.SaslHandshakeResponse(mechanisms=list(logins.mechanisms))
+        self._exchange = logins.exchange(mechanism)
+        if self._exchange is None:
+            response.error_code = errors.UNSUPPORTED_SASL_MECHANISM
+            return self._fail(request, response)
+        self._mechanism, self._state = mechanism, _State.TOKENS
+        self._peer.bare = request.version == 0
+        return Effect((), [Reply(request.to, response)])
+
+    def _token(self, request: Request) -> Effect:
+        assert self._exchange is not None
+        if request.key != keys.SASL_AUTHENTICATE:
+            return self._fail(request, refusal(self._logins.node, request, errors.ILLEGAL_SASL_STATE))
+        if self._renews and self._mechanism != self._before:
+            return self._close(request)
+        response = messages.SaslAuthenticateResponse(error_message="")
+        try:
+            response.auth_bytes = self._exchange.step(bytes(request.message.auth_bytes), request.now)
+            if self._exchange.user is not None:
+                self._done(self._exchange.user, response, request.now)
+        except Refused as error:
+            if self._peer.bare:
+                return self._close(request)
+            again = "re-authentication" if self._renews else "authentication"
+            general = f"Authentication failed during {again} due to invalid credentials with SASL mechanism"
+            response.error_code = errors.SASL_AUTHENTICATION_FAILED
+            response.error_message = error.reason or f"{general} {self._mechanism}"
+            response.auth_bytes = b""
+            return self._fail(request, response)
+        except Malformed:
+            return self._close(request)
+        return Effect((), [Reply(request.to, response)])
+
+    def _done(self, user: str, response: Any, now: float) -> None:
+        assert self._exchange is not None
+        principal = f"User:{user}"
+        if self._renews and principal != self._peer.principal:
+            was, wanted = (name.replace(":", ".", 1) for name in (self._peer.principal, principal))
+            raise Refused(f"Cannot change principals during re-authentication from {was}: {wanted}")
+        of_token = inf if self._exchange.expires is None else self._exchange.expires - now
+        lifetime = min(self._logins.max_session_ms, max(0.0, of_token))
+        self._expires = now + lifetime
+        response.session_lifetime_ms = 0 if lifetime == inf else int(lifetime)
+        self._peer.principal, self._peer.trusted, self._state = principal, True, _State.DONE
+        self._peer.bare = False
+        self._exchange, self._renews = None, False
+
+    def _fail(self, request: Request, response: Any) -> Effect:
+        """Answer after a while, which slows down those who try passwords, and close."""
+        self._state = _State.FAILED
+        request.rest = inf
+        effect = Effect((), [Reply(request.to, response)])
+        return self._logins.node.later.add(request.received + self._logins.delay_ms, effect)
+
+    def _close(self, request: Request) -> Effect:
+        self._state = _State.FAILED
+        return Effect((), [Reply(request.to, CLOSE)])

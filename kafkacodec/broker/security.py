@@ -1,0 +1,55 @@
+"""Who may use a broker, and how its listeners are protected: arguments of `kafkacodec.broker.serve`, checked."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.listening import Url
+
+__all__ = ["Security", "Tokens"]
+
+Tokens: TypeAlias = "Literal['unsecured'] | Callable[[str], Any] | None"
+"""How bearer tokens are checked."""
+
+
+@dataclass(frozen=True)
+class Security:
+    """What protects the listeners.
+
+    Attributes:
+        tls: the server's context; None: there is none.
+        users: passwords by name.
+        tokens: checks bearer tokens.
+    """
+
+    tls: ssl.SSLContext | None = None
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tokens: Tokens = None
+
+    def __post_init__(self) -> None:
+        for name, password in self.users.items():
+            texts: tuple[Any, Any] = (name, password)
+            if not all(isinstance(text, str) and text for text in texts):
+                raise ValueError("users has names and passwords as text, none of them empty")
+            if "\0" in name + password:
+                raise ValueError(f"users: the name or the password of {name!r} has a zero byte")
+        if self.tokens is not None and self.tokens != "unsecured" and not callable(self.tokens):
+            raise ValueError(f"tokens must be 'unsecured' or a function that checks a token, not {self.tokens!r}")
+
+    def check(self, url: Url) -> None:
+        """Refuse a listener that cannot be as its URL says. Raises ValueError."""
+        if url.has_tls and self.tls is None:
+            raise ValueError(f"a {url.scheme}:// listener needs tls=, the server's ssl.SSLContext")
+
+    def risk(self, url: Url) -> str | None:
+        """What others can do at a listener, for the log; None if that is nothing."""
+        if url.is_loopback:
+            return None
+        by_certificate = url.has_tls and self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED
+        if not url.has_sasl and not by_certificate:
+            return "whoever reaches it reads and writes everything, since it has no SASL"
+        return None if url.has_tls else "others on the way read records and passwords, since it has no TLS"

@@ -1,0 +1,77 @@
+"""The arithmetic of SCRAM, and its messages as attributes: for both sides (RFC 5802, RFC 7677)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final, NamedTuple
+
+__all__ = [
+    "HASHES", "MIN_ITERATIONS", "Credential", "attributes", "client_proof", "credential", "credential_of_salted",
+    "salted_password", "server_signature", "stored_key_of",
+]  # fmt: skip
+
+HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""The name of the hash, by mechanism."""
+
+MIN_ITERATIONS: Final = 4096
+"""What RFC 7677 requires, and Kafka."""
+
+
+class Credential(NamedTuple):
+    """What a server keeps of a password.
+
+    Attributes:
+        salt: random bytes.
+        iterations: how often the hash is computed.
+        stored_key: the hash of the client's key.
+        server_key: proves that the server knows the password.
+    """
+
+    salt: bytes
+    iterations: int
+    stored_key: bytes
+    server_key: bytes
+
+
+def salted_password(name: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """The password after so many rounds; `name` is that of the hash. Kafka uses no SASLprep."""
+    return hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations)
+
+
+def credential(name: str, password: str, salt: bytes, iterations: int) -> Credential:
+    """What a server keeps of a password."""
+    return credential_of_salted(name, salted_password(name, password, salt, iterations), salt, iterations)
+
+
+def credential_of_salted(name: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
+    """What a server keeps of a salted password."""
+    stored = hashlib.new(name, hmac.digest(salted, b"Client Key", name)).digest()
+    return Credential(salt, iterations, stored, hmac.digest(salted, b"Server Key", name))
+
+
+def client_proof(name: str, salted: bytes, signed: bytes) -> bytes:
+    """The proof that a client knows the password, for what both sides have said."""
+    key = hmac.digest(salted, b"Client Key", name)
+    return _xor(key, hmac.digest(hashlib.new(name, key).digest(), signed, name))
+
+
+def stored_key_of(name: str, stored_key: bytes, proof: bytes, signed: bytes) -> bytes:
+    """The stored key that a proof of the right length leads to: the same, if the client knows the password."""
+    return hashlib.new(name, _xor(proof, hmac.digest(stored_key, signed, name))).digest()
+
+
+def server_signature(name: str, server_key: bytes, signed: bytes) -> bytes:
+    """The proof that a server knows the password."""
+    return hmac.digest(server_key, signed, name)
+
+
+def attributes(message: bytes) -> dict[str, str] | None:
+    """The attributes of a message by letter; None if it is malformed. Raises UnicodeDecodeError."""
+    parts = message.decode().split(",")
+    found = {part[:1]: part[2:] for part in parts if part[1:2] == "="}
+    return found if len(found) == len(parts) else None
+
+
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
