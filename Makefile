@@ -108,6 +108,7 @@ pytest: $(VENV)/.dev $(VENV)/.built
 	@tools/system_packages chromium:chromium || true
 	@tools/system_packages $(KERBEROS) && $(PY) -m pip install --quiet gssapi || true
 	@$(PY) -m tests.integration.kafka_archives
+	@$(PY) -m tests.integration.spark_archive
 	@rm -f .pytest_cache/v/cache/lastfailed
 	$(PY) -m pytest -n $(TEST_WORKERS) --dist loadgroup $(TESTS) $(PYTEST_ARGS) || { code=$$?; \
 		[ $$code -eq 1 ] || exit $$code; \

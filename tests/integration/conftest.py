@@ -6,13 +6,14 @@ import threading
 import pytest
 
 from tests.corpus import sample
-from tests.integration import kafka_jvm
+from tests.integration import kafka_jvm, spark_archive
 from tests.integration.cli_samples import SEGMENT
 from tests.integration.kafka_jars import ALL_RELEASES
 from tests.integration.old_kafka import broker_of
 from tests.patience import eventually
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+spark_archive.use()
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +19,13 @@ DAMAGED = blobs("corrupt", "foreign", "cut")
 LOGS = [s for s in segments() if 2_000 < s.path.stat().st_size < 60_000][::4]
 
 
-@pytest.fixture(autouse=True, params=[120, 900])
-def short_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs of a batch or a few, so that small files have many."""
-    monkeypatch.setattr(runs, "FIRST_RUN", request.param)
-    monkeypatch.setattr(runs, "SHORTEST_RUN", request.param)
+def short_runs() -> Iterator[int]:
+    """Twice, with runs of a batch or a few, so that small files have many."""
+    with pytest.MonkeyPatch.context() as patch:
+        for size in (120, 900):
+            patch.setattr(runs, "FIRST_RUN", size)
+            patch.setattr(runs, "SHORTEST_RUN", size)
+            yield size
 
 
 def outcome(data: bytes, **options: Any) -> tuple[Any, ...]:
@@ -41,8 +44,10 @@ def problems_of(table: kc.RecordColumns) -> list[tuple[Any, ...]]:
 def outcome_in_chunks(data: bytes, max_rows: int, **options: Any) -> tuple[Any, ...]:
     """The same of chunks: their rows and problems one after another, and what the last one says."""
     tables, problems, consumed, error = [], [], [], None
+    # Chunks of a row are many, and a test of where chunks end; larger ones have all columns.
+    options |= {"columns": ("offset", "value")} if max_rows == 1 else {"batch_columns": True}
     try:
-        for chunk in kc.iter_columns(data, max_rows=max_rows, batch_columns=True, include_control=True, **options):
+        for chunk in kc.iter_columns(data, max_rows=max_rows, include_control=True, **options):
             assert len(chunk) <= max_rows
             tables.append(pa.record_batch(chunk))
             problems += problems_of(chunk)
@@ -56,13 +61,20 @@ def outcome_in_chunks(data: bytes, max_rows: int, **options: Any) -> tuple[Any, 
 
 
 def assert_threads_change_nothing(data: bytes, threads: int) -> None:
-    for on_error in ("raise", "stop", "skip"):
-        for verify_crc in (True, False):
-            options: dict[str, Any] = {"on_error": on_error, "verify_crc": verify_crc}
-            assert outcome(data, threads=threads, **options) == outcome(data, **options)
-        for max_rows in (1, 7, 8192):
-            expected = outcome_in_chunks(data, max_rows, on_error=on_error)
-            assert outcome_in_chunks(data, max_rows, on_error=on_error, threads=threads) == expected
+    whole: list[dict[str, Any]] = [
+        {"on_error": on_error, "verify_crc": verify_crc}
+        for on_error in ("raise", "stop", "skip")
+        for verify_crc in (True, False)
+    ]
+    pieces = [(max_rows, on_error) for on_error in ("raise", "stop", "skip") for max_rows in (1, 7, 8192)]
+    expected = [outcome(data, **options) for options in whole]
+    expected_pieces = [outcome_in_chunks(data, max_rows, on_error=on_error) for max_rows, on_error in pieces]
+    for size in short_runs():
+        for options, alone in zip(whole, expected, strict=True):
+            assert outcome(data, threads=threads, **options) == alone, (size, options)
+        for (max_rows, on_error), alone in zip(pieces, expected_pieces, strict=True):
+            found = outcome_in_chunks(data, max_rows, on_error=on_error, threads=threads)
+            assert found == alone, (size, max_rows, on_error)
 
 
 @pytest.mark.parametrize("sample", some(DAMAGED[::7]), ids=str)
@@ -92,8 +104,10 @@ def test_damage_in_many_small_batches(magic: int) -> None:
 def test_offsets_between_bounds(magic: int, span: tuple[int | None, int | None]) -> None:
     options = {"start_offset": span[0], "end_offset": span[1]}
     data = sound(magic)
-    assert outcome_in_chunks(data, 5, threads=3, **options) == outcome_in_chunks(data, 5, **options)
-    assert outcome(data, threads=3, **options) == outcome(data, **options)
+    expected = outcome_in_chunks(data, 5, **options), outcome(data, **options)
+    for size in short_runs():
+        found = outcome_in_chunks(data, 5, threads=3, **options), outcome(data, threads=3, **options)
+        assert found == expected, size
 
 
 def test_a_cut_that_a_damaged_length_leads_to_counts_for_nothing() -> None:

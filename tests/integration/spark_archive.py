@@ -1,0 +1,88 @@
+"""Keeps the classes of Spark as a JVM has them in memory, so that a session starts in half the processor time.
+
+    python -m tests.integration.spark_archive
+
+Does nothing if what it has made is newer than Spark's jars. Tests run without it too, and then take minutes longer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+from tests.corpus import ROOT as GOLDEN
+from tests.wheel import ROOT
+
+# Beside the environment: an archive names the jars by their paths.
+ARCHIVE = ROOT / ".cache" / "spark.jsa"
+JARS = Path(pyspark.__file__).parent / "jars"
+
+# Spark's launcher is a JVM of its own.
+_LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# For a JVM that the archive does not fit, which says so, and runs without it.
+_QUIET = "-Xlog:disable"
+
+# What most tests with Spark do.
+_USE = """
+import sys
+import kafkacodec as kc
+
+log, place = sys.argv[1:]
+spark = kc.spark.session({"spark.sql.shuffle.partitions": "2"}, master="local[2]", quick_start=True)
+spark.read.format("kafkalog").load(log).groupBy("partition").count().collect()
+rows = spark.readStream.format("kafkalog").load(log).select("key", "value")
+for kind, options in (("kafkalog", {"topic": "t"}), ("parquet", {})):
+    writer = rows.writeStream.format(kind).options(**options).option("checkpointLocation", f"{place}/{kind}.check")
+    writer.trigger(availableNow=True).start(f"{place}/{kind}").awaitTermination()
+spark.read.parquet(f"{place}/parquet").count()
+spark.stop()
+"""
+
+
+def is_made() -> bool:
+    """Whether there is an archive of the jars that are there."""
+    return ARCHIVE.exists() and ARCHIVE.stat().st_mtime > JARS.stat().st_mtime
+
+
+def java_options() -> str:
+    """The options of a JVM that takes Spark's classes from the archive; none without an archive."""
+    return f'-XX:SharedArchiveFile="{ARCHIVE}" {_QUIET}' if is_made() else ""
+
+
+def use() -> None:
+    """Sessions that this process and what it starts have in future begin with the archive."""
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
+    if options := java_options():
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", _submitted(options))
+
+
+def _submitted(options: str) -> str:
+    return f"--conf 'spark.driver.defaultJavaOptions={options}' pyspark-shell"
+
+
+def make() -> None:
+    """Start a session, use it, and keep its classes."""
+    ARCHIVE.unlink(missing_ok=True)  # of other jars
+    ARCHIVE.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ARCHIVE.parent) as directory:
+        kept = Path(directory) / "classes.jsa"
+        submitted = _submitted(f'-XX:ArchiveClassesAtExit="{kept}" {_QUIET}')
+        log = GOLDEN / "logs" / "kraft-4.1.0" / "none-0"
+        # The JVM ends after the process that has started it, when its input does: the output is open until then.
+        subprocess.run(
+            [sys.executable, "-c", _USE, log, directory],
+            env=os.environ | {"PYSPARK_SUBMIT_ARGS": submitted, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+        )
+        kept.replace(ARCHIVE)
+
+
+if __name__ == "__main__" and shutil.which("java") and not is_made():
+    make()
