@@ -13,15 +13,18 @@ import pyspark
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import free_port
+from tests.integration.spark_archive import java_options
 
 SPARK_HOME = Path(pyspark.__file__).parent
 WORKERS = 2
 
-_CONF = """spark.driver.bindAddress 127.0.0.1
-spark.driver.host 127.0.0.1
-spark.executor.memory 512m
-spark.ui.enabled false
-"""
+# As a directory of configuration would; with one, whose path is new each time, no JVM takes classes from an archive.
+_CONF = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.ui.enabled": "false",
+}
 
 
 class SparkCluster:
@@ -31,8 +34,7 @@ class SparkCluster:
         self.directory = directory
         self.work = directory / "work"
         self.master = f"spark://127.0.0.1:{free_port()}"
-        (directory / "conf").mkdir(parents=True)
-        (directory / "conf" / "spark-defaults.conf").write_text(_CONF)
+        directory.mkdir(parents=True, exist_ok=True)
         self._processes: list[subprocess.Popen[bytes]] = []
         host, port = "127.0.0.1", self.master.rpartition(":")[2]
         deploy = "org.apache.spark.deploy"
@@ -52,10 +54,10 @@ class SparkCluster:
         return {
             **found,
             **({"JAVA_HOME": str(java)} if java else {}),
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts faster
+            "JAVA_TOOL_OPTIONS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {java_options()}",  # starts faster
             "PATH": f"{SPARK_HOME / 'bin'}:{os.environ['PATH']}",
             "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_CONF_DIR": str(self.directory / "conf"),
+            "SPARK_SUBMIT_OPTS": " ".join(f"-D{name}={value}" for name, value in _CONF.items()),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_NO_DAEMONIZE": "1",
             "CLUSTER": self.master,

@@ -219,11 +219,11 @@ def test_memory_of_dead_objects_is_used_again_and_given_back():
         gc.collect()
         return sys.getallocatedblocks() - before
 
-    def left():
-        """The least of several times: threads of other tests allocate, and free, at any time."""
+    def is_given_back():
+        """At one of several times: threads of other tests allocate, and free, at any time."""
         made()
-        return min(made() for _ in range(5))
+        return any(made() < 500 for _ in range(5))  # of the 65,000 that are made
 
-    assert left() < 500  # of the 65,000 that are made
+    assert is_given_back()
     _struct.keep_memory(0)
-    assert left() < 500  # of the 65,000 that are made
+    assert is_given_back()
