@@ -381,7 +381,8 @@ def __getattr__(name: str) -> Any:
         return _codes()
     if not name.startswith("_"):
         if name in _numbers():
-            return _numbers()[name]
+            globals()[name] = code = _numbers()[name]  # the next time without this function
+            return code
         if name in _classes():
             return _classes()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,6 +79,7 @@ def _read_table(file: str) -> dict[str, type[Message]]:
     return build((_SCHEMAS / file).read_text("ascii"), _MODULE)
 
 
+@cache
 def by_key(api_key: int) -> tuple[type[Message], type[Message]]:
     """The request class and the response class of an API. Raises KeyError for an unknown key."""
     api = APIS.get(api_key)

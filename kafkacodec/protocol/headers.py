@@ -8,6 +8,7 @@ all header versions. (KIP-482, KIP-511)
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec import messages
@@ -26,7 +27,10 @@ __all__ = [
     "response_header_version",
 ]
 
+_KNOWN = 1024  # more than there are APIs and versions, so that a peer's nonsense takes no more memory
 
+
+@lru_cache(_KNOWN)
 def request_header_version(api_key: int, version: int) -> int:
     """The header version of a request. Raises KeyError for an unknown API.
 
@@ -37,6 +41,7 @@ def request_header_version(api_key: int, version: int) -> int:
     return 2 if _is_flexible(by_key(api_key)[0], version) else 1
 
 
+@lru_cache(_KNOWN)
 def response_header_version(api_key: int, version: int) -> int:
     """The header version of a response; like `request_header_version`."""
     if api_key == keys.API_VERSIONS:

@@ -234,23 +234,32 @@ class Session(asyncio.BufferedProtocol):
                     self._later.clear()
                 else:
                     self.listener.receive(call)
-                self._send()
+                if call.rest or call.pieces is CLOSE or not self._may_begin():
+                    self._send()
+            self._send()  # what was answered meanwhile leaves together
         finally:
             self._corked = False
         self._set_reading()
 
     def _send(self) -> None:
-        """Send the answers whose turn it is."""
+        """Send the answers whose turn it is, together if they are small."""
         out: list[bytes | memoryview] = []
+        sent: list[Call] = []
         ends = False
         while self._pending and self._pending[0].ready and not ends:
             call = self._pending.popleft()
             ends = call.pieces is CLOSE or call.rest == inf
             if not isinstance(call.pieces, Fate):
                 out += call.pieces
-            self._write_and_free(out, call)
+            sent.append(call)
             if call.rest and not ends:
                 self._rest(call.rest)
+        if out and not self._ended:
+            self._write(out)
+        for call in sent:  # after writing: the memory of a request may be part of its answer
+            if not isinstance(call.request, Fate):
+                self._codec.release(call.request)
+            self.listener.freed(call.size)
         if ends:
             self.close()
 
@@ -264,20 +273,14 @@ class Session(asyncio.BufferedProtocol):
         if not self._ended:
             self._begin()
 
-    def _write_and_free(self, out: list[bytes | memoryview], call: Call) -> None:
-        """Write, and free the request; its memory may be part of its answer."""
-        if out and not self._ended:
-            if len(out) == 1:
-                self._transport.write(out[0])
-            elif sum(map(len, out)) <= _JOINED_BYTES:
-                self._transport.write(b"".join(out))
-            else:
-                for piece in out:
-                    self._transport.write(piece)
-            out.clear()
-        if not isinstance(call.request, Fate):
-            self._codec.release(call.request)
-        self.listener.freed(call.size)
+    def _write(self, pieces: list[bytes | memoryview]) -> None:
+        if len(pieces) == 1:
+            self._transport.write(pieces[0])
+        elif sum(map(len, pieces)) <= _JOINED_BYTES:
+            self._transport.write(b"".join(pieces))
+        else:
+            for piece in pieces:
+                self._transport.write(piece)
 
     def _set_reading(self) -> None:
         """Read only while what is read can begin."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.errors import DecodeError, KafkaCodecError, RemoteProtocolError
-from kafkacodec.messages import APIS, SaslAuthenticateRequest, keys
+from kafkacodec.messages import APIS, SaslAuthenticateRequest, by_key, keys
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, response_pieces
 from kafkacodec.protocol.headers import decode_request_header
@@ -73,7 +73,7 @@ class Request:
         self.client_id = header.client_id
         self.message = None
         if version in versions.get(key, ()):
-            self.message, _ = APIS[key].request.decode_prefix(view, version, at)
+            self.message, _ = by_key(key)[0].decode_prefix(view, version, at)
         elif key != keys.API_VERSIONS:
             raise DecodeError(f"{APIS[key].name} version {version} is not served")
 

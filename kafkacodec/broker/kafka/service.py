@@ -101,7 +101,7 @@ class KafkaService:
             return None
         node = self._node
         shared = node.shares.partitions.next_deadline()
-        of_clock = [node.topics.next_deadline(), shared, *(machine.next_deadline() for machine in node.running)]
+        of_clock = [node.topics.next_deadline(), shared, *[machine.next_deadline() for machine in node.running]]
         first = _earliest(of_clock)
         of_host = None if first is None else self._clock.of_host(first)
         waits = (self.faults.next_deadline(), node.later.next_deadline(), node.waiting.next_deadline())
@@ -125,4 +125,8 @@ class KafkaService:
 
 
 def _earliest(deadlines: Iterable[float | None]) -> float | None:
-    return min((deadline for deadline in deadlines if deadline is not None), default=None)
+    first = None
+    for deadline in deadlines:
+        if deadline is not None and (first is None or deadline < first):
+            first = deadline
+    return first

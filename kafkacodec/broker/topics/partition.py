@@ -153,8 +153,7 @@ class Partition:
     def produce(self, batch: Produced) -> Appended:
         """Append a batch of a client, unless its producer's sequence is wrong. Raises OSError."""
         if batch.producer_id < 0:
-            found = self.append(batch.data)
-            return found._replace(append_time=batch.append_time)
+            return Appended(NONE, self.append(batch.data).base_offset, batch.append_time)
         verdict = self._sequences.verdict(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)
         if isinstance(verdict, Batch):  # it is there already
             return Appended(NONE, verdict.base_offset, verdict.timestamp)
@@ -169,7 +168,7 @@ class Partition:
             batch.producer_id,
             Batch(batch.producer_epoch, batch.base_sequence, last, base, base + batch.count - 1, batch.max_timestamp),
         )
-        return found._replace(append_time=batch.append_time)
+        return Appended(NONE, base, batch.append_time)
 
     def beginning(self, batch: Produced, now: float) -> None:
         """A batch begins a transaction of its producer here, if it is verified."""
