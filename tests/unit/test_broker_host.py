@@ -200,6 +200,8 @@ async def test_answers_of_a_log_keep_its_order_also_if_only_some_wait_for_the_di
         await say(three, "put b other")
         assert await hear(three) == "at 0"
         await say(three, "put a second", "put b other")
+        while len(service.store.logs["b"]) < 2:
+            await asyncio.sleep(0)
         assert service.store.safe == []
         service.store.gate.set()
         assert await hear(one) == "at 0"
