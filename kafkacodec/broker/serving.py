@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import logging
 import math
 import time
@@ -36,7 +37,7 @@ from kafkacodec.broker.state.transactions import TransactionCoordinator
 from kafkacodec.broker.topics.committed import batches, committed_batches
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
-from kafkacodec.errors import BrokerError, error
+from kafkacodec.errors import BrokerError, KafkaStorageError, error
 from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.messages.stored import decode_control_record
 from kafkacodec.net.frames import FrameBuffers
@@ -115,11 +116,13 @@ class Serving:
                     _log.warning("%s is not loopback: %s", url.text(), risk)
             self._load(topics)
             self._run(self._service.tick(self._runner.now))  # what is due at intervals begins
-        except BaseException:
+        except BaseException as failure:
             try:
                 await self._host.stop()
             finally:
                 self._directory.abandon()
+            if isinstance(failure, KafkaStorageError):
+                raise OSError(errno.EIO, failure.args[0], self.path) from failure
             raise
 
     async def stop(self) -> None:
@@ -352,7 +355,10 @@ class Serving:
             if topic is not None:
                 self._groups.topics_changed()
                 values = self._node.catalog.configs("topic", topic.name)
-                self._topics.open(topic.name, topic.id, [(record.partition_id, record.leader_epoch)], values)
+                try:
+                    self._topics.open(topic.name, topic.id, [(record.partition_id, record.leader_epoch)], values)
+                except OSError:  # requests for it get an error until the disk has room
+                    _log.exception("partition %s-%d cannot be made now", topic.name, record.partition_id)
         elif name == "PartitionChangeRecord":
             topic = self._node.catalog.topic_of(record.topic_id)
             now = None if topic is None else self._node.catalog.partition(topic.name, record.partition_id)

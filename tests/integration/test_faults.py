@@ -1,6 +1,7 @@
 """Files under faults: full disks, errors, short writes, a file system that goes away, and kills at any call.
 
-The result is the old state or the new one, and an error that names a file; a second run completes. By default some of
+The result is the old state or the new one, and an error that names a file; a second run completes. A broker has told
+no client what is not so, and goes on when the disk does. By default some of
 the calls are tried; with KAFKACODEC_FAULTS=all each one (`make faults`).
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.__main__ import FAULTS
+from tests.faults.broker import FAULTS as BROKER_FAULTS
 from tests.faults.programs import PROGRAMS
 
 SHIM = Path(__file__).parent.parent / "faults" / "shim.c"
@@ -61,6 +63,14 @@ def with_shim(shim: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_old_state_or_new_state(program: str, fault: str, shim: Path, place: str) -> None:
     run = with_shim(shim, "-m", "tests.faults", program, fault, place, *RUNS)
+    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
+    assert " runs over " in run.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", BROKER_FAULTS)
+def test_what_a_broker_says_is_true(fault: str, shim: Path, place: str) -> None:
+    run = with_shim(shim, "-m", "tests.faults.broker", fault, place, *(() if ALL else ("4",)))
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
     assert " runs over " in run.stdout
 

@@ -1,4 +1,4 @@
-"""What a broker finds in a directory that it, or Apache Kafka, has left."""
+"""What a broker finds in a directory that it, or Apache Kafka, has left, and what it does where it cannot use it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import messages
+from kafkacodec import errors, messages
 from kafkacodec.log import LogWriter, read_cluster_metadata
 from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.messages.stored import encode_metadata_record
@@ -112,3 +112,57 @@ def test_a_broker_that_stops_in_good_order_says_so_to_the_next(tmp_path: Path) -
     assert marker == f'{{"version":0,"brokerEpoch":{found["epoch"]}}}'
     with kc.broker.serve(tmp_path):
         assert not read_cluster_metadata(tmp_path).brokers[1]["fenced"]
+
+
+def produced(kafka: kc.broker.Broker, topic: str) -> int:
+    data = {"name": topic, "partition_data": [{"index": 0, "records": kc.encode([(None, b"x")])}]}
+    with wire_to(kafka) as wire:
+        answer: Any = wire.ask("Produce", 9, topic_data=[data], acks=-1, timeout_ms=9000)
+        return int(answer.responses[0].partition_responses[0].error_code)
+
+
+def asked(kafka: kc.broker.Broker, topic: str) -> list[int]:
+    """The errors of requests that read a partition."""
+    with wire_to(kafka) as wire:
+        row: dict[str, Any] = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+        fetch: Any = wire.ask(
+            "Fetch", 11, topics=[{"topic": topic, "partitions": [row]}], max_bytes=1000, max_wait_ms=0
+        )
+        row = {"partition_index": 0, "timestamp": -1}
+        offsets: Any = wire.ask("ListOffsets", 5, topics=[{"name": topic, "partitions": [row]}])
+    return [fetch.responses[0].partitions[0].error_code, offsets.topics[0].partitions[0].error_code]
+
+
+def test_a_partition_that_cannot_be_made_has_a_storage_error_until_it_can(tmp_path: Path) -> None:
+    with kc.broker.serve(tmp_path, topics=["other"]) as kafka:
+        in_the_way = tmp_path / "late-0"
+        in_the_way.touch()
+        kafka.create_topic("late")
+        assert produced(kafka, "late") == errors.KAFKA_STORAGE_ERROR
+        assert asked(kafka, "late") == [errors.KAFKA_STORAGE_ERROR] * 2
+        assert produced(kafka, "other") == 0
+        in_the_way.unlink()
+        assert produced(kafka, "late") == 0
+        assert asked(kafka, "late") == [0, 0]
+
+
+def test_a_broker_does_not_start_without_a_partition(tmp_path: Path) -> None:
+    kc.broker.serve(tmp_path, topics=["there"]).stop()
+    directory = tmp_path / "there-0"
+    moved = directory.rename(tmp_path / "there-0.0-delete")
+    directory.touch()
+    with pytest.raises(OSError, match="there-0"):
+        kc.broker.serve(tmp_path)
+    directory.unlink()
+    moved.rename(directory)
+    kc.broker.serve(tmp_path).stop()
+
+
+def test_a_directory_of_a_topic_that_is_gone_is_set_aside(tmp_path: Path) -> None:
+    with kc.broker.serve(tmp_path) as kafka:
+        (tmp_path / "t-0").mkdir()
+        (tmp_path / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAEQ")
+        kafka.create_topic("t")
+        assert produced(kafka, "t") == 0
+    assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
+    assert kc.broker.serve(tmp_path).stop() is None

@@ -198,7 +198,7 @@ class _Fetch:
         partition = node.topics.partition(wanted.name or "", wanted.number)
         if partition is not None and not isinstance(wanted.topic, str) and partition.topic_id != wanted.topic:
             partition = None  # a topic of that name was made anew
-        return partition, errors.UNKNOWN_TOPIC_OR_PARTITION
+        return partition, node.topics.missing(wanted.name or "", wanted.number)
 
     def _row(self, wanted: Wanted, partition: Partition, room: int, first: bool) -> Any:
         asked = wanted.asked

@@ -50,7 +50,7 @@ def _fill(node: Node, request: Request, row: Any, name: str, asked: Any) -> None
     message, version = request.message, request.version
     partition = node.topics.partition(name, asked.partition_index)
     if partition is None:
-        row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        row.error_code = node.topics.missing(name, asked.partition_index)
         return
     if version > 1 and message.isolation_level not in _ISOLATION:
         row.error_code = errors.UNKNOWN_SERVER_ERROR
@@ -108,7 +108,7 @@ def offset_for_leader_epoch(node: Node, request: Request) -> Any:
             made.partitions.append(row)
             partition = node.topics.partition(topic.topic, asked.partition)
             if partition is None:
-                row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+                row.error_code = node.topics.missing(topic.topic, asked.partition)
                 continue
             row.error_code = _refuses(node, request, partition, asked.current_leader_epoch)
             if not row.error_code:
@@ -126,19 +126,23 @@ def delete_records(node: Node, request: Request) -> Any:
             row = response.DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
             made.partitions.append(row)
             partition = node.topics.partition(topic.name, asked.partition_index)
-            row.error_code = _cannot_delete(node, topic.name, partition, asked.offset)
+            row.error_code = _cannot_delete(node, topic.name, partition, asked)
             if not row.error_code and partition is not None:
                 row.error_code = node.leader_error(request, *partition.key)
             if not row.error_code and partition is not None:
                 end = partition.high_watermark
-                partition.delete_before(end if asked.offset == -1 else asked.offset)
-                row.low_watermark = partition.start_offset
+                try:
+                    partition.delete_before(end if asked.offset == -1 else asked.offset)
+                    row.low_watermark = partition.start_offset
+                except OSError:
+                    row.error_code = errors.KAFKA_STORAGE_ERROR
     return response
 
 
-def _cannot_delete(node: Node, name: str, partition: Partition | None, offset: int) -> int:
+def _cannot_delete(node: Node, name: str, partition: Partition | None, asked: Any) -> int:
+    offset = asked.offset
     if partition is None:
-        return int(errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return node.topics.missing(name, asked.partition_index)
     if node.is_internal(name):
         return int(errors.INVALID_TOPIC_EXCEPTION)
     if partition.config.is_compacted and not partition.config.is_deleted:

@@ -62,7 +62,7 @@ class _Work:
             made.partition_responses.append(row)
             name = found.name if found is not None else topic.name
             partition = None if found is None else node.topics.partition(found.name, asked.index)
-            row.error_code = self._refuses(name, partition, by_id and found is None)
+            row.error_code = self._refuses(name, asked.index, partition, by_id and found is None)
             if row.error_code == errors.NOT_LEADER_OR_FOLLOWER and request.version >= _TELLS_LEADER:
                 self._leaders.add(node, row.current_leader, name, asked.index)
             elif row.error_code == errors.NOT_ENOUGH_REPLICAS and partition is not None:
@@ -93,14 +93,14 @@ class _Work:
         self._left = len(self._appends)
         return Effect(self._appends) if self._appends else self._answer()
 
-    def _refuses(self, name: str, partition: Partition | None, unknown_id: bool) -> int:
+    def _refuses(self, name: str, number: int, partition: Partition | None, unknown_id: bool) -> int:
         message = self._request.message
         if message.acks not in (-1, 0, 1):
             return errors.INVALID_REQUIRED_ACKS
         if unknown_id:
             return errors.UNKNOWN_TOPIC_ID
         if partition is None:
-            return errors.UNKNOWN_TOPIC_OR_PARTITION
+            return self._node.topics.missing(name, number)
         if self._node.is_internal(name) and self._request.client_id != _ADMIN:
             return errors.INVALID_TOPIC_EXCEPTION
         if self._node.brokers.several:

@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ from kafkacodec.broker.topics.compaction import Compaction
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, TopicConfig
 from kafkacodec.broker.topics.flushes import TimedFlushes
 from kafkacodec.broker.topics.partition import Appended, EndMarker, Flush, Partition
+from kafkacodec.errors import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.net.service import NOTHING, Effect
 from kafkacodec.records.encode import encode
@@ -63,6 +65,7 @@ class Topics:
         self._directory, self._defaults, self._waiting = directory, defaults, waiting
         self._topics: dict[str, _Topic] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._unopened: dict[tuple[str, int], int] = {}  # the disk refuses them: their leader epochs
         self._check_ms = check_ms
         self._next_check: float | None = None
         self._compaction = Compaction(directory, self._partitions, background, clean_ms)
@@ -81,8 +84,17 @@ class Topics:
         return usage.total, usage.free
 
     def partition(self, name: str, number: int) -> Partition | None:
-        """A partition, if it is there."""
-        return self._partitions.get((name, number))
+        """A partition, if it is there. One that could not be opened is tried again."""
+        found = self._partitions.get((name, number))
+        if found is None and (name, number) in self._unopened:
+            with suppress(OSError):
+                found = self._open(self._topics[name], number, self._unopened[name, number])
+        return found
+
+    def missing(self, name: str, number: int) -> int:
+        """The error for a partition that is not there: nobody knows it, or the disk refuses it."""
+        known = (name, number) in self._unopened
+        return int(KAFKA_STORAGE_ERROR if known else UNKNOWN_TOPIC_OR_PARTITION)
 
     def metadata_end(self) -> int:
         """The end of the metadata log."""
@@ -99,21 +111,36 @@ class Topics:
             name, topic_id: of the topic.
             numbers: numbers and leader epochs of partitions.
             values: the topic's configuration, as it was set.
+
+        Raises:
+            OSError: a log cannot be opened. `partition` tries again.
         """
         topic = self._topics.setdefault(name, _Topic(name, topic_id, dict(values)))
-        config = TopicConfig(topic.values, self._defaults)
+        failed: OSError | None = None
         for number, epoch in numbers:
-            if number in topic.partitions:
-                continue
-            try:
-                log = self._directory.open(name, number, config.of_log(), topic_id=topic_id)
-                log.begin_epoch(epoch)
-            except (OSError, ValueError):
-                _log.exception("partition %s-%d cannot be used", name, number)
-                continue
-            partition = topic.partitions[number] = Partition(name, topic_id, number, log, epoch, config)
-            self._partitions[name, number] = partition
-            self.flushes.watch(partition)
+            if number not in topic.partitions:
+                try:
+                    self._open(topic, number, epoch)
+                except OSError as error:
+                    failed = error
+        if failed is not None:
+            raise failed
+
+    def _open(self, topic: _Topic, number: int, epoch: int) -> Partition:
+        config = TopicConfig(topic.values, self._defaults)
+        self._unopened[topic.name, number] = epoch
+        try:
+            log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
+        except ValueError as error:  # of a topic of that name that was deleted when the disk did not rename it
+            _log.warning("%s: set aside", error)
+            self._directory.set_aside(topic.name, number)
+            log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
+        log.begin_epoch(epoch)
+        del self._unopened[topic.name, number]
+        partition = topic.partitions[number] = Partition(topic.name, topic.id, number, log, epoch, config)
+        self._partitions[topic.name, number] = partition
+        self.flushes.watch(partition)
+        return partition
 
     def open_metadata(self, topic_id: uuid.UUID) -> Partition:
         """Open the metadata log."""
@@ -129,6 +156,8 @@ class Topics:
     def lead(self, name: str, number: int, epoch: int) -> None:
         """A leader of a newer epoch begins; who waits for the partition looks at it again."""
         partition = self._partitions.get((name, number))
+        if (name, number) in self._unopened:
+            self._unopened[name, number] = epoch
         if partition is None or epoch <= partition.leader_epoch:
             return
         partition.leader_epoch = epoch
@@ -159,6 +188,7 @@ class Topics:
         if name is None:
             return None
         topic = self._topics.pop(name)
+        self._unopened = {key: epoch for key, epoch in self._unopened.items() if key[0] != name}
         for number in topic.partitions:
             self.flushes.forget(self._partitions.pop((name, number)))
             self._waiting.touch((name, number))

@@ -160,18 +160,28 @@ class GrowingDirectory:
             KeyError: there is none.
             OSError: it cannot be renamed, and is as before.
         """
+        aside = self.set_aside(topic, partition, "delete")
+        self._to_delete.append((self._clock() + LogConfig().file_delete_delay_ms, aside))
+        self.write_checkpoints()
+
+    def set_aside(self, topic: str, partition: int, state: str = "stray") -> str:
+        """Rename a partition's directory, as a broker does with one that is of no topic that it knows; its new path.
+
+        Raises:
+            KeyError: there is none.
+            OSError: it cannot be renamed, and is as before.
+        """
         key, path = (topic, partition), self._path_of(topic, partition)
         if key not in self.logs and not os.path.isdir(path):
             raise KeyError(f"{topic}-{partition}")
-        suffix = f"-{partition}.{uuid.uuid4().hex}-delete"
+        suffix = f"-{partition}.{uuid.uuid4().hex}-{state}"
         aside = os.path.join(self.path, topic[: _LONGEST_NAME - len(suffix)] + suffix)
         self._disk.rename(path, aside)
         self.logs.pop(key, None)
         self._found.discard(key)
         for offsets in (self._recovery_points, self._log_starts, self.high_watermarks, self.cleaned):
             offsets.pop(key, None)
-        self._to_delete.append((self._clock() + LogConfig().file_delete_delay_ms, aside))
-        self.write_checkpoints()
+        return aside
 
     def purge(self, now: int | None = None, *, everything: bool = False) -> None:
         """Remove the directories of deleted partitions, and deleted segments, whose time has come."""
