@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from typing import Final
 
 from kafkacodec.assignment.assignor import (
@@ -44,7 +45,7 @@ class RangeAssignor(_WithoutMemory):
         assigned: Assignment = {member: [] for member in members}
         for topic, wanting in subscribers(partitions, subscriptions, members).items():
             for member, numbers in zip(wanting, even_ranges(partitions[topic], len(wanting)), strict=True):
-                assigned[member] += [TopicPartition(topic, number) for number in numbers]
+                assigned[member].extend(map(TopicPartition, repeat(topic), numbers))
         return assigned
 
 
