@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import AsyncInjection, new_rule
-from kafkacodec.broker.opening import ClockKind, FlushKind, Opening, Release
+from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode
@@ -31,7 +31,7 @@ __all__ = ["Broker", "serve"]
 
 @suggests_options
 def serve(
-    data: str | os.PathLike[str] | None = None,
+    data: Data = None,
     *,
     listen: str | Iterable[str] = ("kafka://127.0.0.1:0",),
     topics: Mapping[str, int] | Iterable[str] = (),
@@ -44,12 +44,15 @@ def serve(
     clock: ClockKind = "running",
     brokers: int = 1,
     release: Release = "4",
+    read_only: bool = False,
 ) -> Broker:
     """A Kafka broker in the running event loop: ``async with serve() as kafka``.
 
     The arguments and errors are those of `kafkacodec.broker.serve`; it starts, and raises OSError, at ``async with``.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens))
+    return Broker(
+        Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens, read_only)
+    )
 
 
 class Broker:

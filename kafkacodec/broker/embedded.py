@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import Injection, new_rule
-from kafkacodec.broker.opening import ClockKind, FlushKind, Opening, Release
+from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import decode
@@ -29,7 +29,7 @@ _READY_SECONDS = 60
 
 @suggests_options
 def serve(
-    data: str | os.PathLike[str] | None = None,
+    data: Data = None,
     *,
     listen: str | Iterable[str] = ("kafka://127.0.0.1:0",),
     topics: Mapping[str, int] | Iterable[str] = (),
@@ -42,6 +42,7 @@ def serve(
     clock: ClockKind = "running",
     brokers: int = 1,
     release: Release = "4",
+    read_only: bool = False,
 ) -> Broker:
     """Start a Kafka broker in this process, on a thread of its own. Leave it with ``with``, or call `Broker.stop`.
 
@@ -49,7 +50,7 @@ def serve(
 
     Args:
         data: the data directory, in which the records stay; it is made if it is missing. None: a temporary one, which
-            is removed when the broker stops.
+            is removed when the broker stops. Several directories need `read_only`.
         listen: URLs of listeners; port 0 takes a free port. ``kafka+tls://`` needs `tls`; at ``kafka+sasl://`` and
             ``kafka+sasl+tls://`` clients log in.
         topics: topics to make if they are missing: names, or the number of partitions by name.
@@ -72,12 +73,16 @@ def serve(
             is not 0 is that of the first, and the others have the next ones. They have one data directory.
         release: ``"3.9"`` serves clients of 0.8 to 0.11 too, as Apache Kafka did until 3.9: their versions of all APIs,
             and message sets of magic 0 and 1.
+        read_only: serve `data`, a directory of a dead broker or several of one cluster, without a byte changed: topics
+            can be read, and consumers commit in memory. What would write is refused as for lack of authorization.
 
     Raises:
         ValueError: a wrong URL, configuration, clock, release or number of brokers.
         OSError: an address is in use, the directory cannot be used, or another broker uses it.
     """
-    return Broker(Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens))
+    return Broker(
+        Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens, read_only)
+    )
 
 
 class Broker:

@@ -20,7 +20,7 @@ from kafkacodec.temporary import temporary_directory
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ClockKind", "FlushKind", "Opening", "Release"]
+__all__ = ["ClockKind", "Data", "FlushKind", "Opening", "Release"]
 
 ClockKind: TypeAlias = Literal["running", "manual"]
 """Whether a broker's clock goes on by itself."""
@@ -34,26 +34,38 @@ _FACTOR: Final = 3  # of topics of several brokers, as of the internal ones
 Release: TypeAlias = Literal["4", "3.9"]
 """The release of Apache Kafka whose clients are served: 3.9 served clients of 0.8 to 0.11, which 4.0 does not."""
 
+Data: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
+"""A data directory, or several that are only read."""
+
+_FROZEN: Final = {"auto.create.topics.enable": False, "offsets.retention.minutes": (1 << 31) - 1}
+
 
 class Opening:
     """The arguments of `kafkacodec.broker.serve`, checked. Raises ValueError."""
 
     def __init__(
-        self, data: str | os.PathLike[str] | None, listen: str | Iterable[str],
+        self, data: Data, listen: str | Iterable[str],
         topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
         node_id: int | None, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
-        release: str = "4",
-        users: Mapping[str, str] | None = None, tokens: Tokens = None,
+        release: str = "4", users: Mapping[str, str] | None = None, tokens: Tokens = None,
+        read_only: bool = False,
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
         one_of("release", release, get_args(Release))
         limit("brokers", brokers, 1)
-        self._serves_old = release == "3.9"
-        self._data, self._clock = data, clock
+        paths = _paths(data)
+        if read_only and (not paths or topics or brokers > 1):
+            raise ValueError("read_only serves one broker over data that is there: give data, no topics, no brokers")
+        if len(paths) > 1 and not read_only:
+            raise ValueError("several directories in data need read_only")
+        self._frozen = paths if read_only else []
+        self._serves_old = release == "3.9" or read_only
+        self._data, self._clock = paths[0] if paths else None, clock
         self._security = Security(tls, dict(users or {}), tokens)
         self._node_id, self._brokers = node_id, brokers
         factor = {"default.replication.factor": min(_FACTOR, brokers)}
-        self._config = BrokerConfig({**factor, **(config or {})} if brokers > 1 else config, flush)
+        given = {**factor, **(config or {})} if brokers > 1 else dict(config or {})
+        self._config = BrokerConfig({**given, **_FROZEN} if read_only else given, flush)
         if not 1 <= self._config.number("default.replication.factor") <= brokers:
             raise ValueError(f"config default.replication.factor: there are {brokers} brokers")
         self._urls = listener_urls(listen)
@@ -64,7 +76,7 @@ class Opening:
     def serving(self, stack: ExitStack) -> Serving:
         """The broker, not started; a temporary directory is removed at the end of a stack."""
         data = self._data
-        path = os.fspath(data) if data is not None else stack.enter_context(temporary_directory("kafka-"))
+        path = data if data is not None else stack.enter_context(temporary_directory("kafka-"))
         clock = Clock(time.time() * 1000 if self._clock == "manual" else None)
         first = self._node_id if self._node_id is not None else known_node(path)
         first = _FIRST if first is None else first
@@ -73,8 +85,9 @@ class Opening:
             self._config,
             range(first, first + self._brokers),
             clock,
-            keeps=data is not None,
+            keeps=data is not None and not self._frozen,
             serves_old=self._serves_old,
+            frozen=self._frozen,
         )
 
     async def start(self, serving: Serving) -> None:
@@ -89,3 +102,9 @@ class Opening:
     def bootstrap_servers(self, listeners: list[str]) -> str:
         """Host and port of the first listener of each broker."""
         return ",".join(listener.partition("://")[2] for listener in listeners[:: len(self._urls)])
+
+
+def _paths(data: Data) -> list[str]:
+    if data is None:
+        return []
+    return [os.fspath(data)] if isinstance(data, (str, os.PathLike)) else [os.fspath(path) for path in data]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
-__all__ = ["BROKER_CONFIGS", "BrokerConfig", "BrokerKey"]
+__all__ = ["BROKER_CONFIGS", "BrokerConfig", "BrokerKey", "group_options", "transaction_options"]
 
 
 class BrokerKey(NamedTuple):
@@ -137,6 +138,33 @@ class BrokerConfig:
     def flag(self, name: str) -> bool:
         """A configuration that is true or false."""
         return self.text(name).lower() == "true"
+
+
+def group_options(config: BrokerConfig) -> GroupOptions:
+    """What the coordinator of groups heeds."""
+    return GroupOptions(
+        group_min_session_timeout_ms=config.number("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=config.number("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
+        group_max_size=config.number("group.max.size"),
+        group_share_heartbeat_interval_ms=config.number("group.share.heartbeat.interval.ms"),
+        group_share_session_timeout_ms=config.number("group.share.session.timeout.ms"),
+        group_share_max_size=config.number("group.share.max.size"),
+        offset_metadata_max_bytes=config.number("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.number("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_interval_ms=config.number("offsets.retention.check.interval.ms"),
+    )
+
+
+def transaction_options(config: BrokerConfig) -> TransactionOptions:
+    """What the coordinator of transactions heeds."""
+    return TransactionOptions(
+        transaction_max_timeout_ms=config.number("transaction.max.timeout.ms"),
+        transactional_id_expiration_ms=config.number("transactional.id.expiration.ms"),
+        transaction_abort_timed_out_transaction_cleanup_interval_ms=config.number(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        ),
+    )
 
 
 def _text(value: Any) -> str:

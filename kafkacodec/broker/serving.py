@@ -9,7 +9,7 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +18,9 @@ from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.runner import Runner
 from kafkacodec.broker.kafka.apis import ADVERTISED, OLD, OLD_ADVERTISED, READ
-from kafkacodec.broker.kafka.brokers import Brokers
+from kafkacodec.broker.kafka.clustering.brokers import Brokers
 from kafkacodec.broker.kafka.fetch_sessions import FetchSessions
+from kafkacodec.broker.kafka.loading import loaded
 from kafkacodec.broker.kafka.metadata_log import formatted_records, metadata_records
 from kafkacodec.broker.kafka.node import Node
 from kafkacodec.broker.kafka.request import KafkaCodec
@@ -27,23 +28,20 @@ from kafkacodec.broker.kafka.security.logins import Login, Logins
 from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.broker.kafka.service import KafkaService
 from kafkacodec.broker.kafka.sharing.offsets import Shares
+from kafkacodec.broker.options import group_options, transaction_options
 from kafkacodec.broker.state.catalog import Catalog
 from kafkacodec.broker.state.groups import GroupCoordinator
 from kafkacodec.broker.state.leaders import moved, settled, started, stopped
-from kafkacodec.broker.state.machine import Machine
-from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
 from kafkacodec.broker.state.sharing.states import ShareStates
 from kafkacodec.broker.state.transactions import TransactionCoordinator
-from kafkacodec.broker.topics.committed import batches, committed_batches
+from kafkacodec.broker.topics.committed import committed_batches
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
 from kafkacodec.errors import BrokerError, KafkaStorageError, error
 from kafkacodec.log.growing.directory import GrowingDirectory
-from kafkacodec.messages.stored import decode_control_record
 from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Effect
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
-from kafkacodec.records.decode import decode
 
 if TYPE_CHECKING:
     from kafkacodec.broker.clock import Clock
@@ -63,7 +61,6 @@ _GROUP_SETTINGS: Final = (
     "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
     "share.session.timeout.ms",
 )  # fmt: skip
-_LOADED: Final = ("key", "value", "producer_id", "is_transactional", "is_control")
 _METADATA_ID: Final = uuid.UUID(int=1)  # that of __cluster_metadata in every cluster
 
 
@@ -77,6 +74,7 @@ class Serving:
         clock: its clock.
         keeps: whether the directory is used again; else it is left as after a crash, which is faster.
         serves_old: whether clients of 0.8 to 0.11 are served too.
+        frozen: these directories are only read.
 
     Attributes:
         path: the data directory.
@@ -85,9 +83,10 @@ class Serving:
     """
 
     def __init__(
-        self, path: str, config: BrokerConfig, ids: Sequence[int], clock: Clock, *, keeps: bool, serves_old: bool
-    ) -> None:
-        self._serves_old = serves_old
+        self, path: str, config: BrokerConfig, ids: Sequence[int], clock: Clock, *, keeps: bool, serves_old: bool,
+        frozen: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self._serves_old, self._frozen = serves_old, list(frozen)
         self.path, self._config, self.ids, self._keeps = path, config, tuple(ids), keeps
         self._node_id = self.ids[0]
         self._clock = clock
@@ -98,9 +97,7 @@ class Serving:
     async def start(self, urls: Sequence[Url], topics: Mapping[str, int], security: Security) -> None:
         """Open the directory and listen. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._directory = GrowingDirectory(
-            self.path, node_id=self._node_id, clock=lambda: int(self._clock(time.time() * 1000))
-        )
+        self._directory = self._opened()
         self._identity = self._directory.identity
         self._host = Host(loop)
         try:
@@ -114,7 +111,10 @@ class Serving:
                 risk = security.risk(url)
                 if risk:
                     _log.warning("%s is not loopback: %s", url.text(), risk)
-            self._load(topics)
+            if self._frozen:
+                self._replay()
+            else:
+                self._load(topics)
             self._run(self._service.tick(self._runner.now))  # what is due at intervals begins
         except BaseException as failure:
             try:
@@ -135,6 +135,14 @@ class Serving:
             self._directory.close(broker_epoch=self._node.catalog.epoch)
         else:
             self._directory.abandon()
+
+    def _opened(self) -> Any:
+        """The data directory, which grows unless it is only read. Raises OSError."""
+        if self._frozen:
+            from kafkacodec.log.growing.frozen_directory import FrozenDirectory
+
+            return FrozenDirectory(self._frozen)
+        return GrowingDirectory(self.path, node_id=self._node_id, clock=lambda: int(self._clock(time.time() * 1000)))
 
     async def _listen(self, broker: int) -> None:
         """Listen as a broker: at the ports after those of the first, or at those that it had before. Raises OSError."""
@@ -165,6 +173,8 @@ class Serving:
         """Let another broker lead a partition. Raises KeyError, ValueError, BrokerError."""
         found = self._known(topic, number)
         brokers = self._node.brokers
+        if self._frozen:
+            raise OSError(errno.EROFS, "the directory is served read-only", self.path)
         if to not in brokers.ids:
             raise ValueError(f"there is no broker {to}; the brokers are {list(brokers.ids)}")
         if to not in brokers.running:
@@ -177,7 +187,7 @@ class Serving:
         brokers, catalog = self._node.brokers, self._node.catalog
         if broker not in brokers.running:
             raise ValueError(f"no broker {broker} runs; those that run are {brokers.running}")
-        if not brokers.several:
+        if len(self.ids) == 1:
             raise ValueError("there is one broker: stop it with stop()")
         brokers.stopped(broker)
         try:
@@ -298,27 +308,18 @@ class Serving:
         )  # fmt: skip
         catalog = Catalog(self._node_id, _uuid(self._identity.directory_id), self._changed)
         slots = config.number("max.incremental.fetch.session.cache.slots")
-        brokers = Brokers(self.ids, catalog, lambda: FetchSessions(slots))
+        frozen = self._topics.frozen = bool(self._frozen)
+        brokers = Brokers(self.ids, catalog, lambda: FetchSessions(slots), frozen=frozen)
         self._node = Node(
             self._node_id, self._identity.cluster_id, config, catalog, self._topics, self._waiting, brokers
         )
+        self._node.frozen = frozen
         self._node.versions = OLD_ADVERTISED if self._serves_old else ADVERTISED
         self._node.shares = Shares(self._node, config.number("group.share.max.share.sessions"))
         self._groups = GroupCoordinator(
             self._node,
             config.number("offsets.topic.num.partitions"),
-            GroupOptions(
-                group_min_session_timeout_ms=config.number("group.min.session.timeout.ms"),
-                group_max_session_timeout_ms=config.number("group.max.session.timeout.ms"),
-                group_initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
-                group_max_size=config.number("group.max.size"),
-                group_share_heartbeat_interval_ms=config.number("group.share.heartbeat.interval.ms"),
-                group_share_session_timeout_ms=config.number("group.share.session.timeout.ms"),
-                group_share_max_size=config.number("group.share.max.size"),
-                offset_metadata_max_bytes=config.number("offset.metadata.max.bytes"),
-                offsets_retention_ms=config.number("offsets.retention.minutes") * 60_000,
-                offsets_retention_check_interval_ms=config.number("offsets.retention.check.interval.ms"),
-            ),
+            group_options(config),
             share_enabled=lambda: self._node.shares.enabled,
         )
         self._states = ShareStates(self._node, config.number("share.coordinator.state.topic.num.partitions"))
@@ -327,13 +328,7 @@ class Serving:
             self._node.take_producer_id,
             self._groups.log_of,
             config.number("transaction.state.log.num.partitions"),
-            TransactionOptions(
-                transaction_max_timeout_ms=config.number("transaction.max.timeout.ms"),
-                transactional_id_expiration_ms=config.number("transactional.id.expiration.ms"),
-                transaction_abort_timed_out_transaction_cleanup_interval_ms=config.number(
-                    "transaction.abort.timed.out.transaction.cleanup.interval.ms"
-                ),
-            ),
+            transaction_options(config),
         )
         self._node.groups = self._groups
         self._node.machines = {
@@ -387,48 +382,45 @@ class Serving:
         now = self._now
         catalog = self._node.catalog
         metadata = self._topics.open_metadata(_METADATA_ID)
-        for record in metadata_records(metadata):
-            catalog.apply(record)
-        for name in catalog.names():
-            topic = catalog.topic(name)
-            if topic is not None:
-                self._topics.open(name, topic.id, catalog.leader_epochs(name), catalog.configs("topic", name))
-        for group in catalog.configured("group"):
-            for key, value in catalog.configs("group", group).items():
-                self._configure_group(group, key, value)
-        self._live = True
+        self._take(metadata_records(metadata))
         formatted = [] if metadata.high_watermark else formatted_records(self.path, metadata.log.path)
         self._record(formatted, "what the directory was formatted with cannot be recorded")
         self._record(self._first_records(), "the brokers cannot be recorded")
-        self._load_machine(self._states, now)
-        self._load_machine(self._groups, now)
-        self._load_machine(self._transactions, now)
+        for machine in (self._states, self._groups, self._transactions):
+            self._run(loaded(self._node, machine, now))
         for name, count in topics.items():
             if catalog.topic(name) is None:
                 self._create(name, count or self._config.number("num.partitions"), {})
 
-    def _load_machine(self, machine: Machine, now: float) -> None:
-        """Give a coordinator the records of its topic, in the order of the log, then let it begin."""
-        topic = self._node.catalog.topic(machine.topic)
-        if topic is not None:
-            machine.partitions = topic.partitions  # whatever the setting says now
-        for number in range(topic.partitions if topic is not None else 0):
-            partition = self._topics.partition(machine.topic, number)
-            for batch in batches(partition, partition.high_watermark) if partition is not None else ():
-                self._load_batches(machine, number, batch)
-        self._run(self._node.routed(machine, machine.loaded(now)))
+    def _take(self, records: Iterable[Any]) -> None:
+        """Apply the records of the metadata, and open the logs of its topics."""
+        catalog = self._node.catalog
+        for record in records:
+            catalog.apply(record)
+        for name in catalog.names():
+            topic = catalog.topic(name)
+            if topic is not None:
+                epochs = [one for one in catalog.leader_epochs(name) if self._node.brokers.leader(name, one[0]) >= 0]
+                self._topics.open(name, topic.id, epochs, catalog.configs("topic", name))
+        for group in catalog.configured("group"):
+            for key, value in catalog.configs("group", group).items():
+                self._configure_group(group, key, value)
+        self._live = True
 
-    def _load_batches(self, machine: Machine, number: int, batch: bytes) -> None:
-        table = decode(batch, columns=_LOADED, include_control=True)
-        for key, value, producer, transactional, control in zip(*(table[name] for name in _LOADED), strict=True):
-            if not control:
-                machine.load(key, value, int(producer) if transactional else -1)
-            elif machine is self._groups:
-                marker = decode_control_record(key, value)
-                if marker is not None:
-                    self._groups.end_transaction(number, int(producer), marker.type == "COMMIT")
+    def _replay(self) -> None:
+        """Read what directories have that are only read; transactions that were open stay so."""
+        from kafkacodec.broker.state.replayed import replayed
+
+        self._topics.open_metadata(_METADATA_ID)
+        count = self._config.number("offsets.topic.num.partitions")
+        self._take(replayed(self._directory, self._node_id, count))
+        for machine in (self._states, self._groups):
+            self._run(loaded(self._node, machine, self._now))
+        self._run(self._node.routed(self._transactions, self._transactions.loaded(self._now)))
 
     def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        if self._frozen:
+            raise OSError(errno.EROFS, "the directory is served read-only", self.path)
         from kafkacodec import messages
         from kafkacodec.broker.kafka.topics import refuses_topic
 

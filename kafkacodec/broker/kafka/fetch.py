@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
+from kafkacodec.broker.kafka.clustering.leaders import Leaders
 from kafkacodec.broker.kafka.fetch_sessions import FetchSession, Wanted
-from kafkacodec.broker.kafka.leaders import Leaders
 from kafkacodec.broker.topics.conversion import lowered
 from kafkacodec.errors import DecodeError, UnsupportedCodec
 from kafkacodec.net.service import Reply

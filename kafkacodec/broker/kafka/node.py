@@ -22,7 +22,7 @@ from kafkacodec.internal_records import (
 from kafkacodec.net.service import Append, Effect, Reply, together
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.kafka.brokers import Brokers
+    from kafkacodec.broker.kafka.clustering.brokers import Brokers
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.options import BrokerConfig
     from kafkacodec.broker.state.catalog import Catalog, Topic
@@ -70,6 +70,7 @@ class Node:
     Attributes:
         versions: the advertised versions by API key.
         later: answers that wait for a time.
+        frozen: nothing is written: requests that would are refused.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Node:
         self.id, self.cluster_id, self.config = node_id, cluster_id, config
         self.catalog, self.topics, self.waiting, self.brokers = catalog, topics, waiting, brokers
         self.versions: Mapping[int, range] = {}
+        self.frozen = False
         self.machines: dict[int, Machine] = {}  # by API key
         self.groups: Any = None
         self.shares: Any = None

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.broker.kafka.apis import TABLE
-from kafkacodec.broker.kafka.coordinators import elsewhere
+from kafkacodec.broker.kafka.clustering.coordinators import elsewhere
 from kafkacodec.broker.kafka.faults import Faults
+from kafkacodec.broker.kafka.frozen import refused as refused_by_frozen
 from kafkacodec.broker.kafka.security.peers import ANONYMOUS
 from kafkacodec.messages import keys
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
@@ -57,6 +58,10 @@ class KafkaService:
             refused: Effect | None = login.receive(request)
             if refused is not None:
                 return refused
+        if self._node.frozen:
+            wrong = refused_by_frozen(self._node, request)
+            if wrong is not None:
+                return Effect((), (Reply(request.to, wrong),))
         if self._node.brokers.several:
             away = elsewhere(self._node, request)
             if away is not None:

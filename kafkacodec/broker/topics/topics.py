@@ -55,6 +55,7 @@ class Topics:
         clean_ms: how often is looked for one to clean.
 
     Attributes:
+        frozen: the directory is only read: nothing of it is removed, cleaned or flushed.
         flushes: flushes logs with ``flush.ms``, once its `flush` is set.
     """
 
@@ -68,6 +69,7 @@ class Topics:
         self._unopened: dict[tuple[str, int], int] = {}  # the disk refuses them: their leader epochs
         self._check_ms = check_ms
         self._next_check: float | None = None
+        self.frozen = False
         self._compaction = Compaction(directory, self._partitions, background, clean_ms)
         self.flushes = TimedFlushes()
 
@@ -238,6 +240,8 @@ class Topics:
 
     def due(self, now: float) -> Effect:
         """Remove what retention lets go, clean what is compacted, flush what is to be flushed in time."""
+        if self.frozen:
+            return NOTHING
         if self._next_check is None:
             self._next_check = now + self._check_ms
         if now >= self._next_check:
@@ -269,6 +273,8 @@ class Topics:
 
     def next_deadline(self) -> float | None:
         """When `due` has something to do."""
+        if self.frozen:
+            return None
         if self._next_check is None:
             return 0.0  # a first time
         found = (self._next_check, self._compaction.next_deadline(), self.flushes.next_deadline())

@@ -13,7 +13,11 @@ _FILE: Final = click.Path(exists=True, dir_okay=False)
 
 
 @click.command()
-@click.option("--data", type=click.Path(file_okay=False), help="The data directory; by default a temporary one.")
+@click.option(
+    "--data", type=click.Path(file_okay=False), multiple=True,
+    help="The data directory; by default a temporary one. Repeatable with --read-only.",
+)  # fmt: skip
+@click.option("--read-only", is_flag=True, help="Serve the directories of a dead cluster without changing them.")
 @click.option(
     "--listen",
     "listen",
@@ -49,7 +53,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False)
 @click.option("--tls-key", type=_FILE, help="Its key, if that is not in the same file.")
 @click.option("--tls-client-ca", type=_FILE, help="The authority of clients' certificates, which are then required.")
 def serve(
-    data: str | None,
+    data: tuple[str, ...],
+    read_only: bool,
     listen: tuple[str, ...],
     topics: tuple[str, ...],
     settings: tuple[str, ...],
@@ -78,7 +83,7 @@ def serve(
             raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
         tls = server_context(tls_cert, tls_key, tls_client_ca) if tls_cert else None
         running = broker.serve(
-            data,
+            data or None,
             listen=listen,
             topics=counts,
             config=config,
@@ -86,6 +91,7 @@ def serve(
             tls=tls,
             brokers=brokers,
             release=release,
+            read_only=read_only,
         )
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None

@@ -24,16 +24,19 @@ class Brokers:
         ids: their ids, in order.
         catalog: says who leads what.
         sessions: makes the fetch sessions of a broker.
+        frozen: a single one leads what the metadata says, too: of a directory that is only read.
 
     Attributes:
         ids: see above.
-        several: whether there is more than one.
+        several: whether there is more than one, or one that does not lead everything.
         running: the ids of those that run, in order.
     """
 
-    def __init__(self, ids: Sequence[int], catalog: Catalog, sessions: Callable[[], FetchSessions]) -> None:
+    def __init__(
+        self, ids: Sequence[int], catalog: Catalog, sessions: Callable[[], FetchSessions], *, frozen: bool = False
+    ) -> None:
         self.ids = tuple(ids)
-        self.several = len(self.ids) > 1
+        self.several = len(self.ids) > 1 or frozen
         self.running = list(self.ids)
         self._catalog, self._sessions = catalog, sessions
         self._fetching = {broker: sessions() for broker in self.ids}

@@ -1,0 +1,87 @@
+"""Data directories of a cluster that is no more, which are only read."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+
+from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.internal_records import INTERNAL_TOPICS
+from kafkacodec.log.formats import layout
+from kafkacodec.log.growing.frozen import FrozenLog
+from kafkacodec.log.growing.identity import META_PROPERTIES, Identity, new_id
+from kafkacodec.log.growing.settings import LogConfig
+from kafkacodec.log.opening.checkpoints import read_properties, read_topic_id
+
+__all__ = ["FrozenDirectory"]
+
+Key = tuple[str, int]
+
+
+class FrozenDirectory:
+    """The data directories of one broker or of several of a cluster. Nothing is written, and nothing locked.
+
+    Of a partition that several of them have, the replica with the newest leader epoch is served, and of those the
+    longest.
+
+    Args:
+        paths: the directories.
+
+    Attributes:
+        path (str): the first of them.
+        identity (Identity): from the first ``meta.properties`` that has one; else made up.
+        logs (dict): the open logs by topic and partition.
+        found (dict): the replicas by topic and partition.
+
+    Raises:
+        OSError: a directory cannot be listed.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.path, self.paths = paths[0], list(paths)
+        self.logs: dict[Key, FrozenLog] = {}
+        self.found: dict[Key, list[str]] = {}
+        for path in paths:
+            for name in sorted(os.listdir(path)):
+                parts = layout.parse_directory_name(name, tiered=False)
+                if parts is not None and parts.state == "current" and os.path.isdir(os.path.join(path, name)):
+                    self.found.setdefault((parts.topic, parts.partition), []).append(os.path.join(path, name))
+        self.identity = next(filter(None, map(_identity, paths)), None) or Identity(new_id(), 1, new_id())
+
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic in ``partition.metadata``; None if no partition has one."""
+        for (name, _), paths in self.found.items():
+            for path in paths if name == topic else ():
+                with suppress(OSError, DecodeError):
+                    return read_topic_id(os.path.join(path, layout.PARTITION_METADATA))
+        return None
+
+    def open(
+        self, topic: str, partition: int, config: LogConfig | None = None, *, topic_id: uuid.UUID | None = None
+    ) -> FrozenLog:
+        """The log of a partition; an empty one if there is none. Raises OSError, ValueError."""
+        key = (topic, partition)
+        if key not in self.logs:
+            forgets = topic in INTERNAL_TOPICS
+            try:
+                replicas = [FrozenLog(path, config, forgets=forgets) for path in self.found.get(key, ())]
+            except KafkaCodecError as error:
+                raise ValueError(f"{topic}-{partition} cannot be read: {error}") from None
+            best = max(replicas, key=lambda log: (log.leader_epoch, log.end_offset), default=None)
+            self.logs[key] = best or FrozenLog(None, config, forgets=forgets)
+        return self.logs[key]
+
+    def abandon(self) -> None:
+        """Close the logs."""
+        self.logs.clear()
+
+
+def _identity(path: str) -> Identity | None:
+    with suppress(OSError, DecodeError, ValueError):
+        found = read_properties(os.path.join(path, META_PROPERTIES))
+        node = int(found.get("node.id", found.get("broker.id", "1")))
+        if found.get("cluster.id"):
+            return Identity(found["cluster.id"], node, found.get("directory.id") or new_id())
+    return None
