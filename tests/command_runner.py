@@ -122,7 +122,7 @@ def _wrong_errors(outcome: Outcome) -> list[str]:
 def _wrong_json(outcome: Outcome) -> list[str]:
     for line in outcome.out.decode(errors="replace").splitlines():
         try:
-            json.loads(line, parse_constant=_refuse)
+            _STRICT.decode(line)
         except ValueError as error:
             return [f"invalid JSON: {error}: {line[:200]!r}"]
     return []
@@ -130,6 +130,9 @@ def _wrong_json(outcome: Outcome) -> list[str]:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse)  # `json.loads` would make one for each line
 
 
 def _serve(directory: Path) -> None:

@@ -16,13 +16,14 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent / "data" / "kafka"
+Lines = Callable[[], list[dict[str, Any]]]
 TIMESTAMP_TYPES = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
 
 
@@ -46,19 +47,27 @@ class Row(NamedTuple):
     batch: int = 0
 
 
-@dataclass(frozen=True)
 class Expected:
     """The result of the Java reader for one file: everything up to `error`, or the complete file if that is None.
 
     `batches` are the sidecar's dicts (position, sizeInBytes, magic, baseOffset, ...); `error` has the index of the
-    batch (`batch`), how many of its records came out first (`recordsBefore`) and the Java exception (`error`).
+    batch (`batch`), how many of its records came out first (`recordsBefore`) and the Java exception (`error`). Batches
+    and records are parsed on first use: modules of tests look at hundreds of files, and at the records of few.
     """
 
-    batches: list[dict[str, Any]]
-    records: list[Row]
-    error: dict[str, Any] | None
-    valid_bytes: int
-    trailing_bytes: int
+    def __init__(self, summary: dict[str, Any], batches: Lines, records: Lines) -> None:
+        self.error: dict[str, Any] | None = summary["error"]
+        self.valid_bytes: int = summary["validBytes"]
+        self.trailing_bytes: int = summary["trailingBytes"]
+        self._batches, self._records = batches, records
+
+    @cached_property
+    def batches(self) -> list[dict[str, Any]]:
+        return self._batches()
+
+    @cached_property
+    def records(self) -> list[Row]:
+        return [_row(line) for line in self._records()]
 
 
 @dataclass(frozen=True)
@@ -206,10 +215,10 @@ def _expected(writer: str, reading: str, name: str) -> Expected:
     if writer.startswith("blobs/"):
         (line,) = _about(name, f"expected/{writer}.jsonl.gz")
         found = line[reading]
-        return _content(found["summary"], found["batches"], found["records"])
-    kinds = ("summary.jsonl", "batches.jsonl.gz", "records.jsonl.gz")
-    (summary,), batches, records = (_about(name, f"expected/logs/{writer}.{kind}") for kind in kinds)
-    return _content(summary, batches, records)
+        return Expected(found["summary"], lambda: found["batches"], lambda: found["records"])
+    (summary,) = _about(name, f"expected/logs/{writer}.summary.jsonl")
+    files = (f"expected/logs/{writer}.{kind}.jsonl.gz" for kind in ("batches", "records"))
+    return Expected(summary, *(partial(_about, name, file) for file in files))
 
 
 @cache
@@ -247,12 +256,6 @@ def _text(results: str) -> Iterator[bytes]:
     if path.exists():
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as lines:
             yield from lines
-
-
-def _content(summary: dict[str, Any], batches: list[dict[str, Any]], records: list[dict[str, Any]]) -> Expected:
-    return Expected(
-        batches, [_row(r) for r in records], summary["error"], summary["validBytes"], summary["trailingBytes"]
-    )
 
 
 def _row(line: dict[str, Any]) -> Row:

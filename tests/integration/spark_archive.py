@@ -23,8 +23,8 @@ from tests.wheel import ROOT
 ARCHIVE = ROOT / ".cache" / "spark.jsa"
 JARS = Path(pyspark.__file__).parent / "jars"
 
-# Spark's launcher is a JVM of its own.
-_LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# For JVMs of seconds, of which Spark's launcher is one: see `kc.spark.session`.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # For a JVM that the archive does not fit, which says so, and runs without it.
 _QUIET = "-Xlog:disable"
 
@@ -56,10 +56,9 @@ def java_options() -> str:
 
 
 def use() -> None:
-    """Sessions that this process and what it starts have in future begin with the archive."""
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
-    if options := java_options():
-        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", _submitted(options))
+    """Sessions that this process and what it starts have in future begin with the archive, and soon."""
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUICK)
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", _submitted(f"{_QUICK} {java_options()}"))
 
 
 def _submitted(options: str) -> str:
