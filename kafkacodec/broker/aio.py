@@ -41,6 +41,7 @@ def serve(
     tls: ssl.SSLContext | None = None,
     users: Mapping[str, str] | None = None,
     tokens: Tokens = None,
+    authorizer: bool = False,
     clock: ClockKind = "running",
     brokers: int = 1,
     release: Release = "4",
@@ -51,7 +52,22 @@ def serve(
     The arguments and errors are those of `kafkacodec.broker.serve`; it starts, and raises OSError, at ``async with``.
     """
     return Broker(
-        Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens, read_only)
+        Opening(
+            data,
+            listen,
+            topics,
+            config,
+            flush,
+            node_id,
+            tls,
+            clock,
+            brokers,
+            release,
+            users,
+            tokens,
+            read_only,
+            authorizer,
+        )
     )
 
 

@@ -39,6 +39,7 @@ def serve(
     tls: ssl.SSLContext | None = None,
     users: Mapping[str, str] | None = None,
     tokens: Tokens = None,
+    authorizer: bool = False,
     clock: ClockKind = "running",
     brokers: int = 1,
     release: Release = "4",
@@ -68,6 +69,8 @@ def serve(
             a pair of it and when the token expires, in seconds since 1970; if it raises, the token is refused. It is
             called in the broker's thread, and must not wait. "unsecured": tokens without a signature are believed,
             as Apache Kafka does for tests.
+        authorizer: clients may do what access control entries allow, as with Apache Kafka's StandardAuthorizer, and
+            those that `config` has as ``super.users`` may do everything.
         clock: whether the broker's clock goes on by itself (``"running"``) or only by `Broker.advance` (``"manual"``).
         brokers: how many brokers it pretends to be, with the ids from `node_id` on. Each has its own ports; a port that
             is not 0 is that of the first, and the others have the next ones. They have one data directory.
@@ -81,7 +84,22 @@ def serve(
         OSError: an address is in use, the directory cannot be used, or another broker uses it.
     """
     return Broker(
-        Opening(data, listen, topics, config, flush, node_id, tls, clock, brokers, release, users, tokens, read_only)
+        Opening(
+            data,
+            listen,
+            topics,
+            config,
+            flush,
+            node_id,
+            tls,
+            clock,
+            brokers,
+            release,
+            users,
+            tokens,
+            read_only,
+            authorizer,
+        )
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.broker.clock import Clock
 from kafkacodec.broker.listening import listener_urls
-from kafkacodec.broker.options import BrokerConfig
+from kafkacodec.broker.options import STANDARD_AUTHORIZER, BrokerConfig
 from kafkacodec.broker.security import Security, Tokens
 from kafkacodec.broker.serving import Serving
 from kafkacodec.log.growing.identity import known_node
@@ -40,6 +40,9 @@ Data: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | No
 _FROZEN: Final = {"auto.create.topics.enable": False, "offsets.retention.minutes": (1 << 31) - 1}
 
 
+_AUTHORIZER: Final = "authorizer.class.name"
+
+
 class Opening:
     """The arguments of `kafkacodec.broker.serve`, checked. Raises ValueError."""
 
@@ -48,7 +51,7 @@ class Opening:
         topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
         node_id: int | None, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
         release: str = "4", users: Mapping[str, str] | None = None, tokens: Tokens = None,
-        read_only: bool = False,
+        read_only: bool = False, authorizer: bool = False,
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
         one_of("release", release, get_args(Release))
@@ -64,8 +67,11 @@ class Opening:
         self._security = Security(tls, dict(users or {}), tokens)
         self._node_id, self._brokers = node_id, brokers
         factor = {"default.replication.factor": min(_FACTOR, brokers)}
-        given = {**factor, **(config or {})} if brokers > 1 else dict(config or {})
+        settings = {**(factor if brokers > 1 else {}), **({_AUTHORIZER: STANDARD_AUTHORIZER} if authorizer else {})}
+        given = {**settings, **(config or {})}
         self._config = BrokerConfig({**given, **_FROZEN} if read_only else given, flush)
+        if self._config.text(_AUTHORIZER) not in ("", STANDARD_AUTHORIZER):
+            raise ValueError(f"config {_AUTHORIZER}: this broker has {STANDARD_AUTHORIZER} only")
         if not 1 <= self._config.number("default.replication.factor") <= brokers:
             raise ValueError(f"config default.replication.factor: there are {brokers} brokers")
         self._urls = listener_urls(listen)

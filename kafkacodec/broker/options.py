@@ -9,7 +9,9 @@ from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
-__all__ = ["BROKER_CONFIGS", "BrokerConfig", "BrokerKey", "group_options", "transaction_options"]
+__all__ = [
+    "BROKER_CONFIGS", "STANDARD_AUTHORIZER", "BrokerConfig", "BrokerKey", "group_options", "transaction_options",
+]  # fmt: skip
 
 
 class BrokerKey(NamedTuple):
@@ -31,6 +33,8 @@ class BrokerKey(NamedTuple):
 
 
 _OWN: Final = (
+    ("allow.everyone.if.no.acl.found", "boolean", "false"),
+    ("authorizer.class.name", "string", ""),
     ("auto.create.topics.enable", "boolean", "true"),
     ("connection.failed.authentication.delay.ms", "int", "100"),
     ("connections.max.reauth.ms", "long", "0"),
@@ -57,6 +61,7 @@ _OWN: Final = (
     ("producer.id.expiration.ms", "int", "86400000"),
     ("sasl.enabled.mechanisms", "list", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"),
     ("share.coordinator.state.topic.num.partitions", "int", "50"),
+    ("super.users", "string", ""),
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", "10000"),
     ("transaction.max.timeout.ms", "int", "900000"),
     ("transaction.state.log.num.partitions", "int", "50"),
@@ -69,6 +74,9 @@ _SHOWN: Final = (
     ("log.roll.hours", "int", "168"),
     ("node.id", "int", "1"),
 )
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+"""The only authorizer that there is."""
+
 _CHANGEABLE: Final = frozenset({"log.cleaner.threads"})
 
 

@@ -307,6 +307,8 @@ class Serving:
             self._background, config.number("log.cleaner.backoff.ms"),
         )  # fmt: skip
         catalog = Catalog(self._node_id, _uuid(self._identity.directory_id), self._changed)
+        catalog.access.super_users = frozenset(filter(None, config.text("super.users").split(";")))
+        catalog.access.open_without_entries = config.flag("allow.everyone.if.no.acl.found")
         slots = config.number("max.incremental.fetch.session.cache.slots")
         frozen = self._topics.frozen = bool(self._frozen)
         brokers = Brokers(self.ids, catalog, lambda: FetchSessions(slots), frozen=frozen)

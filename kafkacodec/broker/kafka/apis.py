@@ -18,6 +18,7 @@ from kafkacodec.broker.kafka import (
     users,
     versions,
 )
+from kafkacodec.broker.kafka.security import acls
 from kafkacodec.broker.kafka.sharing import offsets as share_offsets, share
 from kafkacodec.messages import APIS, keys
 
@@ -109,9 +110,9 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.PUSH_TELEMETRY: Entry(range(1), cluster.push_telemetry, advertised=False),
     keys.SASL_HANDSHAKE: Entry(range(2), users.sasl_handshake),
     keys.SASL_AUTHENTICATE: Entry(range(3), users.sasl_authenticate),
-    keys.DESCRIBE_ACLS: Entry(range(1, 4), users.describe_acls, note="there is no authorizer"),
-    keys.CREATE_ACLS: Entry(range(1, 4), users.create_acls, note="there is no authorizer"),
-    keys.DELETE_ACLS: Entry(range(1, 4), users.delete_acls, note="there is no authorizer"),
+    keys.DESCRIBE_ACLS: Entry(range(1, 4), acls.describe_acls),
+    keys.CREATE_ACLS: Entry(range(1, 4), acls.create_acls),
+    keys.DELETE_ACLS: Entry(range(1, 4), acls.delete_acls),
     keys.CREATE_DELEGATION_TOKEN: Entry(range(1, 4), users.create_delegation_token, note="there are none"),
     keys.RENEW_DELEGATION_TOKEN: Entry(range(1, 3), users.renew_delegation_token, note="there are none"),
     keys.EXPIRE_DELEGATION_TOKEN: Entry(range(1, 3), users.expire_delegation_token, note="there are none"),

@@ -29,6 +29,7 @@ _SET_AT: Final = {
 }  # fmt: skip
 _LIST: Final = CONFIG_TYPES["list"]
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_SOURCES_FROM = 1
 _TYPES_FROM = 3
 
 
@@ -78,7 +79,8 @@ def _described(response: Any, shown: _Shown, synonyms: bool, version: int) -> An
     if synonyms:
         synonym = response.DescribeConfigsSynonym
         made.synonyms = [synonym(name=name, value=value, source=source) for name, value, source in shown.synonyms]
-    made.is_default = shown.source == _DEFAULT  # v0 has no source
+    if version < _SOURCES_FROM:
+        made.is_default = shown.source == _DEFAULT
     if version >= _TYPES_FROM:
         made.config_type = shown.kind
         made.documentation = None

@@ -189,12 +189,16 @@ class _Fetch:
         return unknown + rows, total, ends or not known
 
     def _find(self, wanted: Wanted) -> tuple[Partition | None, int]:
-        node = self._node
+        node, may = self._node, self._request.may
         if wanted.name is None and not isinstance(wanted.topic, str):
             topic = node.catalog.topic_of(wanted.topic)
             if topic is None:
                 return None, errors.UNKNOWN_TOPIC_ID
             wanted.name = topic.name
+        if may is not None:
+            allowed = may("cluster_action", "cluster") if self._follows else may("read", "topic", wanted.name or "")
+            if not allowed:
+                return None, errors.TOPIC_AUTHORIZATION_FAILED
         partition = node.topics.partition(wanted.name or "", wanted.number)
         if partition is not None and not isinstance(wanted.topic, str) and partition.topic_id != wanted.topic:
             partition = None  # a topic of that name was made anew

@@ -51,6 +51,8 @@ def metadata(node: Node, request: Request) -> Any:
 def refused(node: Node, request: Request, code: int) -> Any:
     """The broker, and the same error for all topics that are asked for."""
     response = _cluster(node, request)
+    if request.message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
     made = response.MetadataResponseTopic
     if _wants_all(request):
         response.topics = [made(error_code=code, name=name, topic_id=node.id_of(name)) for name in node.names()]
@@ -141,7 +143,10 @@ def describe_topic_partitions(node: Node, request: Request) -> Any:
         made = response.DescribeTopicPartitionsResponseTopic
         response.topics = [made(error_code=errors.INVALID_REQUEST, name=cursor.topic_name)]
         return response
-    names = sorted({row.name for row in message.topics} or node.catalog.names())
+    known, may = node.catalog.names(), request.may
+    if may is not None:
+        known = [name for name in known if may("describe", "topic", name)]
+    names = sorted({row.name for row in message.topics} or known)
     first = 0
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]

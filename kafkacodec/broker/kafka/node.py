@@ -71,6 +71,7 @@ class Node:
         versions: the advertised versions by API key.
         later: answers that wait for a time.
         frozen: nothing is written: requests that would are refused.
+        authorizes: whether there is an authorizer.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Node:
         self.groups: Any = None
         self.shares: Any = None
         self.later = Later()
+        self.authorizes = config.text("authorizer.class.name") != ""
         self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = self._reserved_producer_ids = 0
 

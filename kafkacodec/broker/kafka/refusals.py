@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
 
-__all__ = ["refusal"]
+__all__ = ["INDEXES", "PARTITIONS", "TOPICS", "refusal", "refused_rows"]
 
 _ALL_VERSIONS: Final = range(1 << 15)
 
@@ -32,6 +32,11 @@ def refusal(node: Node, request: Request, code: int) -> Any:
             name = rows.levels[0].answered or rows.levels[1].answered
             return made.from_dict({name: _answered(request.message, rows.levels, {**rows.others, rows.field: code})})
     return made.from_dict({"error_code": code, **_OTHERS.get(request.key, {})})
+
+
+def refused_rows(request: Request, levels: Sequence[_Level], end: Mapping[str, Any]) -> Any:
+    """The response that has an error in each of the innermost rows of some lists, whatever is usual for its API."""
+    return APIS[request.key].response.from_dict({levels[0].answered: _answered(request.message, levels, end)})
 
 
 class _Level(NamedTuple):
@@ -91,10 +96,10 @@ def _plain_rows(asked: str, answered: str, field: str) -> _Level:
     return _Level((asked,), answered, {field: _ITSELF})
 
 
-_TOPICS: Final = _same("topics", "name")
+TOPICS: Final = _same("topics", "name")
 _TOPICS_OR_IDS: Final = _same("topics", "name", "topic_id")
-_PARTITIONS: Final = _same("partitions", "partition_index")
-_INDEXES: Final = _plain_rows("partition_indexes", "partitions", "partition_index")
+PARTITIONS: Final = _same("partitions", "partition_index")
+INDEXES: Final = _plain_rows("partition_indexes", "partitions", "partition_index")
 _PLAIN_PARTITIONS: Final = _plain_rows("partitions", "partitions", "partition_index")
 _RESOURCE: Final = {"resource_type": "resource_type", "resource_name": "resource_name"}
 
@@ -114,22 +119,22 @@ _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
             others={"base_offset": -1},
         )
     ],
-    keys.LIST_OFFSETS: [_Rows([_TOPICS, _PARTITIONS])],
-    keys.OFFSET_COMMIT: [_Rows([_TOPICS_OR_IDS, _PARTITIONS])],
+    keys.LIST_OFFSETS: [_Rows([TOPICS, PARTITIONS])],
+    keys.OFFSET_COMMIT: [_Rows([_TOPICS_OR_IDS, PARTITIONS])],
     keys.OFFSET_FETCH: [
-        _Rows([_TOPICS, _INDEXES], range(2), {"committed_offset": -1}),
+        _Rows([TOPICS, INDEXES], range(2), {"committed_offset": -1}),
         _Rows([_same("groups", "group_id")], range(8, 1 << 15)),
     ],
     keys.FIND_COORDINATOR: [
         _Rows([_plain_rows("coordinator_keys", "coordinators", "key")], range(4, 1 << 15), {"node_id": -1, "port": -1})
     ],
     keys.DESCRIBE_GROUPS: [_Rows([_plain_rows("groups", "groups", "group_id")])],
-    keys.CREATE_TOPICS: [_Rows([_TOPICS])],
+    keys.CREATE_TOPICS: [_Rows([TOPICS])],
     keys.DELETE_TOPICS: [
         _Rows([_plain_rows("topic_names", "responses", "name")], range(6)),
         _Rows([_Level(("topics",), "responses", {"name": "name", "topic_id": "topic_id"})]),
     ],
-    keys.DELETE_RECORDS: [_Rows([_TOPICS, _PARTITIONS], others={"low_watermark": -1})],
+    keys.DELETE_RECORDS: [_Rows([TOPICS, PARTITIONS], others={"low_watermark": -1})],
     keys.OFFSET_FOR_LEADER_EPOCH: [_Rows([_same("topics", "topic"), _same("partitions", "partition")])],
     keys.ADD_PARTITIONS_TO_TXN: [
         _Rows(
@@ -141,8 +146,8 @@ _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
             field="partition_error_code",
         )
     ],
-    keys.WRITE_TXN_MARKERS: [_Rows([_same("markers", "producer_id"), _TOPICS, _INDEXES])],
-    keys.TXN_OFFSET_COMMIT: [_Rows([_TOPICS_OR_IDS, _PARTITIONS])],
+    keys.WRITE_TXN_MARKERS: [_Rows([_same("markers", "producer_id"), TOPICS, INDEXES])],
+    keys.TXN_OFFSET_COMMIT: [_Rows([_TOPICS_OR_IDS, PARTITIONS])],
     keys.CREATE_ACLS: [_Rows([_Level(("creations",), "results", {})])],
     keys.DELETE_ACLS: [_Rows([_Level(("filters",), "filter_results", {})])],
     keys.DESCRIBE_CONFIGS: [_Rows([_Level(("resources",), "results", _RESOURCE)])],
@@ -164,7 +169,7 @@ _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
     ],
     keys.ALTER_CLIENT_QUOTAS: [_Rows([_same("entries", "entity")])],
     keys.ALTER_USER_SCRAM_CREDENTIALS: [_Rows([_Level(("deletions", "upsertions"), "results", {"user": "name"})])],
-    keys.DESCRIBE_PRODUCERS: [_Rows([_TOPICS, _INDEXES])],
+    keys.DESCRIBE_PRODUCERS: [_Rows([TOPICS, INDEXES])],
     keys.DESCRIBE_TRANSACTIONS: [_Rows([_plain_rows("transactional_ids", "transaction_states", "transactional_id")])],
     keys.CONSUMER_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
     keys.SHARE_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
@@ -172,6 +177,18 @@ _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
     **{key: [_Rows(_STATES)] for key in _OF_STATES},
 }
 """By API key, where the error is not one of the whole response."""
+
+_WITH_TOP: Final[Mapping[int, Sequence[_Level]]] = {
+    keys.ELECT_LEADERS: [
+        _Level(("topic_partitions",), "replica_election_results", {"topic": "topic"}),
+        _plain_rows("partitions", "partition_result", "partition_id"),
+    ],
+    keys.ALTER_PARTITION_REASSIGNMENTS: [
+        _Level(("topics",), "responses", {"name": "name"}),
+        PARTITIONS,
+    ],
+}
+"""By API key, where an error of the whole request is in its rows, too."""
 
 _OTHERS: Final[Mapping[int, Mapping[str, Any]]] = {
     keys.FIND_COORDINATOR: {"node_id": -1, "port": -1},
@@ -233,12 +250,36 @@ def _describe_topic_partitions(node: Node, request: Request, code: int) -> Any:
     return APIS[request.key].response.from_dict({"topics": rows})
 
 
+def _everywhere(node: Node, request: Request, code: int) -> Any:
+    """The error stands at the top and in the rows."""
+    if code != errors.CLUSTER_AUTHORIZATION_FAILED or (request.key, request.version) == (keys.ELECT_LEADERS, 0):
+        return None
+    response = refused_rows(request, _WITH_TOP[request.key], {"error_code": code})
+    response.error_code = code
+    return response
+
+
+def _describe_quotas(node: Node, request: Request, code: int) -> Any:
+    return APIS[request.key].response(error_code=code, entries=None)
+
+
+def _describe_scram(node: Node, request: Request, code: int) -> Any:
+    if code != errors.CLUSTER_AUTHORIZATION_FAILED:
+        return None
+    rows = [{"user": "", "error_code": code} for _ in request.message.users or ()]
+    return APIS[request.key].response.from_dict({"error_code": code, "results": rows})
+
+
 _SPECIAL: Final[Mapping[int, Callable[[Node, Request, int], Any]]] = {
     keys.PRODUCE: _produce,
     keys.FETCH: _fetch,
     keys.METADATA: _metadata,
     keys.API_VERSIONS: _api_versions,
     keys.DESCRIBE_LOG_DIRS: _describe_log_dirs,
+    keys.DESCRIBE_CLIENT_QUOTAS: _describe_quotas,
+    keys.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
+    keys.ELECT_LEADERS: _everywhere,
+    keys.ALTER_PARTITION_REASSIGNMENTS: _everywhere,
     keys.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
 }
 """By API key, what decides first; None leaves it to the tables."""

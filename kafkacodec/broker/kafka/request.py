@@ -32,6 +32,7 @@ class Request:
         broker: the id of the broker that it came to; set by the service.
         to: what its reply is addressed to; set by the service.
         peer: who sent it.
+        may: what they may do, where there is an authorizer (`kafkacodec.broker.kafka.security.rules.May`).
         rest: for how many ms nothing more of the connection is begun after the answer; infinite: it is closed.
         bare: it is a token of SASL without a header.
         received: when it began by the host's clock, for what waits for I/O; set by the service.
@@ -39,7 +40,7 @@ class Request:
     """
 
     __slots__ = (
-        "bare", "broker", "client_id", "correlation_id", "frame", "key", "message", "nbytes", "now", "peer",
+        "bare", "broker", "client_id", "correlation_id", "frame", "key", "may", "message", "nbytes", "now", "peer",
         "received", "rest", "session", "to", "version",
     )  # fmt: skip
 
@@ -51,6 +52,7 @@ class Request:
         self.broker = -1
         self.received = self.now = self.rest = 0.0
         self.bare = peer.bare
+        self.may: Any = None
         self.correlation_id = 0
         self.client_id: str | None = None
         if peer.bare:

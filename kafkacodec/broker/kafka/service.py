@@ -9,6 +9,7 @@ from kafkacodec.broker.kafka.apis import TABLE
 from kafkacodec.broker.kafka.clustering.coordinators import elsewhere
 from kafkacodec.broker.kafka.faults import Faults
 from kafkacodec.broker.kafka.frozen import refused as refused_by_frozen
+from kafkacodec.broker.kafka.security.enforcing import enforced
 from kafkacodec.broker.kafka.security.peers import ANONYMOUS
 from kafkacodec.messages import keys
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
@@ -66,6 +67,12 @@ class KafkaService:
             away = elsewhere(self._node, request)
             if away is not None:
                 return Effect((), (Reply(request.to, away),))
+        if self._node.authorizes:
+            return enforced(self._node, request, self._carry_out)
+        return self._carry_out(request)
+
+    def _carry_out(self, request: Request) -> Effect:
+        login = request.peer.login
         found = TABLE[request.key].answer(self._node, request)
         if login is not None and request.key == keys.API_VERSIONS:
             login.answered_versions(found)

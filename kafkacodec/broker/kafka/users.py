@@ -1,4 +1,4 @@
-"""Users and quotas; ACLs and delegation tokens, which this broker has none of."""
+"""Users and quotas; delegation tokens, which this broker has none of."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "alter_client_quotas",
     "alter_user_scram_credentials",
-    "create_acls",
     "create_delegation_token",
-    "delete_acls",
-    "describe_acls",
     "describe_client_quotas",
     "describe_delegation_token",
     "describe_user_scram_credentials",
@@ -33,7 +30,6 @@ __all__ = [
 
 _HASHES: Final = {SCRAM_MECHANISMS["SCRAM-SHA-256"]: "sha256", SCRAM_MECHANISMS["SCRAM-SHA-512"]: "sha512"}
 _ITERATIONS: Final = (4096, 16384)
-_NO_AUTHORIZER: Final = "No Authorizer is configured."
 _OF_USERS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 _OF_IPS: Final = ("connection_creation_rate",)
 _ENTITIES: Final = {"user": _OF_USERS, "client-id": _OF_USERS, "ip": _OF_IPS}
@@ -211,25 +207,6 @@ def _wrong_quota(entry: Any, op: Any) -> str | None:
 
 
 # What there is none of
-
-
-def describe_acls(node: Node, request: Request) -> Any:
-    """There is no authorizer."""
-    return messages.DescribeAclsResponse(error_code=errors.SECURITY_DISABLED, error_message=_NO_AUTHORIZER)
-
-
-def create_acls(node: Node, request: Request) -> Any:
-    """There is no authorizer."""
-    made = messages.CreateAclsResponse.AclCreationResult
-    rows = [made(error_code=errors.SECURITY_DISABLED, error_message=_NO_AUTHORIZER) for _ in request.message.creations]
-    return messages.CreateAclsResponse(results=rows)
-
-
-def delete_acls(node: Node, request: Request) -> Any:
-    """There is no authorizer."""
-    made = messages.DeleteAclsResponse.DeleteAclsFilterResult
-    rows = [made(error_code=errors.SECURITY_DISABLED, error_message=_NO_AUTHORIZER) for _ in request.message.filters]
-    return messages.DeleteAclsResponse(filter_results=rows)
 
 
 def sasl_handshake(node: Node, request: Request) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.broker.state.access import Access
 from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.messages.stored import decode_metadata_record, encode_metadata_record
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
@@ -64,6 +65,7 @@ class Catalog:
         metadata: topics, configurations, access control, brokers, features.
         next_producer_id: the first producer id that is not reserved.
         scram: by user and mechanism: the record with salt, keys and iterations.
+        access: the access control entries.
         quotas: by entity (pairs of type and name): value by key.
     """
 
@@ -74,6 +76,7 @@ class Catalog:
     next_producer_id: int = 0
     scram: dict[tuple[str, int], Any] = field(default_factory=dict)
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
     _ids: dict[uuid.UUID, str] = field(default_factory=dict)
 
     # Loading
@@ -235,7 +238,17 @@ class Catalog:
         """The record that sets or removes a quota."""
         return _stored(record, 0)
 
+    def acl(self, record: Any) -> bytes:
+        """The record that makes or removes an access control entry."""
+        return _stored(record, 0)
+
     # Changes
+
+    def _on_acl(self, record: Any) -> None:
+        self.access.add(record)
+
+    def _on_remove_acl(self, record: Any) -> None:
+        self.access.remove(record.id)
 
     def _on_topic(self, record: Any) -> None:
         self._ids[record.topic_id] = record.name
@@ -268,6 +281,8 @@ def _stored(record: Any, version: int) -> bytes:
 
 
 _CHANGES: dict[str, Callable[[Catalog, Any], None]] = {
+    "AccessControlEntryRecord": Catalog._on_acl,
+    "RemoveAccessControlEntryRecord": Catalog._on_remove_acl,
     "TopicRecord": Catalog._on_topic,
     "RemoveTopicRecord": Catalog._on_remove_topic,
     "ProducerIdsRecord": Catalog._on_producer_ids,

@@ -1,0 +1,113 @@
+"""Access control lists: who may do what, as Apache Kafka's StandardAuthorizer decides it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kafkacodec.protocol.terms import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
+
+__all__ = ["ANY_NAME", "Access"]
+
+ANY_NAME: Final = "*"
+_ANYBODY: Final = "User:*"
+_ALL: Final = OPERATIONS["all"]
+_ALLOW: Final = PERMISSIONS["allow"]
+_DESCRIBE: Final = OPERATIONS["describe"]
+_IMPLIES: Final = {
+    _DESCRIBE: frozenset(OPERATIONS[name] for name in ("describe", "read", "write", "delete", "alter", "all")),
+    OPERATIONS["describe_configs"]: frozenset(OPERATIONS[n] for n in ("describe_configs", "alter_configs", "all")),
+}
+_KEPT: Final = 10_000
+
+
+class Access:
+    """The entries, and what follows from them.
+
+    Attributes:
+        entries: by id, as records of the metadata log.
+        super_users: may do everything.
+        open_without_entries: whether everybody may do everything with what no entry is about.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[uuid.UUID, Any] = {}
+        self.super_users: frozenset[str] = frozenset()
+        self.open_without_entries = False
+        self._exact: dict[tuple[int, str], list[Any]] = {}
+        self._prefixes: dict[tuple[int, str], list[Any]] = {}
+        self._known: dict[tuple[str, str, int, int, str], bool] = {}
+
+    def add(self, record: Any) -> None:
+        """Take an entry."""
+        self.remove(record.id)
+        self.entries[record.id] = record
+        self._index(record).setdefault((record.resource_type, record.resource_name), []).append(record)
+        self._known.clear()
+
+    def remove(self, entry: uuid.UUID) -> None:
+        """Forget an entry."""
+        record = self.entries.pop(entry, None)
+        if record is None:
+            return
+        key, index = (record.resource_type, record.resource_name), self._index(record)
+        index[key] = [other for other in index[key] if other.id != entry]
+        if not index[key]:
+            del index[key]
+        self._known.clear()
+
+    def allows(self, principal: str, host: str, operation: str, kind: str, name: str) -> bool:
+        """Whether somebody at a host may do something with a resource. Who denies is stronger than who allows."""
+        key = (principal, host, OPERATIONS[operation], RESOURCES[kind], name)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            found = self._known[key] = self._decide(*key)
+        return found
+
+    def allows_any(self, principal: str, host: str, operation: str, kind: str) -> bool:
+        """Whether somebody may do something with at least one resource of a kind, by an entry that is not denied."""
+        if principal in self.super_users:
+            return True
+        resource = RESOURCES[kind]
+        for record in self.entries.values():
+            if record.resource_type != resource or record.permission_type != _ALLOW:
+                continue
+            if self._concerns(record, principal, host, OPERATIONS[operation]) and self.allows(
+                principal, host, operation, kind, record.resource_name
+            ):
+                return True
+        return self.open_without_entries and not any(one.resource_type == resource for one in self.entries.values())
+
+    def _decide(self, principal: str, host: str, operation: int, kind: int, name: str) -> bool:
+        if principal in self.super_users:
+            return True
+        allowed = exists = False
+        for record in self._about(kind, name):
+            exists = True
+            if self._concerns(record, principal, host, operation):
+                if record.permission_type != _ALLOW:
+                    return False
+                allowed = True
+        return allowed or (not exists and self.open_without_entries)
+
+    def _about(self, kind: int, name: str) -> Iterator[Any]:
+        yield from self._exact.get((kind, name), ())
+        if name != ANY_NAME:
+            yield from self._exact.get((kind, ANY_NAME), ())
+        if self._prefixes:
+            for end in range(len(name) + 1):
+                yield from self._prefixes.get((kind, name[:end]), ())
+
+    @staticmethod
+    def _concerns(record: Any, principal: str, host: str, operation: int) -> bool:
+        if record.principal not in (principal, _ANYBODY) or record.host not in (host, ANY_NAME):
+            return False
+        if record.permission_type == _ALLOW and operation in _IMPLIES:
+            return record.operation in _IMPLIES[operation]
+        return record.operation in (operation, _ALL)
+
+    def _index(self, record: Any) -> dict[tuple[int, str], list[Any]]:
+        return self._prefixes if record.pattern_type == PATTERNS["prefixed"] else self._exact
