@@ -277,6 +277,13 @@ def test_requests_about_several_groups_are_answered_in_part(wires, topics):
         assert [row.group_id for row in wires[2].ask("ListGroups", version).groups] == [there]
     rows = wires[1].ask("DeleteGroups", 2, groups_names=[there, here]).results
     assert {row.group_id: row.error_code for row in rows} == {there: NOT_COORDINATOR, here: 0}
+    for api, asked in (
+        ("ShareGroupDescribe", {"group_ids": [there, here]}),
+        ("DescribeShareGroupOffsets", {"groups": [{"group_id": name, "topics": None} for name in (there, here)]}),
+    ):
+        codes = {row.group_id: row.error_code for row in wires[1].ask(api, 1, **asked).groups}
+        assert codes[there] == NOT_COORDINATOR
+        assert codes[here] != NOT_COORDINATOR
     rows = wires[3].ask("DeleteGroups", 2, groups_names=[there]).results
     assert [row.error_code for row in rows] == [NOT_COORDINATOR]
 
@@ -369,7 +376,7 @@ def test_replicas_are_reassigned_at_once(kafka, wires, topics):
     assert reassign([2, 3]) == 0
     row = metadata(wires[1], "a")[1]["a"][0]
     assert (row.leader_id, row.leader_epoch, row.replica_nodes) == (2, 1, [2, 3])
-    assert reassign([9]) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert reassign([2, 2]) == reassign([]) == reassign([9]) == errors.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_coordinators_move(kafka, wires, topics):

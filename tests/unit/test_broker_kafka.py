@@ -229,6 +229,10 @@ def test_configurations_apply_at_once(wire, topic):
     row = {"resource_type": 2, "resource_name": topic, "configuration_keys": ["max.message.bytes"]}
     shown = wire.ask("DescribeConfigs", 4, resources=[row]).results[0].configs[0]
     assert (shown.value, shown.config_source) == ("200", 1)
+    for version in range(1, 5):  # what was not set is told, too
+        row["configuration_keys"] = None
+        shown = wire.ask("DescribeConfigs", version, resources=[row]).results[0].configs
+        assert ("retention.ms", "604800000", 5) in [(one.name, one.value, one.config_source) for one in shown]
 
 
 @pytest.mark.parametrize("topic", [{"cleanup.policy": "compact"}], indirect=True)

@@ -248,7 +248,7 @@ def alter_partition_reassignments(node: Node, request: Request) -> Any:
                 code, text = errors.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
             elif asked.replicas is None:
                 code = errors.NO_REASSIGNMENT_IN_PROGRESS
-            elif not asked.replicas or not set(asked.replicas) <= set(node.brokers.ids):
+            elif not node.brokers.may_be(asked.replicas):
                 code, text = errors.INVALID_REPLICA_ASSIGNMENT, f"the brokers are {list(node.brokers.ids)}"
             elif node.brokers.several:
                 records += _reassignment(node, topic.name, asked)

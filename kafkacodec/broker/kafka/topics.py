@@ -101,7 +101,7 @@ def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
 
 def _refuses_replicas(node: Node, assignments: Sequence[Any]) -> _Wrong | None:
     for brokers in assignments:
-        if not brokers or len(set(brokers)) < len(brokers) or not set(brokers) <= set(node.brokers.ids):
+        if not node.brokers.may_be(brokers):
             text = f"the brokers are {list(node.brokers.ids)}; {list(brokers)} does not name some of them once"
             return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, text)
         if len(brokers) != len(assignments[0]):

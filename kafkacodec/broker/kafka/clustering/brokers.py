@@ -85,6 +85,10 @@ class Brokers:
         """The fetch sessions of the broker that a request came to."""
         return self._fetching[request.broker]
 
+    def may_be(self, replicas: Sequence[int]) -> bool:
+        """Whether a partition may have these replicas: some of the brokers, each once."""
+        return bool(replicas) and len(set(replicas)) == len(replicas) and set(replicas) <= set(self.ids)
+
     # Who leads
 
     def leader(self, topic: str, number: int) -> int:

@@ -54,6 +54,7 @@ _MANY: Final[Mapping[int, _Many]] = {
     keys.DELETE_GROUPS: _Many("groups_names", "results", "group_id"),
     keys.CONSUMER_GROUP_DESCRIBE: _Many("group_ids", "groups", "group_id"),
     keys.SHARE_GROUP_DESCRIBE: _Many("group_ids", "groups", "group_id"),
+    keys.DESCRIBE_SHARE_GROUP_OFFSETS: _Many("groups", "groups", "group_id", rows=True),
     keys.DESCRIBE_TRANSACTIONS: _Many("transactional_ids", "transaction_states", "transactional_id"),
 }
 
@@ -69,9 +70,6 @@ _SEVERAL_GROUPS: Final = 8  # OffsetFetch
 def elsewhere(node: Node, request: Request) -> Any:
     """The refusal of a request that is for another coordinator; None if it is, or some of it is, for this broker."""
     key = request.key
-    machine = node.machines.get(key)
-    if machine is None:
-        return None
     if key == keys.OFFSET_FETCH and request.version < _SEVERAL_GROUPS:
         return _one(node, request, request.message.group_id)
     if key in _ONE:
@@ -84,7 +82,7 @@ def elsewhere(node: Node, request: Request) -> Any:
 
 
 def _is_here(node: Node, request: Request, name: str) -> bool:
-    topic, number = node.machines[request.key].log_of(name)
+    topic, number = node.machines.get(request.key, node.groups).log_of(name)
     return node.catalog.topic(topic) is None or node.brokers.leads(request.broker, topic, number)
 
 
