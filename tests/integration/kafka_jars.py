@@ -96,9 +96,10 @@ def fetched(name: str, pom: str) -> Path:
     return TARGET / name
 
 
-def tools() -> Path:
+def tools(release: str = "jars") -> Path:
     """The directory with the jar of Kafka's command-line tools; those of the console need no more than a broker's."""
-    return fetched("tools", (HERE / "tools.xml").read_text().replace("@kafka@", RELEASES["jars"].kafka))
+    name = "tools" if release == "jars" else f"tools-{release}"
+    return fetched(name, (HERE / "tools.xml").read_text().replace("@kafka@", RELEASES[release].kafka))
 
 
 def java(release: str = "jars", *more: Path) -> list[str]:

@@ -156,6 +156,17 @@ def test_a_client_id_of_negative_length_is_none(wire):
         assert answer.error_code == 0
 
 
+@pytest.mark.parametrize("count", [-2, -70_000, -(1 << 31)])
+def test_an_array_of_negative_length_is_null(wire, topic, count):
+    body = struct.pack(">hhihi", 3, 1, 7, -1, count)  # Metadata: of all topics
+    wire.socket.sendall(struct.pack(">i", len(body)) + body)
+    answer: Any = protocol.decode_response(wire.frame(), 3, 1)[1]
+    assert topic in {row.name for row in answer.topics}
+    name = struct.pack(">hhihih", 3, 1, 7, -1, 1, -2)  # which may not be null
+    wire.socket.sendall(struct.pack(">i", len(name)) + name)
+    assert wire.frame() is None
+
+
 def test_a_fetch_waits_for_records_and_answers_leave_in_order(broker, wire, topic):
     rows = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
     sent = wire.send(

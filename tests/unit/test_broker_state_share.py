@@ -206,6 +206,9 @@ def test_how_partitions_are_shared(members: int, places: int, readers: int, each
     assert max(counts) == readers
     again = share_targets([(T, n) for n in range(places)], wanting, found)
     assert again == found
+    fewer = share_targets([(T, n) for n in range(places)], {m: {T} for m in list(wanting)[:-1]}, {})
+    grown = share_targets([(T, n) for n in range(places)], wanting, fewer)
+    assert sorted(map(len, grown.values())) == each
 
 
 def test_a_full_group() -> None:

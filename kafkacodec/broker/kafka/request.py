@@ -17,6 +17,7 @@ __all__ = ["KafkaCodec", "Request"]
 MAX_TOKEN_SIZE: Final = 512 << 10
 """The largest request in bytes before a client has logged in."""
 
+_NEGATIVE_LENGTHS: Final = 8  # are read as null in one request, each with a copy of it
 _CLIENT_ID_AT: Final = SIZE_BYTES + 8  # after key, version and correlation id
 
 
@@ -75,7 +76,7 @@ class Request:
         self.client_id = header.client_id
         self.message = None
         if version in versions.get(key, ()):
-            self.message, _ = by_key(key)[0].decode_prefix(view, version, at)
+            self.message = _decoded(key, version, view, at)
         elif key != keys.API_VERSIONS:
             raise DecodeError(f"{APIS[key].name} version {version} is not served")
 
@@ -86,6 +87,26 @@ def _without_client_id(view: memoryview) -> memoryview:
     if len(length) < 2 or length[0] < 0x80:
         return view
     return memoryview(b"".join((view[:_CLIENT_ID_AT], b"\xff\xff", view[_CLIENT_ID_AT + 2 :])))
+
+
+def _decoded(key: int, version: int, view: memoryview, at: int) -> Any:
+    """A message, in which texts, bytes and arrays of a negative length are null, as which brokers read them."""
+    for _ in range(_NEGATIVE_LENGTHS):
+        try:
+            return by_key(key)[0].decode_prefix(view, version, at)[0]
+        except DecodeError as error:
+            end = error.position or 0
+            size = _negative_length(view, end) if "a length below -1" in str(error) else 0
+            if not size:
+                raise
+            view = memoryview(b"".join((view[: end - size], b"\xff" * size, view[end:])))
+    return by_key(key)[0].decode_prefix(view, version, at)[0]
+
+
+def _negative_length(view: memoryview, end: int) -> int:
+    """How many bytes the length below -1 has that ends here."""
+    sizes = (size for size in (2, 4) if int.from_bytes(view[end - size : end], "big", signed=True) < -1)
+    return next(sizes, 0)
 
 
 class KafkaCodec:

@@ -54,6 +54,7 @@ def share_fetch(node: Node, request: Request) -> Any:
 
     def acknowledged(results: _Results) -> Effect:
         if message.share_session_epoch == FINAL:
+            session.places.clear()  # all that was asked for is told
             places = [
                 SharePlace(topic.topic_id, part.partition_index)
                 for topic in message.topics

@@ -43,18 +43,18 @@ def _divide(
 ) -> None:
     """Give partitions to members that all want all of them."""
     readers = -(-len(members) // len(places))  # of each partition
-    most = -(-len(places) * readers // len(members))  # for each member
+    least, more = divmod(len(places) * readers, len(members))  # for each member; so many get one more
     left = dict.fromkeys(places, readers)
     given = dict.fromkeys(members, 0)
     for member in members:
         for place in sorted(before.get(member, ())):
-            if left.get(place, 0) and given[member] < most:
+            if left.get(place, 0) and given[member] < least + (more > 0):
+                more -= given[member] == least
                 found[member].add(place)
                 left[place] -= 1
                 given[member] += 1
     waiting = [place for place in places for _ in range(left[place])]
-    order = sorted(members, key=lambda member: given[member])
     for place in waiting:
-        order.sort(key=lambda member: (place in found[member], given[member]))
-        found[order[0]].add(place)
-        given[order[0]] += 1
+        member = min((place in found[each], given[each], each) for each in members)[2]
+        found[member].add(place)
+        given[member] += 1
