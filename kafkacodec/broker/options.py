@@ -61,6 +61,7 @@ _OWN: Final = (
     ("producer.id.expiration.ms", "int", "86400000"),
     ("sasl.enabled.mechanisms", "list", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"),
     ("share.coordinator.state.topic.num.partitions", "int", "50"),
+    ("share.coordinator.state.topic.prune.interval.ms", "int", "300000"),
     ("super.users", "string", ""),
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "int", "10000"),
     ("transaction.max.timeout.ms", "int", "900000"),

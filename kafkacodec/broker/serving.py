@@ -324,7 +324,11 @@ class Serving:
             group_options(config),
             share_enabled=lambda: self._node.shares.enabled,
         )
-        self._states = ShareStates(self._node, config.number("share.coordinator.state.topic.num.partitions"))
+        self._states = ShareStates(
+            self._node,
+            config.number("share.coordinator.state.topic.num.partitions"),
+            config.number("share.coordinator.state.topic.prune.interval.ms"),
+        )
         self._transactions = TransactionCoordinator(
             self._node,
             self._node.take_producer_id,

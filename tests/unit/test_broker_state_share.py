@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.broker.state.groups import GroupCoordinator
 from kafkacodec.broker.state.machine import partition_of
 from kafkacodec.broker.state.sharing.states import ShareStates, share_key
 from kafkacodec.broker.state.sharing.targets import share_targets
+from kafkacodec.internal_records import SHARE_GROUP_STATE as TOPIC
 from kafkacodec.messages.stored import decode_internal_record
+from tests.broker_wire import wire_to
 from tests.reference.coordinators import Bench, Cluster
 
 T, U = uuid.UUID(int=100), uuid.UUID(int=101)
@@ -336,3 +339,29 @@ def test_a_write_that_failed_changes_nothing() -> None:
     assert asked.answer.results[0].partitions[0].error_code == 16
     s.on.holds = False
     assert s.read() == (1, 0, [])
+
+
+def test_what_is_before_the_last_snapshots_is_cut_off() -> None:
+    config = {"share.coordinator.state.topic.num.partitions": 1}
+    with kc.broker.serve(config=config, topics={"t": 2}) as broker, wire_to(broker) as wire:
+        topic_id = wire.ask("Metadata", 12, topics=[{"name": "t"}]).topics[0].topic_id
+
+        def ask(api: str, version: int, number: int, **fields: Any) -> Any:
+            row = {"topic_id": topic_id, "partitions": [{"partition": number} | fields]}
+            return wire.ask(api, version, group_id="g", topics=[row]).results[0].partitions[0]
+
+        for number in (0, 1):
+            assert ask("InitializeShareGroupState", 0, number, state_epoch=1, start_offset=0).error_code == 0
+        for offset in range(501):
+            assert ask("WriteShareGroupState", 1, 0, state_epoch=1, start_offset=offset).error_code == 0
+
+        def start() -> int:
+            broker.advance(301)
+            asked = [{"partition_index": 0, "timestamp": -2}]
+            found = wire.ask("ListOffsets", 7, replica_id=-1, topics=[{"name": TOPIC, "partitions": asked}])
+            return int(found.topics[0].partitions[0].offset)
+
+        assert start() == 1  # the snapshot of the other partition
+        assert ask("InitializeShareGroupState", 0, 1, state_epoch=2, start_offset=0).error_code == 0
+        assert start() == 502
+        assert ask("ReadShareGroupState", 0, 0).start_offset == 500

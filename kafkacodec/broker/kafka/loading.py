@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["loaded"]
 
-_COLUMNS: Final = ("key", "value", "producer_id", "is_transactional", "is_control")
+_COLUMNS: Final = ("offset", "key", "value", "producer_id", "is_transactional", "is_control")
 
 
 def loaded(node: Node, machine: Machine, now: float) -> Effect:
@@ -34,9 +34,10 @@ def _load_batches(node: Node, machine: Machine, number: int, batch: bytes) -> No
     groups: Any = node.groups
     has_markers = machine is groups
     table = decode(batch, columns=_COLUMNS, include_control=True)
-    for key, value, producer, transactional, control in zip(*(table[name] for name in _COLUMNS), strict=True):
+    rows = zip(*(table[name] for name in _COLUMNS), strict=True)
+    for offset, key, value, producer, transactional, control in rows:
         if not control:
-            machine.load(key, value, int(producer) if transactional else -1)
+            machine.load(key, value, int(producer) if transactional else -1, int(offset))
         elif has_markers:
             marker = decode_control_record(key, value)
             if marker is not None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kafkacodec import errors
 from kafkacodec.broker.kafka.later import Later
 from kafkacodec.broker.state.catalog import PRODUCER_IDS
-from kafkacodec.broker.state.machine import Client, Machine, Marker, Question
-from kafkacodec.broker.topics.partition import EndMarker
+from kafkacodec.broker.state.machine import Client, Machine, Marker, Prune, Question
+from kafkacodec.broker.topics.partition import Cut, EndMarker
 from kafkacodec.internal_records import (
     CLUSTER_METADATA,
     CONSUMER_OFFSETS,
@@ -248,6 +248,8 @@ class Node:
             coordinator = self.topics.partition(*data.coordinator)
             epoch = 0 if coordinator is None else coordinator.leader_epoch
             data = EndMarker(data.producer_id, data.producer_epoch, data.committed, epoch, data.timestamp)
+        elif isinstance(data, Prune):
+            data = Cut(data.before)
         return append._replace(data=data, token=partial(self._of_machine, machine, append))
 
     def _of_machine(self, machine: Machine, append: Append, result: Any, error: Exception | None, now: float) -> Effect:

@@ -26,6 +26,7 @@ __all__ = [
     "Machine",
     "Marker",
     "NoTopics",
+    "Prune",
     "Question",
     "Records",
     "Room",
@@ -158,6 +159,12 @@ class Question(NamedTuple):
     version: int
 
 
+class Prune(NamedTuple):
+    """No record before an offset is needed any more, in place of what is to be appended."""
+
+    before: int
+
+
 class _Sent(NamedTuple):
     """An append on its way: what happens then, and replies that leave after it as they were made in the same call."""
 
@@ -177,6 +184,7 @@ class Machine:
     Attributes:
         handlers: what takes each request, by API key.
         now: the time of this call.
+        offset: of the first record of the batch that is being applied; -1 if that is not known.
         loading: until `loaded` is called.
         partitions: as many as its topic has; to be set before loading if the topic was made with another number.
     """
@@ -186,6 +194,7 @@ class Machine:
 
     def __init__(self, partitions: int) -> None:
         self.now = 0
+        self.offset = -1
         self.loading = True
         self.partitions = partitions
         self._appends: list[Append] = []
@@ -231,6 +240,7 @@ class Machine:
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Note that the records of an Append are in the log, or that a `Question` was answered."""
+        self.offset = getattr(result, "base_offset", -1)
         answered = self._sent[token].answered
         if answered is not None:
             self._sent[token] = self._sent[token]._replace(then=lambda code: answered(result))
@@ -241,16 +251,18 @@ class Machine:
         too_large = getattr(error, "code", None) in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE)
         return self._arrived(token, UNKNOWN_SERVER_ERROR if too_large else NOT_COORDINATOR, now)
 
-    def load(self, key: Any, value: Any, producer_id: int = -1) -> None:
+    def load(self, key: Any, value: Any, producer_id: int = -1, offset: int = -1) -> None:
         """Apply a record of the topic when the broker starts, in the order of the log; other types are ignored.
 
         Args:
             key, value: as they are stored.
             producer_id: of the transaction that the record belongs to; else -1.
+            offset: of the record.
 
         Raises:
             DecodeError: an invalid record, or one of a newer version.
         """
+        self.offset = offset
         found = decode_internal_record(self.topic, key, value) if key is not None else None
         if found is not None:
             self.apply(found.key, found.value, producer_id)

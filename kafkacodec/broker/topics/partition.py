@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafkacodec.log.growing.flushing import Flushing
     from kafkacodec.log.growing.log import PartitionLog
 
-__all__ = ["Appended", "EndMarker", "Flush", "Partition", "Piece"]
+__all__ = ["Appended", "Cut", "EndMarker", "Flush", "Partition", "Piece"]
 
 _LATEST, _EARLIEST = -1, -2
 _LAST = (1 << 31) - 1
@@ -62,6 +62,12 @@ class EndMarker(NamedTuple):
                 producer_epoch=self.producer_epoch, coordinator_epoch=self.coordinator_epoch, timestamp=self.timestamp,
             )
         )  # fmt: skip
+
+
+class Cut(NamedTuple):
+    """What is before an offset goes."""
+
+    before: int
 
 
 class Flush(NamedTuple):

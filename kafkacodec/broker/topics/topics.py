@@ -15,8 +15,8 @@ from kafkacodec.broker.topics.batches import Produced
 from kafkacodec.broker.topics.compaction import Compaction
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, TopicConfig
 from kafkacodec.broker.topics.flushes import TimedFlushes
-from kafkacodec.broker.topics.partition import Appended, EndMarker, Flush, Partition
-from kafkacodec.errors import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION
+from kafkacodec.broker.topics.partition import Appended, Cut, EndMarker, Flush, Partition
+from kafkacodec.errors import KAFKA_STORAGE_ERROR, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.net.service import NOTHING, Effect
 from kafkacodec.records.encode import encode
@@ -203,13 +203,16 @@ class Topics:
     # Of the host
 
     def append(self, log: tuple[str, int], data: Any) -> Appended:
-        """Append to a partition: a batch of a client, keys and values, or batches as they are.
+        """Append to a partition: a batch of a client, keys and values, or batches as they are; or cut it off.
 
         Raises:
             KeyError: there is no such partition.
             OSError: it cannot be written; nothing was appended.
         """
         partition = self._partitions[log]
+        if isinstance(data, Cut):
+            partition.delete_before(data.before)
+            return Appended(NONE)
         if isinstance(data, Produced):
             found = partition.produce(data)
         elif isinstance(data, EndMarker):

@@ -1,6 +1,7 @@
 """The share coordinator: how far share groups have read each partition, and what became of its records (KIP-932).
 
 Its records are those of ``__share_group_state``: a snapshot of a partition's state, updates after it, then another.
+That topic is not compacted: what is before the last snapshots of all partitions in a log is cut off now and then.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from kafkacodec import messages
-from kafkacodec.broker.state.machine import Client, Machine, Topics
+from kafkacodec.broker.state.machine import Client, Machine, Prune, Topics
 from kafkacodec.broker.state.sharing.batches import Batch, combined
 from kafkacodec.errors import (
     FENCED_LEADER_EPOCH,
@@ -28,6 +29,7 @@ from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["ShareStates", "share_key"]
 
+_EVERYWHERE = "\0all states"  # the key of the timer that looks at all of them; no group has such a name
 _UPDATES = 500  # share.coordinator.snapshot.update.records.per.snapshot
 _UNKNOWN = -1
 
@@ -52,6 +54,7 @@ class State(NamedTuple):
         batches: what became of records from there on.
         created: when the last snapshot was made.
         updates: the records since then.
+        offset: of that snapshot; -1 if unknown.
     """
 
     snapshot_epoch: int = 0
@@ -62,6 +65,7 @@ class State(NamedTuple):
     batches: tuple[Batch, ...] = ()
     created: int = 0
     updates: int = 0
+    offset: int = -1
 
 
 class ShareStates(Machine):
@@ -70,13 +74,15 @@ class ShareStates(Machine):
     Args:
         topics: the topics of the cluster.
         partitions: the number of partitions of ``__share_group_state``.
+        prune_ms: how often its logs are cut off.
     """
 
     topic: ClassVar[str] = SHARE_GROUP_STATE
 
-    def __init__(self, topics: Topics, partitions: int = 50) -> None:
+    def __init__(self, topics: Topics, partitions: int = 50, prune_ms: int = 300_000) -> None:
         super().__init__(partitions)
-        self._topics = topics
+        self._topics, self._prune_ms = topics, prune_ms
+        self._pruned: dict[int, int] = {}  # where each log begins
         self._states: dict[Place, State] = {}
         self.handlers = {
             keys.INITIALIZE_SHARE_GROUP_STATE: self._initialize,
@@ -227,6 +233,23 @@ class ShareStates(Machine):
 
         self.write(share_key(*place), records, written, (-1, -1))
 
+    # Time
+
+    def start(self) -> None:
+        """Look at intervals for what is not needed any more."""
+        self.set_timer(_EVERYWHERE, "prune", self.now + self._prune_ms, self._prune)
+
+    def _prune(self) -> None:
+        needed: dict[int, int] = {}
+        for place, state in self._states.items():
+            number = self.log_of(share_key(*place))[1]
+            needed[number] = min(needed.get(number, state.offset), state.offset)
+        for number, before in needed.items():
+            if before > self._pruned.get(number, 0):
+                self._pruned[number] = before
+                self.send((self.topic, number), Prune(before), _whatever)
+        self.start()
+
     # Records
 
     def _snapshot(self, place: Place, state: State) -> StoredRecord:
@@ -258,7 +281,7 @@ class ShareStates(Machine):
         elif kind == "ShareSnapshotKey":
             self._states[place] = State(
                 value.snapshot_epoch, value.state_epoch, value.leader_epoch, value.start_offset,
-                value.delivery_complete_count, _batches(value), value.create_timestamp,
+                value.delivery_complete_count, _batches(value), value.create_timestamp, 0, self.offset,
             )  # fmt: skip
         elif kind == "ShareUpdateKey" and value is not None and place in self._states:
             known = self._states[place]
@@ -266,6 +289,10 @@ class ShareStates(Machine):
                 leader_epoch=value.leader_epoch, start=value.start_offset, complete=value.delivery_complete_count,
                 batches=combined(known.batches, _batches(value), value.start_offset), updates=known.updates + 1,
             )  # fmt: skip
+
+
+def _whatever(code: int) -> None:
+    """What could not be cut off is, another time."""
 
 
 def _batches(value: Any) -> tuple[Batch, ...]:
