@@ -295,7 +295,7 @@ class Serving:
         peer = Peer(certified=url.has_tls and not url.has_sasl)
         if url.has_sasl:
             Login(self._logins, peer)
-        return KafkaCodec(OLD if self._serves_old else READ, self._buffers, peer)
+        return KafkaCodec(OLD if self._serves_old else READ, self._buffers, peer, self._node.quotas.account)
 
     def _assemble(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkacodec import errors
 from kafkacodec.broker.kafka.later import Later
+from kafkacodec.broker.kafka.security.quotas import Quotas
 from kafkacodec.broker.state.catalog import PRODUCER_IDS
 from kafkacodec.broker.state.machine import Client, Machine, Marker, Prune, Question
 from kafkacodec.broker.topics.partition import Cut, EndMarker
@@ -70,6 +71,7 @@ class Node:
     Attributes:
         versions: the advertised versions by API key.
         later: answers that wait for a time.
+        quotas: what clients have used of theirs.
         frozen: nothing is written: requests that would are refused.
         authorizes: whether there is an authorizer.
     """
@@ -86,6 +88,7 @@ class Node:
         self.groups: Any = None
         self.shares: Any = None
         self.later = Later()
+        self.quotas = Quotas(catalog)
         self.authorizes = config.text("authorizer.class.name") != ""
         self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = self._reserved_producer_ids = 0

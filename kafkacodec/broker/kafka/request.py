@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafkacodec.broker.kafka.security.peers import Peer
@@ -33,6 +33,7 @@ class Request:
         broker: the id of the broker that it came to; set by the service.
         to: what its reply is addressed to; set by the service.
         peer: who sent it.
+        spent: the seconds in which it was handled; set by the service.
         may: what they may do, where there is an authorizer (`kafkacodec.broker.kafka.security.rules.May`).
         rest: for how many ms nothing more of the connection is begun after the answer; infinite: it is closed.
         bare: it is a token of SASL without a header.
@@ -42,7 +43,7 @@ class Request:
 
     __slots__ = (
         "bare", "broker", "client_id", "correlation_id", "frame", "key", "may", "message", "nbytes", "now", "peer",
-        "received", "rest", "session", "to", "version",
+        "received", "rest", "session", "spent", "to", "version",
     )  # fmt: skip
 
     def __init__(self, frame: Frame, versions: Mapping[int, range], peer: Peer) -> None:
@@ -54,6 +55,7 @@ class Request:
         self.received = self.now = self.rest = 0.0
         self.bare = peer.bare
         self.may: Any = None
+        self.spent = 0.0
         self.correlation_id = 0
         self.client_id: str | None = None
         if peer.bare:
@@ -116,10 +118,14 @@ class KafkaCodec:
         versions: the versions that are read, by API key.
         buffers: memory for large frames, which all connections share.
         peer: who is at the other end.
+        account: counts an answer, and may change it, before it is encoded.
     """
 
-    def __init__(self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer) -> None:
-        self._versions, self._peer = versions, peer
+    def __init__(
+        self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
+        account: Callable[[Request, Any], None],
+    ) -> None:  # fmt: skip
+        self._versions, self._peer, self._account = versions, peer, account
         self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
 
     def buffer(self) -> memoryview:
@@ -147,6 +153,7 @@ class KafkaCodec:
         if request.bare:
             token = bytes(response.auth_bytes)
             return [len(token).to_bytes(SIZE_BYTES, "big") + token]
+        self._account(request, response)
         version = 0 if request.message is None else request.version
         return response_pieces(response, version, request.correlation_id)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.broker.kafka.apis import TABLE
@@ -73,7 +74,9 @@ class KafkaService:
 
     def _carry_out(self, request: Request) -> Effect:
         login = request.peer.login
+        began = perf_counter()
         found = TABLE[request.key].answer(self._node, request)
+        request.spent = perf_counter() - began
         if login is not None and request.key == keys.API_VERSIONS:
             login.answered_versions(found)
         if found is None:

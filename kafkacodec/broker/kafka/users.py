@@ -152,7 +152,7 @@ def _matches(parts: dict[str, str | None], component: Any) -> bool:
 
 
 def alter_client_quotas(node: Node, request: Request) -> Any:
-    """Set and remove quotas, which are stored and described, but not enforced (KIP-546)."""
+    """Set and remove quotas, (KIP-546)."""
     message = request.message
     response = messages.AlterClientQuotasResponse()
     records: list[bytes] = []

@@ -1,0 +1,115 @@
+"""Quotas of users and clients: how long who is over one has to wait, which answers say and connections keep to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkacodec.broker.state.rates import Rate
+from kafkacodec.messages import keys
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.state.catalog import Catalog
+
+__all__ = ["Quotas"]
+
+_LONGEST_MS: Final = 1000.0  # that a client waits for the time of its requests
+_MAX_RATES: Final = 10_000
+_Names = tuple[str | None, ...]
+
+_ORDER: Final = (
+    ("user", "client"), ("user", None), ("user", ""), (None, "client"), (None, None), (None, ""), ("", "client"),
+    ("", None),
+)  # fmt: skip
+"""The entities from the strongest to the weakest: a name, None for the default one, or empty for none."""
+
+
+class Quotas:
+    """What clients have used of the quotas in the metadata.
+
+    Args:
+        catalog: has the quotas.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._rates: dict[tuple[str, str, str], Rate] = {}
+
+    def account(self, request: Request, response: Any) -> None:
+        """Count what a request and its answer are; the answer then says how long its client is to wait.
+
+        A fetch that would be over the quota gets no records, and is counted when it is asked for again.
+        """
+        if not self._catalog.quotas or not hasattr(response, "throttle_time_ms"):
+            return
+        waits = [min(_LONGEST_MS, self._use(request, "request_percentage", request.spent * 100))]
+        measure = _MEASURED.get(request.key)
+        if measure is not None:
+            name, size_of = measure
+            size = size_of(request, response)
+            wait = self._use(request, name, size)
+            waits.append(wait)
+            if wait and request.key == keys.FETCH:
+                self._take_back(request, name, size)
+                response.responses = []
+        response.throttle_time_ms = int(max(waits))
+        request.rest = max(request.rest, float(response.throttle_time_ms))
+
+    def _use(self, request: Request, name: str, value: float) -> float:
+        found = self._quota(request, name)
+        if found is None:
+            return 0.0
+        quota, user, client = found
+        key = (name, user, client)
+        rate = self._rates.get(key)
+        if rate is None:
+            if len(self._rates) >= _MAX_RATES:
+                self._forget(request.received)
+            rate = self._rates[key] = Rate()
+        return rate.throttle(value, quota, request.received)
+
+    def _take_back(self, request: Request, name: str, value: float) -> None:
+        found = self._quota(request, name)
+        if found is not None:
+            self._rates[name, found[1], found[2]].take_back(value)
+
+    def _quota(self, request: Request, name: str) -> tuple[float, str, str] | None:
+        """The strongest quota of a client, with the user and the client that it is counted for."""
+        user, client = request.peer.principal.partition(":")[2], request.client_id or ""
+        for entity, counted in _entities(user, client):
+            values: Mapping[str, float] | None = self._catalog.quotas.get(entity)
+            if values is not None and name in values:
+                return values[name], *counted
+        return None
+
+    def _forget(self, now: float) -> None:
+        self._rates = {key: rate for key, rate in self._rates.items() if not rate.is_old(now)}
+
+
+def _entities(user: str, client: str) -> Iterator[tuple[tuple[tuple[str, str | None], ...], tuple[str, str]]]:
+    """The keys of quotas that may be those of a client, and what is counted together under each."""
+    names = {"user": user, "client": client}
+    for of_user, of_client in _ORDER:
+        entity = []
+        if of_client != "":
+            entity.append(("client-id", None if of_client is None else names[of_client]))
+        if of_user != "":
+            entity.append(("user", None if of_user is None else names[of_user]))
+        yield tuple(entity), (user if of_user != "" else "", client if of_client != "" else "")
+
+
+def _produced(request: Request, response: Any) -> float:
+    return float(request.nbytes)
+
+
+def _fetched(request: Request, response: Any) -> float:
+    rows = (row for topic in response.responses for row in topic.partitions)
+    return float(sum(len(row.records) for row in rows if row.records))
+
+
+_MEASURED: Final[Mapping[int, tuple[str, Callable[[Request, Any], float]]]] = {
+    keys.PRODUCE: ("producer_byte_rate", _produced),
+    keys.FETCH: ("consumer_byte_rate", _fetched),
+}
+"""By API key: the quota, and how many bytes count."""
