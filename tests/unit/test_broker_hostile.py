@@ -9,13 +9,16 @@ import socket
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages, protocol
-from kafkacodec.broker.kafka.apis import READ
+from kafkacodec.broker.kafka.apis import OLD, READ
 from kafkacodec.messages import APIS
+
+LOGS = Path(__file__).parents[1] / "data/kafka/logs"
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +27,20 @@ def broker():
         yield running
 
 
+@pytest.fixture(scope="module", params=["several", "old clients", "read-only"])
+def special(request):
+    """Brokers that ask more of a request before it is answered."""
+    options = {
+        "several": {"topics": {"orders": 1}, "brokers": 2, "config": {"offsets.topic.num.partitions": 2}},
+        "old clients": {"topics": {"orders": 1}, "release": "3.9"},
+        "read-only": {"data": LOGS / "v2-2.8.2", "read_only": True},
+    }
+    with kc.broker.serve(**options[request.param]) as running:
+        yield running
+
+
 def connected(broker):
-    host, _, port = broker.bootstrap_servers.rpartition(":")
+    host, _, port = broker.bootstrap_servers.partition(",")[0].rpartition(":")
     return socket.create_connection((host, int(port)), timeout=30)
 
 
@@ -35,7 +50,25 @@ def is_alive(broker):
         data = b""
         while not protocol.split_frames(data)[0]:
             data += other.recv(65536)
-        return protocol.decode_response(bytes(data), 3, 1)[1].to_dict()["controller_id"] == 1
+        answer = protocol.decode_response(bytes(data), 3, 1)[1].to_dict()
+        return answer["controller_id"] in [row["node_id"] for row in answer["brokers"]]
+
+
+def send_random(broker, key, versions, dice):
+    """One request of each version with a random body, and what comes back until the connection ends."""
+    for version in versions:
+        flexible = APIS[key].request.flexible_versions
+        tags = b"\0" if flexible and version >= flexible.start else b""
+        with connected(broker) as one:
+            body = dice.randbytes(dice.choice([0, 1, 7, 40]))
+            data = struct.pack(">hhi", key, version, 1) + b"\0\1c" + tags + body
+            one.sendall(struct.pack(">i", len(data)) + data)
+            one.shutdown(socket.SHUT_WR)
+            try:
+                while one.recv(65536):
+                    pass
+            except ConnectionResetError:
+                pass
 
 
 @pytest.mark.parametrize(
@@ -55,18 +88,16 @@ def test_bytes_that_are_no_request_end_the_connection_alone(broker, data):
 
 @pytest.mark.parametrize("key", sorted(READ))
 def test_random_bodies_of_every_api_are_answered_or_end_the_connection(broker, key, caplog):
-    dice = random.Random(key)
-    for version in READ[key]:
-        flexible = APIS[key].request.flexible_versions
-        tags = b"\0" if flexible and version >= flexible.start else b""
-        with connected(broker) as one:
-            body = dice.randbytes(dice.choice([0, 1, 7, 40]))
-            data = struct.pack(">hhi", key, version, 1) + b"\0\1c" + tags + body
-            one.sendall(struct.pack(">i", len(data)) + data)
-            one.shutdown(socket.SHUT_WR)
-            while one.recv(65536):
-                pass
+    send_random(broker, key, READ[key], random.Random(key))
     assert is_alive(broker)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("key", sorted(OLD))
+def test_random_bodies_at_brokers_that_ask_more(special, key, caplog):
+    versions = OLD[key] if special._serving._serves_old else READ[key]
+    send_random(special, key, versions, random.Random(key + 1))
+    assert is_alive(special)
     assert not [record for record in caplog.records if record.exc_info]
 
 

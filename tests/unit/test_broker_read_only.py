@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import uuid
 from contextlib import contextmanager
@@ -283,6 +285,25 @@ def test_a_directory_that_cannot_be_written(tmp_path):
     finally:
         for path in places:
             path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def test_the_command_serves_directories_of_a_dead_cluster():
+    path = LOGS / "kraft-3.9.1"
+    before = tree(LOGS)
+    options = ["--data", path, "--data", LOGS / "v2-2.8.2", "--read-only", "--listen", "kafka://127.0.0.1:0"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kafkacodec.cli", "serve", *options], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        server = process.stdout.readline().partition("kafka://")[2].partition(";")[0]
+        with Consumer("oldclient", bootstrap_servers=server, group_id=None, auto_offset_reset="earliest") as consumer:
+            record = next(iter(consumer))
+        assert (record.offset, record.key, record.value) == rows(partitions(path)["oldclient", 0])[0]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        process.stdout.close()
+    assert tree(LOGS) == before
 
 
 @pytest.mark.parametrize(
