@@ -20,6 +20,10 @@ SPARK = f"{INTEGRATION}test_spark_"
 OWN_JVMS = re.compile(
     SPARK + "(broker_kills|cluster|demo|exactly_once|export_kills|kills|live_broker|live_cluster|replicas|versions).py"
 )
+# They share a broker of each release.
+ALL_AGES = re.compile(
+    f"{INTEGRATION}test_(brokers_of_all_ages|client_consumer_old|client_producer_ages|clients_of_all_ages).py"
+)
 SLICE = 20
 """As many tests of one file elsewhere are sent to a worker at once, or fewer where they take longer than this:"""
 SLICE_SECONDS = 10
@@ -65,6 +69,8 @@ def arranged(names: Sequence[str], took: Mapping[str, float] | None = None) -> l
 
 def group_of(name: str) -> str:
     file = name.partition("::")[0]
+    if ALL_AGES.fullmatch(file):
+        return ALL_AGES.pattern
     return SPARK if file.startswith(SPARK) and not OWN_JVMS.fullmatch(file) else file
 
 

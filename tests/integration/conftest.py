@@ -85,15 +85,15 @@ def damaged(tmp_path):
     return path
 
 
-@pytest.fixture(scope="module", params=ALL_RELEASES)
+@pytest.fixture(scope="session", params=ALL_RELEASES)
 def release(request):
-    """Each release of `ALL_RELEASES`."""
+    """Each release of `ALL_RELEASES`, or of those that a file names."""
     return str(request.param)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(release, tmp_path_factory):
-    """A broker of each release."""
+    """A broker of each release, which the files of `tests.scheduling.ALL_AGES` share."""
     made = broker_of(tmp_path_factory.mktemp("broker"), release)
     made.start()
     yield made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,25 +12,15 @@ from kafkacodec import errors, messages
 from kafkacodec.client import Consumer
 from tests.integration.kafka_jars import OLD_RELEASES
 from tests.integration.kafka_jvm import Server
-from tests.integration.old_kafka import broker_of
 from tests.integration.test_brokers_of_all_ages import Plain
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.parametrize("release", OLD_RELEASES, indirect=True, scope="session"),
+]
 
 BY_TIME = [release for release in OLD_RELEASES if release not in ("0.8.2", "0.9.0")]
-
-
-@pytest.fixture(scope="module", params=OLD_RELEASES)
-def release(request: Any) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def server(release: str, tmp_path_factory: Any) -> Iterator[Server]:
-    made = broker_of(tmp_path_factory.mktemp("broker"), release)
-    made.start()
-    yield made
-    made.kill()
 
 
 def formats(release: str) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,25 +11,15 @@ import kafkacodec as kc
 from kafkacodec.errors import EncodeError, UnsupportedVersion
 from tests.integration.kafka_jars import OLD_RELEASES
 from tests.integration.kafka_jvm import Server
-from tests.integration.old_kafka import broker_of
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.parametrize("release", OLD_RELEASES, indirect=True, scope="session"),
+]
 
 # The format of each release's log: of what the broker writes without a setting.
 MAGIC = {"0.8.2": 0, "0.9.0": 0, "0.10.2": 1}
-
-
-@pytest.fixture(scope="module", params=OLD_RELEASES)
-def release(request: Any) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def server(release: str, tmp_path_factory: Any) -> Iterator[Server]:
-    made = broker_of(tmp_path_factory.mktemp("broker"), release)
-    made.start()
-    yield made
-    made.kill()
 
 
 def options(release: str) -> dict[str, Any]:

@@ -67,6 +67,14 @@ def test_files_with_brokers_stay_together_and_spark_has_one_session() -> None:
     ]
 
 
+def test_files_that_share_the_brokers_of_all_ages_are_one_group() -> None:
+    files = ["brokers_of_all_ages", "cli", "client_consumer_old", "client_producer_ages", "clients_of_all_ages"]
+    for file in files:
+        assert (ROOT / "tests" / "integration" / f"test_{file}.py").exists()
+    names = [f"tests/integration/test_{file}.py::test[0.8.2]" for file in files]
+    assert arranged(names, {}) == [[0, 2, 3, 4], [1]]
+
+
 def test_what_takes_longest_begins_first_and_alone() -> None:
     took = {"tests/integration/test_b.py": 100.0, "tests/limits/test_c.py": 4 * 3.0 * SLICE_SECONDS}
     files = ["tests/unit/test_a.py"] * 3 + ["tests/limits/test_c.py"] * 12 + ["tests/integration/test_b.py"] * 2
