@@ -273,13 +273,14 @@ def test_a_torn_end_is_left_where_it_is(tmp_path):
         assert broker.records("orders")["value"].tolist() == [b"one"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
 def test_a_directory_that_cannot_be_written(tmp_path):
     shutil.copytree(LOGS / "v1-0.10.2.2", tmp_path / "data")
     places = [tmp_path / "data", *(path for path in (tmp_path / "data").rglob("*"))]
     for path in reversed(places):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
+        if os.access(tmp_path / "data", os.W_OK):
+            pytest.skip("this user may write everywhere")
         with served(tmp_path / "data") as broker:
             assert len(broker.records("mixed"))
     finally:
