@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from kafkacodec.lazy import at_first_use
 
 # Public name -> the module that holds it; "" for modules.
-_HOMES = {"Broker": "embedded", "Injection": "injecting", "aio": "", "serve": "embedded"}
+_HOMES = {"Broker": "embedded", "Injection": "injecting", "Statistics": "statistics", "aio": "", "serve": "embedded"}
 
-__all__ = ["Broker", "Injection", "aio", "serve"]
+__all__ = ["Broker", "Injection", "Statistics", "aio", "serve"]
 
 if TYPE_CHECKING:
     from kafkacodec.broker import aio as aio
     from kafkacodec.broker.embedded import Broker as Broker, serve as serve
     from kafkacodec.broker.injecting import Injection as Injection
+    from kafkacodec.broker.statistics import Statistics as Statistics
 
 __getattr__ = at_first_use(__name__, _HOMES)
 

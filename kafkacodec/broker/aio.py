@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.security import Tokens
+    from kafkacodec.broker.statistics import Statistics
 
 __all__ = ["Broker", "serve"]
 
@@ -128,6 +129,10 @@ class Broker:
         """As `kafkacodec.broker.Broker.write`."""
         data = await asyncio.to_thread(encode, table)
         return await self._serving.append(topic, partition, data)
+
+    async def statistics(self) -> Statistics:
+        """As `kafkacodec.broker.Broker.statistics`."""
+        return await self._serving.statistics()
 
     async def leader(self, topic: str, partition: int = 0) -> int:
         """As `kafkacodec.broker.Broker.leader`."""

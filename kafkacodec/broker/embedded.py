@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.security import Tokens
+    from kafkacodec.broker.statistics import Statistics
 
 __all__ = ["Broker", "serve"]
 
@@ -183,6 +184,10 @@ class Broker:
         """
         data = encode(table)
         return self._thread.run(lambda: self._serving.append(topic, partition, data))
+
+    def statistics(self) -> Statistics:
+        """How many connections, topics and partitions it has, and the requests and bytes since its start."""
+        return self._thread.run(self._serving.statistics)
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The id of the broker that leads a partition; -1 if there is none.

@@ -34,6 +34,7 @@ from kafkacodec.broker.state.groups import GroupCoordinator
 from kafkacodec.broker.state.leaders import moved, settled, started, stopped
 from kafkacodec.broker.state.sharing.states import ShareStates
 from kafkacodec.broker.state.transactions import TransactionCoordinator
+from kafkacodec.broker.statistics import Statistics
 from kafkacodec.broker.topics.committed import committed_batches
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
@@ -161,6 +162,11 @@ class Serving:
             await self._host.end(begun)
             begun.clear()
             raise
+
+    async def statistics(self) -> Statistics:
+        """What it has and has done."""
+        topics = self._node.catalog.metadata.topics.values()
+        return Statistics(*self._host.traffic(), len(topics), sum(len(topic["partitions"]) for topic in topics))
 
     # Several brokers
 

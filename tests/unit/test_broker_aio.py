@@ -62,3 +62,16 @@ async def test_what_cannot_start_leaves_nothing(tmp_path):
         aio.serve(clock="broken")
     async with aio.serve(tmp_path) as again:
         assert again.data == str(tmp_path)
+
+
+async def test_what_it_has_done_in_numbers():
+    async with aio.serve(topics={"t": 3}) as kafka:
+        before = await kafka.statistics()
+        assert (before.connections, before.requests, before.topics, before.partitions) == (0, 0, 1, 3)
+        async with client.aio.Producer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+            await (await producer.send("t", bytes(10_000)))
+            now = await kafka.statistics()
+        assert now.connections > 0
+        assert now.requests >= 3  # versions, metadata, records
+        assert now.received_bytes > 10_000
+        assert 0 < now.sent_bytes < now.received_bytes

@@ -276,7 +276,7 @@ async def test_idle_connections_are_closed_but_not_those_that_wait():
         await say(waits, "wait")
         assert await hear(idle) == ""
         assert len(service.waiting) == 1
-        assert service.host.connections == 1
+        assert service.host.traffic()[0] == 1
 
 
 async def test_stopping_closes_all_connections_and_ends_soon():

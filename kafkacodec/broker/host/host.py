@@ -40,10 +40,10 @@ class Host:
         self._runners: dict[int, Runner] = {}
         self._idle: asyncio.Handle | None = None
 
-    @property
-    def connections(self) -> int:
-        """How many connections are open."""
-        return len(self._load.sessions)
+    def traffic(self) -> tuple[int, int, int, int]:
+        """The open connections; requests, bytes received and bytes sent since the start."""
+        load = self._load
+        return len(load.sessions), load.requests, load.received, load.sent
 
     async def listen(
         self, name: str, runner: Runner, codec: Callable[[], Codec], host: str, port: int,

@@ -26,11 +26,16 @@ class Load:
         sessions: the open sessions.
         nbytes: bytes of requests that wait for their answers.
         stopped: sessions that may have stopped reading because of others.
+        requests: how many were begun since the start.
+        received, sent: bytes since the start.
     """
 
     sessions: set[Session] = field(default_factory=set)
     nbytes: int = 0
     stopped: set[Session] = field(default_factory=set)
+    requests: int = 0
+    received: int = 0
+    sent: int = 0
 
 
 class Listener:
@@ -97,6 +102,12 @@ class Listener:
     def took(self, nbytes: int) -> None:
         """Count the memory of a request that begins."""
         self._load.nbytes += nbytes
+        self._load.requests += 1
+
+    def moved(self, received: int, sent: int) -> None:
+        """Count the bytes of a connection."""
+        self._load.received += received
+        self._load.sent += sent
 
     def freed(self, nbytes: int) -> None:
         """Count off the memory of a request that was answered; others may go on."""

@@ -51,6 +51,9 @@ class Acceptor(Protocol):
     def freed(self, nbytes: int) -> None:
         """Count off the memory of a request that was answered."""
 
+    def moved(self, received: int, sent: int) -> None:
+        """Count bytes that were received, and those that are sent."""
+
     def paused(self, session: Session) -> None:
         """Note that a session reads nothing."""
 
@@ -127,6 +130,7 @@ class Session(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Take received bytes."""
         self.last = self.listener.now()
+        self.listener.moved(nbytes, 0)
         if self._ending:
             return
         try:
@@ -274,9 +278,11 @@ class Session(asyncio.BufferedProtocol):
             self._begin()
 
     def _write(self, pieces: list[bytes | memoryview]) -> None:
+        size = sum(map(len, pieces))
+        self.listener.moved(0, size)
         if len(pieces) == 1:
             self._transport.write(pieces[0])
-        elif sum(map(len, pieces)) <= _JOINED_BYTES:
+        elif size <= _JOINED_BYTES:
             self._transport.write(b"".join(pieces))
         else:
             for piece in pieces:

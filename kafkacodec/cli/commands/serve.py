@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import signal
-from typing import Any, Final, Literal, TextIO
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 
 import click
 
-from kafkacodec.cli.console import say
+from kafkacodec.cli.console import is_terminal, say
+from kafkacodec.cli.output import counted, size
+
+if TYPE_CHECKING:
+    from kafkacodec.broker import Broker, Statistics
 
 _FILE: Final = click.Path(exists=True, dir_okay=False)
+_STATUS_SECONDS: Final = 1.0
 
 
 @click.command()
@@ -99,12 +106,37 @@ def serve(
     try:
         with running:
             say(f"serving {running.data} at {', '.join(running.listeners)}; stop with Ctrl-C")
-            while True:
-                signal.pause()
+            _watch(running)
     except (KeyboardInterrupt, _Ended):
         pass
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _watch(running: Broker) -> NoReturn:
+    """Wait for the end; on a terminal, with a line of what happens."""
+    if not is_terminal(sys.stderr):
+        while True:
+            signal.pause()
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True, redirect_stdout=False) as live:
+        before, at = running.statistics(), time.monotonic()
+        while True:
+            time.sleep(_STATUS_SECONDS)
+            now, then, at = running.statistics(), at, time.monotonic()
+            live.update(Text(_status(before, now, at - then), no_wrap=True, overflow="ellipsis"), refresh=True)
+            before = now
+
+
+def _status(before: Statistics, now: Statistics, seconds: float) -> str:
+    """What there is, and what has happened in some seconds."""
+    requests = (now.requests - before.requests) / seconds
+    received, sent = ((new - old) / seconds for new, old in zip(now[2:4], before[2:4], strict=True))
+    there = f"{counted(now.connections, 'connection')}, {counted(now.topics, 'topic')}"
+    return f"{there}; {requests:,.0f} requests/s, {size(received)}/s in, {size(sent)}/s out"
 
 
 class _Ended(BaseException):
