@@ -351,6 +351,7 @@ class Serving:
         self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
         self._topics.flushes.flush = self._runner.disk.flush
+        self._topics.is_kept = self._keeps
 
     def _changed(self, record: Any) -> None:
         """Do what a record of the metadata says."""

@@ -19,6 +19,7 @@ from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
 from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.log.growing.disk import Disk, OpenFile
+from tests.patience import eventually
 
 BATCH = kc.encode([(b"k", b"v")])
 
@@ -158,3 +159,17 @@ def test_a_partition_knows_when_it_must_flush(tmp_path: Path) -> None:
     partition.flushed(flush)
     assert (partition.log.recovery_point, partition.must_flush) == (2, False)
     directory.abandon()
+
+
+def test_what_was_rolled_is_on_the_disk_soon_and_is_not_read_again_after_a_crash(tmp_path):
+    with kc.broker.serve(tmp_path, topics={"t": 1}, config={"segment.bytes": 1 << 20}) as broker:
+        rows = [(b"k", bytes(1000))] * 300
+        for _ in range(8):
+            broker.write("t", rows)
+        log = broker._serving._topics.partition("t", 0).log
+        begun = log.segments[-1].base_offset
+        assert begun > 0
+        eventually(lambda: log.recovery_point >= begun)
+        assert not log.has_sealed_unflushed
+        point = tmp_path / "recovery-point-offset-checkpoint"
+        eventually(lambda: f"t 0 {log.recovery_point}\n" in point.read_text())

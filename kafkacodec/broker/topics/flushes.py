@@ -1,16 +1,18 @@
-"""When logs with ``flush.ms`` are flushed."""
+"""When logs are flushed that nobody waits for: with ``flush.ms``, and what was rolled."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.topics.partition import Partition
+    from kafkacodec.broker.topics.compaction import Background
+    from kafkacodec.broker.topics.partition import Flush as Flushed, Partition
+    from kafkacodec.log.growing.directory import GrowingDirectory
 
-__all__ = ["Flush", "TimedFlushes"]
+__all__ = ["Flush", "RolledFlushes", "TimedFlushes"]
 
 _log = logging.getLogger("kafkacodec.broker")
 _LEAST_MS: Final = 10
@@ -54,6 +56,46 @@ class TimedFlushes:
     def next_deadline(self) -> float | None:
         """When `due` has something to do."""
         return self._next
+
+
+class RolledFlushes:
+    """Flushes what was rolled, on the thread beside the requests: only the rest is read again after a crash.
+
+    Args:
+        directory: notes how far each log is on the disk.
+        partitions: all, by topic and number.
+        background: the thread.
+    """
+
+    def __init__(
+        self, directory: GrowingDirectory, partitions: Mapping[tuple[str, int], Partition], background: Background
+    ) -> None:
+        self._directory, self._partitions, self._background = directory, partitions, background
+        self._running: set[Partition] = set()
+
+    def appended(self, partition: Partition) -> None:
+        """A batch was appended to a partition."""
+        if not partition.log.has_sealed_unflushed or partition in self._running or partition.failed:
+            return
+        try:
+            flush = partition.flushing()
+        except OSError as error:
+            _told(partition, error)
+            return
+        self._running.add(partition)
+        self._background.run(flush.sync, lambda _, error: self._done(flush, error))
+
+    def _done(self, flush: Flushed, error: Exception | None) -> None:
+        partition = flush.partition
+        self._running.discard(partition)
+        try:
+            if error is not None:
+                raise error
+            if self._partitions.get(partition.key) is partition:
+                partition.flushed(flush)
+                self._directory.note_flushed(*partition.key)
+        except Exception as failure:
+            _told(partition, failure)
 
 
 def _period(partition: Partition) -> int:

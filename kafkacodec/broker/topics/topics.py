@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec.broker.topics.batches import Produced
 from kafkacodec.broker.topics.compaction import Compaction
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, TopicConfig
-from kafkacodec.broker.topics.flushes import TimedFlushes
+from kafkacodec.broker.topics.flushes import RolledFlushes, TimedFlushes
 from kafkacodec.broker.topics.partition import Appended, Cut, EndMarker, Flush, Partition
 from kafkacodec.errors import KAFKA_STORAGE_ERROR, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from kafkacodec.internal_records import CLUSTER_METADATA
@@ -57,6 +57,7 @@ class Topics:
     Attributes:
         frozen: the directory is only read: nothing of it is removed, cleaned or flushed.
         flushes: flushes logs with ``flush.ms``, once its `flush` is set.
+        is_kept: the directory is used again: what was rolled is flushed.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Topics:
         self._next_check: float | None = None
         self.frozen = False
         self._compaction = Compaction(directory, self._partitions, background, clean_ms)
+        self._rolled = RolledFlushes(directory, self._partitions, background)
         self.flushes = TimedFlushes()
+        self.is_kept = True
 
     # Questions
 
@@ -225,6 +228,8 @@ class Topics:
             flush = partition.flushing()
             flush.sync()
             partition.flushed(flush)
+        if self.is_kept:
+            self._rolled.appended(partition)
         self._waiting.touch(log)
         return found
 

@@ -226,6 +226,12 @@ class GrowingDirectory:
         ):
             self._write_checkpoint(name, offsets)
 
+    def note_flushed(self, topic: str, partition: int) -> None:
+        """Write down how far a log is on the disk. Raises OSError: it cannot be written, which a later call does."""
+        self._recovery_points[topic, partition] = self.logs[topic, partition].recovery_point
+        # Damage of this file costs time at the next start, and no more: nothing waits for the disk here.
+        self._write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT, self._recovery_points, sync=False)
+
     def note_cleaned(self, topic: str, partition: int, end_offset: int) -> None:
         """The cleaner goes on at this offset. Raises OSError: it cannot be written, which a later call does."""
         self.cleaned[topic, partition] = end_offset
@@ -259,11 +265,11 @@ class GrowingDirectory:
     def _path_of(self, topic: str, partition: int) -> str:
         return os.path.join(self.path, f"{topic}-{partition}")
 
-    def _write_checkpoint(self, name: str, offsets: dict[Key, int]) -> None:
+    def _write_checkpoint(self, name: str, offsets: dict[Key, int], *, sync: bool = True) -> None:
         # The log of the metadata is recovered whole.
         kept = {key: offset for key, offset in offsets.items() if key[0] != CLUSTER_METADATA}
         if kept or name != layout.CLEANER_CHECKPOINT:
-            self._disk.replace(os.path.join(self.path, name), encode_checkpoint(kept), sync=True)
+            self._disk.replace(os.path.join(self.path, name), encode_checkpoint(kept), sync=sync)
 
     def _read(self, name: str) -> dict[Key, int]:
         """A checkpoint; empty if it is missing or damaged: then more is recovered, and deleted records come back."""

@@ -48,6 +48,11 @@ class Unflushed:
         self._synced_epochs = 0
         self._names = 1
 
+    @property
+    def has_sealed(self) -> bool:
+        """Whether there is a segment that takes no more batches."""
+        return len(self._segments) > 1
+
     def add(self, segment: GrowingSegment) -> None:
         """A segment that will change, or may have: the last one is the active one."""
         if segment not in self._segments:
@@ -62,9 +67,9 @@ class Unflushed:
     def begin(self, end_offset: int) -> Flushing:
         """What has to be on the disk for the log up to here."""
         *sealed, active = self._segments
-        files = [segment.file for segment in sealed] + [active.file]
+        files = [active.file]
         for segment in sealed:
-            files += segment.index_files()
+            files += segment.files()
         files += active.aborted.files()
         changed = self._epochs.changes > self._synced_epochs
         if changed:

@@ -137,6 +137,11 @@ class PartitionLog:
         return self._producers.open
 
     @property
+    def has_sealed_unflushed(self) -> bool:
+        """Whether there are segments, apart from the active one, that are not known to be on the disk."""
+        return self._unflushed.has_sealed
+
+    @property
     def size_in_bytes(self) -> int:
         """The bytes of all segments."""
         return sum(segment.size for segment in self._segments)

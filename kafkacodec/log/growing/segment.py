@@ -236,9 +236,9 @@ class GrowingSegment:
         self.indexes.finish()
         self.indexes.write()
 
-    def index_files(self) -> list[OpenFile]:
-        """The files of a sealed segment beside it, open."""
-        paths = (layout.sibling(self.path, suffix) for suffix in SUFFIXES[1:3])
+    def files(self) -> list[OpenFile]:
+        """The files of a sealed segment, open as long as they are used here."""
+        paths = (layout.sibling(self.path, suffix) for suffix in SUFFIXES[:3])
         return [self._disk.open(path) for path in paths] + self.aborted.files()
 
     def remove(self) -> None:
