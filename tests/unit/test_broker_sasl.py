@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import re
@@ -15,7 +16,14 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import client
-from kafkacodec.errors import AuthenticationFailed, KafkaCodecError
+from kafkacodec.errors import (
+    AuthenticationFailed,
+    DelegationTokenAuthDisabledError,
+    DelegationTokenNotFoundError,
+    DelegationTokenOwnerMismatchError,
+    DelegationTokenRequestNotAllowedError,
+    KafkaCodecError,
+)
 from kafkacodec.net.tls import server_context
 from tests import sasl_scripts
 from tests.certificates import Authority
@@ -302,3 +310,52 @@ def test_the_command_takes_users_from_a_file(tmp_path):
                 assert admin.list_topics() == {}
         finally:
             process.terminate()
+
+
+def by_sasl(broker, user, password, **more):
+    return {
+        "bootstrap_servers": broker.bootstrap_servers, "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-256", "sasl_plain_username": user, "sasl_plain_password": password, **more,
+    }  # fmt: skip
+
+
+def test_delegation_tokens_log_in_until_they_are_taken_away(tmp_path):
+    """The answers are those of Apache Kafka 4.4.0, except that there a token that was taken away works for a while."""
+    options = {
+        "listen": "kafka+sasl://127.0.0.1:0", "users": sasl_scripts.PASSWORDS,
+        "config": {"delegation.token.secret.key": "of all brokers"},
+    }  # fmt: skip
+    carol = {"user": "carol", "password": "c"}
+    with kc.broker.serve(tmp_path / "data", **options) as broker, client.Admin(**by_sasl(broker, **carol)) as admin:
+        token = admin.create_delegation_token()
+        found = admin.describe_configs([("broker", "1")])
+        assert "of all brokers" not in str(found)
+        described = admin.describe_delegation_tokens()
+        assert [one.token_id for one in described] == [token.token_id]
+    with kc.broker.serve(tmp_path / "data", **options) as broker:
+        password = base64.b64encode(token.hmac).decode()
+        login = by_sasl(broker, token.token_id, password, sasl_scram_tokenauth=True)
+        with client.Admin(**login) as admin:
+            assert admin.list_topics() == {}
+            with pytest.raises(DelegationTokenRequestNotAllowedError):
+                admin.create_delegation_token()
+        alice = by_sasl(broker, "alice", sasl_scripts.PASSWORDS["alice"])
+        with client.Admin(**alice) as admin, pytest.raises(DelegationTokenOwnerMismatchError):
+            admin.renew_delegation_token(token.hmac)
+        with client.Admin(**by_sasl(broker, **carol)) as admin:
+            admin.renew_delegation_token(token.hmac)
+            admin.expire_delegation_token(token.hmac)
+            assert admin.describe_delegation_tokens() == []
+            with pytest.raises(DelegationTokenNotFoundError):
+                admin.renew_delegation_token(token.hmac)
+        with client.Admin(**login) as admin, pytest.raises(AuthenticationFailed):
+            admin.list_topics()
+
+
+def test_without_a_secret_there_are_no_delegation_tokens():
+    with (
+        kc.broker.serve(listen="kafka+sasl://127.0.0.1:0", users={"carol": "c"}) as broker,
+        client.Admin(**by_sasl(broker, "carol", "c")) as admin,
+        pytest.raises(DelegationTokenAuthDisabledError),
+    ):
+        admin.create_delegation_token()

@@ -18,7 +18,7 @@ from kafkacodec.broker.kafka import (
     users,
     versions,
 )
-from kafkacodec.broker.kafka.security import acls
+from kafkacodec.broker.kafka.security import acls, tokens
 from kafkacodec.broker.kafka.sharing import offsets as share_offsets, share
 from kafkacodec.messages import APIS, keys
 
@@ -113,10 +113,10 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.DESCRIBE_ACLS: Entry(range(1, 4), acls.describe_acls),
     keys.CREATE_ACLS: Entry(range(1, 4), acls.create_acls),
     keys.DELETE_ACLS: Entry(range(1, 4), acls.delete_acls),
-    keys.CREATE_DELEGATION_TOKEN: Entry(range(1, 4), users.create_delegation_token, note="there are none"),
-    keys.RENEW_DELEGATION_TOKEN: Entry(range(1, 3), users.renew_delegation_token, note="there are none"),
-    keys.EXPIRE_DELEGATION_TOKEN: Entry(range(1, 3), users.expire_delegation_token, note="there are none"),
-    keys.DESCRIBE_DELEGATION_TOKEN: Entry(range(1, 4), users.describe_delegation_token, note="there are none"),
+    keys.CREATE_DELEGATION_TOKEN: Entry(range(1, 4), tokens.create_delegation_token),
+    keys.RENEW_DELEGATION_TOKEN: Entry(range(1, 3), tokens.renew_delegation_token),
+    keys.EXPIRE_DELEGATION_TOKEN: Entry(range(1, 3), tokens.expire_delegation_token),
+    keys.DESCRIBE_DELEGATION_TOKEN: Entry(range(1, 4), tokens.describe_delegation_token),
     keys.DESCRIBE_CLIENT_QUOTAS: Entry(range(2), users.describe_client_quotas),
     keys.ALTER_CLIENT_QUOTAS: Entry(
         range(2),

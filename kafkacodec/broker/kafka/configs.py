@@ -79,6 +79,8 @@ def _described(response: Any, shown: _Shown, synonyms: bool, version: int) -> An
     if synonyms:
         synonym = response.DescribeConfigsSynonym
         made.synonyms = [synonym(name=name, value=value, source=source) for name, value, source in shown.synonyms]
+    if shown.kind == CONFIG_TYPES["password"]:
+        made.is_sensitive, made.value, made.synonyms = True, None, []
     if version < _SOURCES_FROM:
         made.is_default = shown.source == _DEFAULT
     if version >= _TYPES_FROM:

@@ -1,4 +1,4 @@
-"""Users and quotas; delegation tokens, which this broker has none of."""
+"""Users and quotas, and what is answered to calls of SASL that nothing led to."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "alter_client_quotas",
     "alter_user_scram_credentials",
-    "create_delegation_token",
     "describe_client_quotas",
-    "describe_delegation_token",
     "describe_user_scram_credentials",
-    "expire_delegation_token",
-    "renew_delegation_token",
     "sasl_authenticate",
     "sasl_handshake",
 ]
@@ -218,30 +214,3 @@ def sasl_authenticate(node: Node, request: Request) -> Any:
     """The listener has no SASL, or nothing announced the token."""
     text = "SaslAuthenticate request received after successful authentication"
     return messages.SaslAuthenticateResponse(error_code=errors.ILLEGAL_SASL_STATE, error_message=text)
-
-
-def create_delegation_token(node: Node, request: Request) -> Any:
-    """Tokens need SASL or TLS."""
-    response = messages.CreateDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    response.principal_type, response.principal_name = "User", "ANONYMOUS"
-    response.issue_timestamp_ms = response.expiry_timestamp_ms = response.max_timestamp_ms = -1
-    if request.version > 2:
-        response.token_requester_principal_type, response.token_requester_principal_name = "User", "ANONYMOUS"
-    return response
-
-
-def renew_delegation_token(node: Node, request: Request) -> Any:
-    """Tokens need SASL or TLS."""
-    code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    return messages.RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
-
-
-def expire_delegation_token(node: Node, request: Request) -> Any:
-    """Tokens need SASL or TLS."""
-    code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    return messages.ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
-
-
-def describe_delegation_token(node: Node, request: Request) -> Any:
-    """Tokens need SASL or TLS."""
-    return messages.DescribeDelegationTokenResponse(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

@@ -65,6 +65,7 @@ class Catalog:
         metadata: topics, configurations, access control, brokers, features.
         next_producer_id: the first producer id that is not reserved.
         scram: by user and mechanism: the record with salt, keys and iterations.
+        tokens: delegation tokens by id.
         access: the access control entries.
         quotas: by entity (pairs of type and name): value by key.
     """
@@ -76,6 +77,7 @@ class Catalog:
     next_producer_id: int = 0
     scram: dict[tuple[str, int], Any] = field(default_factory=dict)
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
+    tokens: dict[str, Any] = field(default_factory=dict)
     access: Access = field(default_factory=Access)
     _ids: dict[uuid.UUID, str] = field(default_factory=dict)
 
@@ -242,7 +244,17 @@ class Catalog:
         """The record that makes or removes an access control entry."""
         return _stored(record, 0)
 
+    def token(self, record: Any) -> bytes:
+        """The record that makes, changes or removes a delegation token."""
+        return _stored(record, 0)
+
     # Changes
+
+    def _on_token(self, record: Any) -> None:
+        self.tokens[record.token_id] = record
+
+    def _on_remove_token(self, record: Any) -> None:
+        self.tokens.pop(record.token_id, None)
 
     def _on_acl(self, record: Any) -> None:
         self.access.add(record)
@@ -282,6 +294,8 @@ def _stored(record: Any, version: int) -> bytes:
 
 _CHANGES: dict[str, Callable[[Catalog, Any], None]] = {
     "AccessControlEntryRecord": Catalog._on_acl,
+    "DelegationTokenRecord": Catalog._on_token,
+    "RemoveDelegationTokenRecord": Catalog._on_remove_token,
     "RemoveAccessControlEntryRecord": Catalog._on_remove_acl,
     "TopicRecord": Catalog._on_topic,
     "RemoveTopicRecord": Catalog._on_remove_topic,

@@ -59,7 +59,6 @@ class ServerExchange(Protocol):
     Attributes:
         user: the name; None until the client has proved it.
         expires: when what it has shown expires, in milliseconds since 1970; None: never.
-        of_token: the owner's name, if the client has logged in by a delegation token.
     """
 
     user: str | None
@@ -114,7 +113,7 @@ class ScramServer:
         self._credential_of, self._owner_of = credential_of, owner_of
         self._claimed = self._header = self._nonce = ""
         self._said = b""
-        self._by_token = False
+        self.by_token = False
         self._credential: Credential | None = None
 
     def step(self, token: bytes, now: float) -> bytes:
@@ -129,8 +128,8 @@ class ScramServer:
         if found is None:
             raise Refused
         user = found["user"].replace("=2C", ",").replace("=3D", "=")
-        self._by_token = ",tokenauth=true" in found["extensions"].lower()
-        kept = self._credential_of(user, self._by_token)
+        self.by_token = ",tokenauth=true" in found["extensions"].lower()
+        kept = self._credential_of(user, self.by_token)
         if kept is None:
             raise Refused
         _same_identity((found["identity"] or "").replace("=2C", ",").replace("=3D", "="), user)
@@ -154,7 +153,7 @@ class ScramServer:
         if not hmac.compare_digest(stored_key_of(self._hash, kept.stored_key, proof, signed), kept.stored_key):
             raise Refused
         self.user = self._claimed
-        if self._by_token and self._owner_of is not None:
+        if self.by_token and self._owner_of is not None:
             self.user, self.expires = self._owner_of(self._claimed)
         return b"v=" + base64.b64encode(server_signature(self._hash, kept.server_key, signed))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.refusals import refusal
+from kafkacodec.broker.kafka.security.tokens import TOKEN_SECRET, token_hmac
 from kafkacodec.messages import keys
 from kafkacodec.net.sasl.scram_keys import HASHES, MIN_ITERATIONS, Credential, credential
 from kafkacodec.net.sasl.server import (
@@ -84,7 +86,7 @@ class Logins:
         if self._users:
             known["PLAIN"] = partial(PlainServer, self._users.get)
         for name in HASHES:
-            known[name] = partial(ScramServer, name, partial(self._credential, name))
+            known[name] = partial(ScramServer, name, partial(self._credential, name), self._owner)
         if self._tokens is not None:
             known["OAUTHBEARER"] = partial(OAuthBearerServer, self._check)
         return known
@@ -92,7 +94,7 @@ class Logins:
     def _credential(self, mechanism: str, user: str, is_token: bool) -> Credential | None:
         """What is kept of a user's password: in the metadata, else of the password that the broker was given."""
         if is_token:
-            return None
+            return self._of_token(mechanism, user)
         record = self.node.catalog.scram.get((user, SCRAM_MECHANISMS[mechanism]))
         if record is not None:
             return Credential(bytes(record.salt), record.iterations, bytes(record.stored_key), bytes(record.server_key))
@@ -104,6 +106,20 @@ class Logins:
             found = credential(HASHES[mechanism], self._users[user], salt, MIN_ITERATIONS)
             self._derived[mechanism, user] = found
         return found
+
+    def _of_token(self, mechanism: str, token_id: str) -> Credential | None:
+        """What is kept of a delegation token, whose HMAC is the password."""
+        if token_id not in self.node.catalog.tokens or not self.node.config.text(TOKEN_SECRET):
+            return None
+        password = base64.b64encode(token_hmac(self.node, token_id)).decode()
+        return credential(HASHES[mechanism], password, secrets.token_bytes(16), MIN_ITERATIONS)
+
+    def _owner(self, token_id: str) -> tuple[str, float]:
+        """The user of a delegation token, and when it expires."""
+        record = self.node.catalog.tokens.get(token_id)
+        if record is None:
+            raise Refused
+        return record.owner.partition(":")[2], float(record.expiration_timestamp)
 
     def _check(self, token: str, now: float) -> tuple[str, float | None]:
         if not callable(self._tokens):
@@ -200,12 +216,15 @@ class Login:
         if self._renews and principal != self._peer.principal:
             was, wanted = (name.replace(":", ".", 1) for name in (self._peer.principal, principal))
             raise Refused(f"Cannot change principals during re-authentication from {was}: {wanted}")
+        if self._exchange.expires is not None and self._exchange.expires <= now:
+            raise Refused
         of_token = inf if self._exchange.expires is None else self._exchange.expires - now
         lifetime = min(self._logins.max_session_ms, max(0.0, of_token))
         self._expires = now + lifetime
         response.session_lifetime_ms = 0 if lifetime == inf else int(lifetime)
         self._peer.principal, self._peer.trusted, self._state = principal, True, _State.DONE
         self._peer.bare = False
+        self._peer.by_token = getattr(self._exchange, "by_token", False)
         self._exchange, self._renews = None, False
 
     def _fail(self, request: Request, response: Any) -> Effect:
