@@ -96,6 +96,21 @@ def test_locks_end_with_the_broker_s_clock() -> None:
                 assert read(other, 1) == {b"a": 2}
 
 
+def test_every_lock_ends_when_it_was_to_end() -> None:
+    with kc.broker.serve(topics=["jobs"], clock="manual") as broker, wire_to(broker) as wire:
+        from_the_start(broker)
+        topic = joined(wire, "m")
+        for epoch in range(3):
+            broker.write("jobs", [(None, b"a")])
+            found = fetch(wire, "m", topic, share_session_epoch=epoch)
+            assert acquired(found) == [(epoch, epoch, 1)]
+            broker.advance(10)
+        for epoch in range(3):  # after 30, 40 and 50 seconds
+            found = fetch(wire, "m", topic, share_session_epoch=3 + epoch)
+            assert acquired(found) == [(epoch, epoch, 2)]
+            broker.advance(10)
+
+
 def test_a_connection_that_ends_frees_what_it_had() -> None:
     with kc.broker.serve(topics=["jobs"]) as broker:
         from_the_start(broker)

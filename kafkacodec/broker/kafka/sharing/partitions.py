@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -79,6 +80,7 @@ class SharePartitions:
         self._most_locks = node.config.number("group.share.partition.max.record.locks")
         self._open: dict[GroupPlace, OpenShare] = {}
         self._locks: list[tuple[float, GroupPlace]] = []
+        self._first: dict[GroupPlace, float] = {}  # when the first lock of a partition ends
 
     def settings(self, group: str) -> ShareSettings:
         """The configurations of a group."""
@@ -90,8 +92,11 @@ class SharePartitions:
         return None if found is None else found.shared
 
     def lock(self, group: str, place: SharePlace, until: float) -> None:
-        """Note when locks end."""
-        heapq.heappush(self._locks, (until, (group, *place)))
+        """Note when locks end; a partition is looked at when its first does."""
+        key = (group, *place)
+        if until < self._first.get(key, math.inf):
+            self._first[key] = until
+            heapq.heappush(self._locks, (until, key))
 
     # Opening
 
@@ -189,14 +194,18 @@ class SharePartitions:
 
     def due(self, now: float) -> Effect:
         """Free the records whose locks have ended."""
-        keys: set[GroupPlace] = set()
-        while self._locks and self._locks[0][0] <= now:
-            keys.add(heapq.heappop(self._locks)[1])
         effects = []
-        for key in keys:
+        while self._locks and self._locks[0][0] <= now:
+            until, key = heapq.heappop(self._locks)
             found = self._open.get(key)
+            if self._first.get(key) != until:
+                continue
+            del self._first[key]
             if found is not None:
                 change = found.shared.expire(now)
+                rest = found.shared.first_end
+                if rest is not None:
+                    self.lock(key[0], SharePlace(*key[1:]), rest)
                 effects.append(self._write(key[0], SharePlace(*key[1:]), found, change, _nothing, now))
         return together(effects)
 

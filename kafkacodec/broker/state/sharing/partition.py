@@ -164,6 +164,12 @@ class SharePartition:
             if delivery.state in _DONE and last >= self.start
         )
 
+    @property
+    def first_end(self) -> float | None:
+        """When the first lock ends; None if there is none."""
+        parts = (delivery for range_ in self._ranges for _, _, delivery in range_.parts())
+        return min((one.until for one in parts if one.state == ACQUIRED and one.before is None), default=None)
+
     # Giving out
 
     def acquire(self, log: Sequence[tuple[int, int]], wanted: Wanted) -> list[Acquired]:
