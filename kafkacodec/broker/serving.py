@@ -30,7 +30,7 @@ from kafkacodec.broker.kafka.service import KafkaService
 from kafkacodec.broker.kafka.sharing.offsets import Shares
 from kafkacodec.broker.options import group_options, transaction_options
 from kafkacodec.broker.state.catalog import Catalog
-from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.coordinator import GroupCoordinator
 from kafkacodec.broker.state.leaders import moved, settled, started, stopped
 from kafkacodec.broker.state.sharing.states import ShareStates
 from kafkacodec.broker.state.transactions import TransactionCoordinator
@@ -291,7 +291,7 @@ class Serving:
 
     async def _flushed(self, log: tuple[str, int]) -> None:
         done = self._loop.create_future()
-        self._runner.disk.flush([log], lambda error: done.set_exception(error) if error else done.set_result(None))
+        self._runner.flusher.flush([log], lambda error: done.set_exception(error) if error else done.set_result(None))
         await done
 
     # Putting together
@@ -350,7 +350,7 @@ class Serving:
         }
         self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
-        self._topics.flushes.flush = self._runner.disk.flush
+        self._topics.flushes.flush = self._runner.flusher.flush
         self._topics.is_kept = self._keeps
 
     def _changed(self, record: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.coordinator import GroupCoordinator
 from kafkacodec.broker.state.machine import Machine, NoTopics
 from kafkacodec.broker.state.transactions import TransactionCoordinator
 from kafkacodec.internal_records import CONSUMER_OFFSETS, TRANSACTION_STATE, ControlType

@@ -13,7 +13,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkacodec import messages
-from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.coordinator import GroupCoordinator
 from tests.examples import examples
 from tests.reference.coordinators import Bench, Cluster
 

@@ -8,7 +8,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkacodec import messages
-from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.coordinator import GroupCoordinator
 from kafkacodec.broker.state.options import GroupOptions
 from tests.examples import examples
 from tests.reference.coordinators import Asked, Bench, Cluster

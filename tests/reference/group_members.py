@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacodec import messages
-from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.coordinator import GroupCoordinator
 from kafkacodec.broker.state.options import GroupOptions
 from tests.reference.coordinators import Asked, Bench, Cluster, numbered_ids
 

@@ -12,7 +12,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import client
-from kafkacodec.broker.host.disk import Disk as Flusher
+from kafkacodec.broker.host.flushing import Flusher
 from kafkacodec.broker.topics.configs import TopicConfig
 from kafkacodec.broker.topics.partition import Partition
 from kafkacodec.broker.topics.topics import Topics

@@ -9,7 +9,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from kafkacodec.broker.state.groups import GroupCoordinator
+from kafkacodec.broker.state.coordinator import GroupCoordinator
 from kafkacodec.broker.state.machine import partition_of
 from kafkacodec.broker.state.sharing.states import ShareStates, share_key
 from kafkacodec.broker.state.sharing.targets import share_targets

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kafkacodec.broker.host.disk import Disk
+from kafkacodec.broker.host.flushing import Flusher
 from kafkacodec.net.service import CLOSE, Append, Effect, Service
 from kafkacodec.net.timers import DeadlineTimer
 
@@ -50,7 +50,7 @@ class Runner:
 
     def __init__(self, service: Service, store: Store, loop: asyncio.AbstractEventLoop) -> None:
         self._service, self._store, self._loop = service, store, loop
-        self.disk = Disk(loop, store)
+        self.flusher = Flusher(loop, store)
         self._ahead = time.time() * 1000 - loop.time() * 1000  # of the loop's clock
         self._timer = DeadlineTimer(loop, self._due)
         self._closed = False
@@ -84,7 +84,7 @@ class Runner:
 
     async def close(self) -> None:
         """Stop the timer, and wait for what is being flushed."""
-        await self.disk.close()
+        await self.flusher.close()
         self._closed = True
         self._timer.cancel()
 
@@ -105,7 +105,7 @@ class Runner:
     def _must_flush(self, append: Append) -> bool:
         """Also what need not be flushed waits for what was appended to its log before, so that the order is kept."""
         log = append.log
-        return append.durability == "flushed" or self._store.must_flush(log) or self.disk.is_flushing(log)
+        return append.durability == "flushed" or self._store.must_flush(log) or self.flusher.is_flushing(log)
 
     def _done(self, done: list[tuple[Append, Any]], effect: Effect, waiting: deque[Effect]) -> None:
         for append, result in done:
@@ -135,7 +135,7 @@ class Runner:
                 self.run(one)
             self._set_timer()
 
-        self.disk.flush(logs, flushed)
+        self.flusher.flush(logs, flushed)
 
     def _due(self) -> None:
         if not self._closed:

@@ -1,25 +1,18 @@
-"""Requests that a coordinator's machine answers, and what a transaction asks before it is written to."""
+"""Requests that a coordinator's machine answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from kafkacodec import errors, messages
-from kafkacodec.broker.kafka.node import GROUP_OPERATIONS, Inner
+from kafkacodec.broker.kafka.node import GROUP_OPERATIONS
 from kafkacodec.broker.state.machine import Client
-from kafkacodec.broker.state.offsets import committed_answer
-from kafkacodec.broker.state.verification import VERIFY_VERSION, verification, verified
-from kafkacodec.broker.topics.partition import EndMarker
-from kafkacodec.internal_records import CONSUMER_OFFSETS, TRANSACTION_STATE
-from kafkacodec.messages import keys
-from kafkacodec.net.service import Append, Effect
+from kafkacodec.net.service import Effect
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
 
-__all__ = ["ask", "commit_in_transaction", "describe_groups", "init_producer_id", "verify", "write_txn_markers"]
+__all__ = ["ask", "client_of", "describe_groups"]
 
 
 def ask(node: Node, request: Request) -> Any:
@@ -27,7 +20,7 @@ def ask(node: Node, request: Request) -> Any:
     machine = node.machines[request.key]
 
     def asked() -> Effect:
-        effect = machine.receive(request.message, request.version, _client(request), request.to, request.now)
+        effect = machine.receive(request.message, request.version, client_of(request), request.to, request.now)
         return node.routed(machine, effect)
 
     return node.with_topic(machine.topic, asked, request.now)
@@ -38,7 +31,7 @@ def describe_groups(node: Node, request: Request) -> Any:
     machine = node.machines[request.key]
 
     def asked() -> Effect:
-        effect = machine.receive(request.message, request.version, _client(request), request.to, request.now)
+        effect = machine.receive(request.message, request.version, client_of(request), request.to, request.now)
         if request.message.include_authorized_operations:
             for row in (row for reply in effect.replies for row in reply.response.groups if not row.error_code):
                 row.authorized_operations = GROUP_OPERATIONS
@@ -47,82 +40,6 @@ def describe_groups(node: Node, request: Request) -> Any:
     return node.with_topic(machine.topic, asked, request.now)
 
 
-def init_producer_id(node: Node, request: Request) -> Any:
-    """A producer id, for a transactional id or without one; ids are reserved first (KIP-98, KIP-360)."""
-    return node.with_producer_ids(lambda: ask(node, request), request.now)
-
-
-def verify(
-    node: Node, request: Request, transactional_id: str, producer: tuple[int, int],
-    places: Iterable[tuple[str, int]], then: Callable[[dict[tuple[str, int], int]], Effect],
-) -> Effect:  # fmt: skip
-    """Ask whether partitions belong to a transaction, then go on with an error code for each (KIP-890)."""
-    machine = node.machines[keys.ADD_PARTITIONS_TO_TXN]
-    question = verification(request.key, request.version, transactional_id, producer, places)
-
-    def answered(answer: Any) -> Effect:
-        return then(verified(answer, request.key, request.version))
-
-    def asked() -> Effect:
-        effect = machine.receive(question, VERIFY_VERSION, _client(request), Inner(answered), request.now)
-        return node.routed(machine, effect)
-
-    return node.with_topic(TRANSACTION_STATE, asked, request.now)
-
-
-def commit_in_transaction(node: Node, request: Request) -> Any:
-    """TxnOffsetCommit: offsets that count when the transaction is committed (KIP-98, KIP-890)."""
-    message = request.message
-    groups = node.machines[request.key]
-    log = groups.log_of(message.group_id)
-
-    def checked(codes: dict[tuple[str, int], int]) -> Effect:
-        code = codes.get(log, errors.NONE)
-        if not code:
-            effect: Effect = ask(node, request)
-            return effect
-        return node.reply(request.to, committed_answer(messages.TxnOffsetCommitResponse, message, {}, code))
-
-    def begun() -> Effect:
-        producer = (message.producer_id, message.producer_epoch)
-        return verify(node, request, message.transactional_id, producer, [log], checked)
-
-    return node.with_topic(CONSUMER_OFFSETS, begun, request.now)
-
-
-def write_txn_markers(node: Node, request: Request) -> Any:
-    """Write the markers of another coordinator (KIP-98)."""
-    response = messages.WriteTxnMarkersResponse()
-    appends: list[Append] = []
-    left = [0]
-    for marker in request.message.markers:
-        made = response.WritableTxnMarkerResult(producer_id=marker.producer_id)
-        response.markers.append(made)
-        data = EndMarker(marker.producer_id, marker.producer_epoch, marker.transaction_result,
-                         marker.coordinator_epoch, int(request.now))  # fmt: skip
-        for topic in marker.topics:
-            rows = response.WritableTxnMarkerTopicResult(name=topic.name)
-            made.topics.append(rows)
-            for number in topic.partition_indexes:
-                row = response.WritableTxnMarkerPartitionResult(partition_index=number)
-                rows.partitions.append(row)
-                if node.topics.partition(topic.name, number) is None:
-                    row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
-                    continue
-                appends.append(Append((topic.name, number), data, _marked(node, request, row, left, response)))
-    left[0] = len(appends)
-    return Effect(appends) if appends else response
-
-
-def _marked(node: Node, request: Request, row: Any, left: list[int], response: Any) -> Any:
-    def done(result: Any, error: Exception | None, now: float) -> Effect:
-        if error is not None:
-            row.error_code = errors.KAFKA_STORAGE_ERROR
-        left[0] -= 1
-        return Effect() if left[0] else node.reply(request.to, response)
-
-    return done
-
-
-def _client(request: Request) -> Client:
+def client_of(request: Request) -> Client:
+    """Who asks, as groups show it."""
     return Client(request.client_id or "", f"/{request.session.host}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.clustering.leaders import Leaders
-from kafkacodec.broker.kafka.groups import verify
+from kafkacodec.broker.kafka.transactions import verify
 from kafkacodec.broker.topics.batches import Produced, Refused, accept
 from kafkacodec.broker.topics.conversion import accept_set
 from kafkacodec.net.service import CLOSE, NO_ANSWER, Append, Effect, Reply

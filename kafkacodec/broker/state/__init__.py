@@ -31,7 +31,7 @@ asks no machine. `kafkacodec.broker.state.verification` has what Produce and Txn
 What depends on who asks is left to the host: authorization, and ``authorized_operations`` of what is described.
 
 >>> from kafkacodec import messages
->>> from kafkacodec.broker.state.groups import GroupCoordinator
+>>> from kafkacodec.broker.state.coordinator import GroupCoordinator
 >>> from kafkacodec.broker.state.machine import Client, NoTopics
 >>> groups = GroupCoordinator(NoTopics(), partitions=50)
 >>> groups.loaded(now=0)

@@ -11,7 +11,7 @@ from kafkacodec.broker.state.classic import joined_error
 from kafkacodec.broker.state.consumer import ConsumerGroup
 from kafkacodec.broker.state.consumer_calls import ConsumerCalls
 from kafkacodec.broker.state.consumer_member import ConsumerMember
-from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.sharing.group import ShareGroup
 from kafkacodec.errors import (

@@ -11,7 +11,7 @@ from kafkacodec.broker.state.classic import ClassicGroup
 from kafkacodec.broker.state.consumer import ConsumerGroup
 from kafkacodec.broker.state.consumer_member import AWAY, UNREVOKED, ConsumerMember, places_of, rows_of, short_id
 from kafkacodec.broker.state.consumer_step import Step
-from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.mixed import Mixed

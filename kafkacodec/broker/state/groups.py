@@ -1,147 +1,171 @@
-"""The group coordinator: all requests about groups and committed offsets."""
+"""All groups of a coordinator, of whatever kind, and what is the same for all."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from kafkacodec import messages
-from kafkacodec.broker.state.classic_calls import ClassicCalls
-from kafkacodec.broker.state.consumer_calls import ConsumerCalls
-from kafkacodec.broker.state.group import Groups
-from kafkacodec.broker.state.machine import Client, Topics
-from kafkacodec.broker.state.members import EMPTY
-from kafkacodec.broker.state.offset_calls import OffsetCalls
+from kafkacodec.broker.state.classic import ClassicGroup
+from kafkacodec.broker.state.consumer import RECORDS, ConsumerGroup
+from kafkacodec.broker.state.machine import Machine, Room, Topics
+from kafkacodec.broker.state.offsets import Offsets
 from kafkacodec.broker.state.options import GroupOptions
-from kafkacodec.broker.state.sharing.calls import ShareCalls
-from kafkacodec.broker.state.sharing.group import ShareGroup
-from kafkacodec.broker.state.sharing.offset_calls import ShareOffsetCalls
-from kafkacodec.broker.state.sharing.starts import ShareStarts
-from kafkacodec.errors import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, NON_EMPTY_GROUP
-from kafkacodec.messages import keys
-from kafkacodec.net.service import Effect
+from kafkacodec.broker.state.sharing.group import SHARE_RECORDS, ShareGroup
+from kafkacodec.internal_records import CONSUMER_OFFSETS
+from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["GroupCoordinator"]
+__all__ = ["Groups"]
+
+_EVERYWHERE = "\0all groups"  # the key of the timer that looks at all of them; no group has such a name
 
 
-_WRITE_AGAIN_MS = 1_000
-
-
-class GroupCoordinator(Groups):
-    """The groups of a cluster, as a machine over ``__consumer_offsets``.
+class Groups(Machine):
+    """The groups and their offsets, and the records of both.
 
     Args:
         topics: the topics of the cluster.
         partitions: the number of partitions of ``__consumer_offsets``.
         options: see `GroupOptions`.
         new_id: makes the ids of members.
-        share_enabled: whether the cluster's features have share groups.
     """
 
-    def __init__(
-        self,
-        topics: Topics,
-        partitions: int = 50,
-        options: GroupOptions | None = None,
-        *,
-        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
-        share_enabled: Callable[[], bool] = lambda: True,
-    ) -> None:
-        super().__init__(topics, partitions, options or GroupOptions(), new_id)
-        self._consumers = ConsumerCalls(self)
-        self._starts = ShareStarts(self)
-        self._shares = ShareCalls(self, self._starts, share_enabled)
-        self.handlers = {
-            **ClassicCalls(self, self._consumers).handlers,
-            **self._consumers.handlers,
-            **OffsetCalls(self).handlers,
-            **self._shares.handlers,
-            **ShareOffsetCalls(self, self._starts, share_enabled).handlers,
-            keys.DESCRIBE_GROUPS: self._describe,
-            keys.LIST_GROUPS: self._list,
-            keys.DELETE_GROUPS: self._delete,
+    topic: ClassVar[str] = CONSUMER_OFFSETS
+
+    def __init__(self, topics: Topics, partitions: int, options: GroupOptions, new_id: Callable[[], uuid.UUID]) -> None:
+        super().__init__(partitions)
+        self.topics, self.options, self.new_id = topics, options, new_id
+        self.groups: dict[str, ClassicGroup | ConsumerGroup | ShareGroup] = {}
+        self.topics_version = 0  # goes up when topics come, go or grow
+        self._settings: dict[str, dict[str, int]] = {}
+        self._defaults = {
+            "consumer.heartbeat.interval.ms": options.group_consumer_heartbeat_interval_ms,
+            "consumer.session.timeout.ms": options.group_consumer_session_timeout_ms,
+            "share.heartbeat.interval.ms": options.group_share_heartbeat_interval_ms,
+            "share.session.timeout.ms": options.group_share_session_timeout_ms,
         }
+        self.offsets = Offsets(topics, options)
+        self._changes: dict[str, Callable[[Any, Any, int], None]] = {
+            "GroupMetadataKey": self._on_classic,
+            "OffsetCommitKey": self._on_commit,
+            "LegacyOffsetCommitKey": self._on_commit,
+            **dict.fromkeys(RECORDS, self._on_consumer),
+            **dict.fromkeys(SHARE_RECORDS, self._on_share),
+        }
+
+    def find(self, name: str) -> ClassicGroup | ConsumerGroup | ShareGroup | None:
+        """The group of this name."""
+        return self.groups.get(name)
+
+    def find_classic(self, name: str) -> ClassicGroup | None:
+        """The group of this name if it is a classic one."""
+        group = self.groups.get(name)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def classic(self, name: str) -> ClassicGroup:
+        """The classic group of this name, which is made if there is none."""
+        group = self.groups.get(name)
+        if not isinstance(group, ClassicGroup):
+            group = self.groups[name] = ClassicGroup(Room(self, name), self.options, self.new_id)
+        return group
+
+    def setting(self, group: str, name: str) -> int:
+        """A setting of a group, or that of all groups."""
+        return self._settings.get(group, {}).get(name, self._defaults[name])
+
+    def configure(self, group: str, name: str, value: int | None) -> None:
+        """Set a setting of a group, such as ``consumer.heartbeat.interval.ms``; None: unset.
+
+        Raises:
+            KeyError: no such setting.
+        """
+        self._defaults[name]
+        settings = self._settings.setdefault(group, {})
+        settings.pop(name, None)
+        if value is not None:
+            settings[name] = value
+
+    def tombstones(self, name: str) -> list[StoredRecord]:
+        """The records that remove a group and its offsets."""
+        group = self.groups.get(name)
+        gone = [] if group is None else group.tombstones()
+        return [*self.offsets.tombstones(name, self.offsets.places(name)), *gone]
+
+    # Records
+
+    def apply(self, key: Any, value: Any, producer_id: int) -> None:
+        """Change the state as a record says; records of other types change nothing."""
+        change = self._changes.get(type(key).__name__)
+        if change is not None:
+            change(key, value, producer_id)
+
+    def _on_classic(self, key: Any, value: Any, _producer_id: int) -> None:
+        if value is None or self.loading:
+            self.groups.pop(key.group, None)
+            self.cancel_timers(key.group)
+        if value is not None:
+            self.classic(key.group).restore(value)
+
+    def _on_consumer(self, key: Any, value: Any, _producer_id: int) -> None:
+        group = self.groups.get(key.group_id)
+        if value is None and type(key).__name__ == "ConsumerGroupMetadataKey":
+            if isinstance(group, ConsumerGroup):
+                del self.groups[key.group_id]
+                self.cancel_timers(key.group_id)
+            return
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self.groups[key.group_id] = ConsumerGroup(Room(self, key.group_id), self.topics)
+        group.apply(key, value)
+
+    def _on_share(self, key: Any, value: Any, _producer_id: int) -> None:
+        group = self.groups.get(key.group_id)
+        if value is None and type(key).__name__ == "ShareGroupMetadataKey":
+            if isinstance(group, ShareGroup):
+                del self.groups[key.group_id]
+                self.cancel_timers(key.group_id)
+            return
+        if not isinstance(group, ShareGroup):
+            if value is None:
+                return
+            group = self.groups[key.group_id] = ShareGroup(Room(self, key.group_id), self.topics)
+        group.apply(key, value)
+
+    def _on_commit(self, key: Any, value: Any, producer_id: int) -> None:
+        self.offsets.apply(key, value, producer_id)
+        if value is not None:
+            self.find(key.group) or self.classic(key.group)  # a group of offsets alone has no other record
+
+    def end_transaction(self, partition: int, producer_id: int, committed: bool) -> None:
+        """Apply a marker in a partition of ``__consumer_offsets``, in the order of its log."""
+        groups = self.offsets.pending_groups(producer_id)
+        here = [name for name in groups if self.log_of(name)[1] == partition]
+        self.offsets.end_transaction(producer_id, committed, here)
+
+    # Time
 
     def start(self) -> None:
         """Members that were loaded have to be heard from again; offsets end some time."""
-        super().start()
-        self._consumers.start()
-        self._shares.start()
+        for group in self.groups.values():
+            group.start()
+        self._look_later()
 
-    def topics_changed(self) -> None:
-        """Note that topics came, went or grew: regular expressions are matched again."""
-        self.topics_version += 1
+    def _look_later(self) -> None:
+        due = self.now + self.options.offsets_retention_check_interval_ms
+        self.set_timer(_EVERYWHERE, "retention", due, self._expire_all)
 
-    def topics_deleted(self, names: Collection[str], now: float) -> Effect:
-        """Remove the offsets of topics that are gone, and what share groups have read of them."""
-        self._at(now)
-        self.topics_changed()
-        for share in [group for group in self.groups.values() if isinstance(group, ShareGroup)]:
-            self.run(share.name, partial(self._starts.topics_gone, share, names))
-        for group, places in self.offsets.places_of_topics(names).items():
-            self.run(group, partial(self._forget, group, places))
-        return self._effect()
+    def _expire_all(self) -> None:
+        for name in list(self.groups):
+            self.run(name, lambda name=name: self._expire(name))  # type: ignore[misc]
+        self._look_later()
 
-    def _forget(self, group: str, places: list[tuple[str, int]]) -> None:
-        def written(code: int) -> None:
-            if code:
-                again = partial(self._forget, group, places)
-                self.set_timer(group, f"forget {places[0]}", self.now + _WRITE_AGAIN_MS, again)
-
-        self.write(group, self.offsets.tombstones(group, places), written, (-1, -1))
-
-    def _describe(self, request: Any, version: int, client: Client, to: Any) -> None:
-        response = messages.DescribeGroupsResponse
-        rows = []
-        for name in request.groups:
-            group = self.find_classic(name)
-            if group is not None:
-                rows.append(group.described())
-                continue
-            row = response.DescribedGroup(group_id=name, group_state="Dead")
-            if version > 5:
-                row.error_code, row.error_message = GROUP_ID_NOT_FOUND, f"Group {name} not found."
-            rows.append(row)
-        self.reply(to, response(groups=rows))
-
-    def _list(self, request: Any, version: int, client: Client, to: Any) -> None:
-        response = messages.ListGroupsResponse
-        states = {state.lower() for state in request.states_filter}
-        types = {kind.lower() for kind in request.types_filter}
-        rows = [
-            response.ListedGroup(
-                group_id=name, protocol_type=group.protocol_type or "", group_state=group.state, group_type=group.kind
-            )
-            for name, group in sorted(self.groups.items())
-            if (not states or group.state.lower() in states) and (not types or group.kind in types)
-        ]
-        self.reply(to, response(groups=rows))
-
-    def _delete(self, request: Any, version: int, client: Client, to: Any) -> None:
-        response = messages.DeleteGroupsResponse
-        names = list(dict.fromkeys(request.groups_names))
-        codes: dict[str, int] = {}
-
-        def done(name: str, code: int) -> None:
-            codes[name] = code
-            if len(codes) == len(names):
-                rows = [response.DeletableGroupResult(group_id=each, error_code=codes[each]) for each in names]
-                self.reply(to, response(results=rows))
-
-        if not names:
-            self.reply(to, response())
-        for name in names:
-            self.run(name, partial(self._delete_one, name, partial(done, name)))
-
-    def _delete_one(self, name: str, done: Callable[[int], None]) -> None:
-        group = self.find(name)
-        if group is None:
-            done(GROUP_ID_NOT_FOUND if name else INVALID_GROUP_ID)
-        elif group.state != EMPTY:
-            done(NON_EMPTY_GROUP)
-        elif isinstance(group, ShareGroup):
-            self._starts.delete(group, done)
+    def _expire(self, name: str) -> None:
+        group = self.groups.get(name)
+        if group is None or isinstance(group, ShareGroup):
+            return
+        places = self.offsets.expired(name, group.retention_start(), self.now)
+        if group.idle and len(places) == len(self.offsets.places(name)):
+            group.room.write(self.tombstones(name), lambda code: None)
         else:
-            group.room.write(self.tombstones(name), done)
+            group.room.write(self.offsets.tombstones(name, places), lambda code: None)

@@ -9,7 +9,7 @@ from typing import Any
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup
 from kafkacodec.broker.state.consumer import ConsumerGroup
-from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.offsets import committed_answer
 from kafkacodec.broker.state.sharing.group import ShareGroup

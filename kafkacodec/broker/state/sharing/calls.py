@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from kafkacodec import messages
-from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.sharing.group import ShareGroup, ShareMember
 from kafkacodec.broker.state.sharing.starts import ShareStarts

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from kafkacodec import messages
-from kafkacodec.broker.state.group import Groups
+from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.sharing.group import ShareGroup, Stated
 from kafkacodec.errors import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NONE
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Disk", "Flushes"]
+__all__ = ["Flusher", "Flushes"]
 
 Then: TypeAlias = Callable[[Exception | None], None]
 
@@ -23,7 +23,7 @@ class Flushes(Protocol):
         """Note that it is done."""
 
 
-class Disk:
+class Flusher:
     """Flushes logs in groups: what is asked for while a flush runs is done by the next one, once for each log.
 
     Args:
