@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import threading
 import uuid
 from pathlib import Path
 
@@ -159,6 +160,17 @@ def test_a_partition_knows_when_it_must_flush(tmp_path: Path) -> None:
     partition.flushed(flush)
     assert (partition.log.recovery_point, partition.must_flush) == (2, False)
     directory.abandon()
+
+
+def test_what_is_rolled_during_a_flush_is_flushed_after_it(tmp_path):
+    with kc.broker.serve(tmp_path, topics={"t": 1}, config={"segment.bytes": 1 << 20}) as broker:
+        log, rows = broker._serving._topics.partition("t", 0).log, [(b"k", bytes(1000))] * 1100
+        go_on = threading.Event()
+        log._disk.sync = lambda file: go_on.wait(60)
+        for _ in range(4):  # each rolls; the flush of the first waits
+            broker.write("t", rows)
+        go_on.set()
+        eventually(lambda: log.recovery_point >= log.segments[-1].base_offset)
 
 
 def test_what_was_rolled_is_on_the_disk_soon_and_is_not_read_again_after_a_crash(tmp_path):

@@ -94,6 +94,7 @@ class RolledFlushes:
             if self._partitions.get(partition.key) is partition:
                 partition.flushed(flush)
                 self._directory.note_flushed(*partition.key)
+                self.appended(partition)  # more may have been rolled meanwhile
         except Exception as failure:
             _told(partition, failure)
 
