@@ -5,7 +5,9 @@ The expected answers are those of Apache Kafka 4.1.0 and 4.4.0 to the same reque
 
 from __future__ import annotations
 
+import shutil
 import struct
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -306,6 +308,32 @@ def test_everything_is_there_after_a_restart(tmp_path):
         assert broker.write("orders", [(None, b"four")], partition=1) == 4
     with pytest.raises(KeyError), kc.broker.serve(tmp_path) as broker:
         broker.write("orders", [(None, b"x")], partition=9)
+
+
+@pytest.mark.parametrize("ends", ["stopped", "killed"])
+def test_batches_that_are_sent_again_after_a_restart_are_known(tmp_path, ends):
+    now = int(time.time() * 1000)
+
+    def batch(sequence, producer_id):
+        record = kc.Record(0, now, 0, None, b"x", [])
+        return kc.encode([record], producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+
+    with kc.broker.serve(tmp_path / "before", topics=["t"]) as broker, wire_to(broker) as wire:
+        for sequence in range(7):  # of two producers, in two segments
+            assert [produce(wire, "t", batch(sequence, n)).base_offset for n in (7, 8)] == [
+                2 * sequence + n for n in (0, 1)
+            ]
+            if sequence == 4:
+                broker._serving._topics.partition("t", 0).log.roll()
+        shutil.copytree(tmp_path / "before", tmp_path / "killed")
+    directory = tmp_path / ("killed" if ends == "killed" else "before")
+    (directory / ".lock").unlink(missing_ok=True)
+    with kc.broker.serve(directory) as broker, wire_to(broker) as wire:
+        assert [produce(wire, "t", batch(n, 7)).base_offset for n in (2, 3, 4, 5, 6)] == [4, 6, 8, 10, 12]
+        assert produce(wire, "t", batch(1, 7)).error_code == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert [produce(wire, "t", batch(n, 8)).base_offset for n in (2, 6, 7)] == [5, 13, 14]
+        assert produce(wire, "t", batch(7, 7)).base_offset == 15
+        assert len(broker.records("t")) == 16
 
 
 def test_internal_topics_keep_their_number_of_partitions(tmp_path):

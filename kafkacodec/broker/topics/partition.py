@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacodec.broker.topics.sequences import Batch, Sequences
@@ -22,6 +22,7 @@ __all__ = ["Appended", "Cut", "EndMarker", "Flush", "Partition", "Piece"]
 _LATEST, _EARLIEST = -1, -2
 _LAST = (1 << 31) - 1
 _LONGEST = (1 << 63) - 1
+_TAIL_BYTES = 8 << 20  # in which a producer's batches that it may send again are looked for after a start
 
 
 class Appended(NamedTuple):
@@ -105,7 +106,7 @@ class Partition:
     ) -> None:
         self.key = (topic, number)
         self.topic_id, self.log, self.leader_epoch, self.config = topic_id, log, leader_epoch, config
-        self._sequences = Sequences(log.producers)
+        self._sequences = Sequences(log.producers, self._newest)
         self.failed = False
 
     @property
@@ -175,6 +176,17 @@ class Partition:
             Batch(batch.producer_epoch, batch.base_sequence, last, base, base + batch.count - 1, batch.max_timestamp),
         )
         return Appended(NONE, base, batch.append_time)
+
+    def _newest(self) -> Iterator[tuple[int, Batch]]:
+        """The newest batches of producers, with their ids."""
+        for head in self.log.last_heads(_TAIL_BYTES):
+            if head.producer_id >= 0 and head.base_sequence >= 0:
+                first, last = head.base_offset, head.last_offset
+                sequence = (head.base_sequence + last - first) & _LAST
+                yield (
+                    head.producer_id,
+                    Batch(head.producer_epoch, head.base_sequence, sequence, first, last, head.max_timestamp),
+                )
 
     def beginning(self, batch: Produced, now: float) -> None:
         """A batch begins a transaction of its producer here, if it is verified."""

@@ -6,8 +6,8 @@ As `org.apache.kafka.storage.internals.log.ProducerAppendInfo` and `ProducerStat
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from kafkacodec import errors
 
@@ -15,6 +15,9 @@ __all__ = ["Batch", "KnownProducer", "Sequences"]
 
 _KEPT: Final = 5
 _LAST: Final = (1 << 31) - 1
+
+Appended: TypeAlias = Callable[[], Iterable[tuple[int, "Batch"]]]
+"""The newest batches of a log, in their order, each with the id of its producer."""
 
 
 class KnownProducer(Protocol):
@@ -49,14 +52,17 @@ class _Beginning(NamedTuple):
 class Sequences:
     """The last batches of each producer of a partition.
 
-    After a start only the last one is known, from the log.
+    After a start they are looked for in the log once: clients send again what was not acknowledged, up to five batches.
+    Of a producer that is not found there only the last batch is known.
 
     Args:
         known: the producers of the log, which is kept up to date.
+        newest: reads them from the log.
     """
 
-    def __init__(self, known: Mapping[int, KnownProducer]) -> None:
+    def __init__(self, known: Mapping[int, KnownProducer], newest: Appended) -> None:
         self._known = known
+        self._newest: Appended | None = newest
         self._recent: dict[int, deque[Batch]] = {}
         self._beginning: dict[int, _Beginning] = {}
 
@@ -113,6 +119,9 @@ class Sequences:
     def _batches(self, producer_id: int, producer: KnownProducer) -> deque[Batch]:
         """The batches of the producer's epoch that are remembered."""
         recent = self._recent.get(producer_id)
+        if recent is None and self._newest is not None:
+            self._look(self._newest)
+            recent = self._recent.get(producer_id)
         if recent is None:
             recent = self._recent[producer_id] = deque(maxlen=_KEPT)
             if producer.last_sequence >= 0:
@@ -125,3 +134,11 @@ class Sequences:
         elif recent and recent[-1].epoch != producer.producer_epoch:  # a marker had a new one
             recent.clear()
         return recent
+
+    def _look(self, newest: Appended) -> None:
+        """Take what the log has of producers that have sent nothing since the start."""
+        self._newest = None
+        present = set(self._recent)
+        for producer_id, batch in newest():
+            if producer_id not in present:
+                self.appended(producer_id, batch)

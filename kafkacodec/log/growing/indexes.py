@@ -109,6 +109,11 @@ class GrowingIndexes:
         at = bisect_right(self.offsets, offset)
         return self.positions[at - 1] if at else 0
 
+    def begin_before(self, position: int) -> int:
+        """Where a batch begins, at or before a position: that of the last entry there, or the start of the segment."""
+        at = bisect_right(self.positions, position)
+        return self.positions[at - 1] if at else 0
+
     def offset_at(self, position: int) -> int | None:
         """The offset of the first entry at or after a position."""
         at = bisect_left(self.positions, position)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kafkacodec.errors import EncodeError
@@ -186,6 +186,18 @@ class PartitionLog:
                 self._follow(active, batches, head)
         active.write_indexes()
         return AppendInfo(first, last, timestamp, position, len(batches))
+
+    def last_heads(self, nbytes: int) -> Iterator[BatchHead]:
+        """The heads of the batches in the last so many bytes, and of a few before them, in their order."""
+        begins: list[tuple[GrowingSegment, int]] = []
+        for segment in reversed(self._segments):
+            position = segment.indexes.begin_before(max(0, segment.size - nbytes))
+            begins.append((segment, position))
+            nbytes -= segment.size - position
+            if nbytes <= 0:
+                break
+        for segment, position in reversed(begins):
+            yield from segment.heads(position)
 
     def _follow(self, active: GrowingSegment, batches: bytearray | memoryview, head: BatchHead) -> None:
         def batch() -> bytes:
