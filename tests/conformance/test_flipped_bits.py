@@ -64,6 +64,27 @@ def test_an_index_that_names_only_the_wrong_batch_does_not_show_a_wrong_name(tmp
     assert counted(source) - Counter(batches(tmp_path / "saved" / partition.name)) <= Counter([flip.batch])
 
 
+def test_the_only_batch_of_a_segment_is_wrong_and_not_the_segments_name(tmp_path):
+    """Its time index has the right offset, which is one bit off; another name would not make it so."""
+    source = ROOT / "logs/kraft-4.1.0/compact-gzip-0"
+    flip = Flip(source, "00000000000000000134.log", 0, 0, 202, "base offset", 3, 1)
+    partition = flip.copy(tmp_path / "source")
+    offsets, (problem,), _ = read(partition, on_error="skip")
+    assert offsets == [offset for offset in read(source)[0] if not 194 <= offset <= 200]
+    assert (problem.position, problem.size_in_bytes) == (0, 202)
+    assert [f.kind for f in kc.log.Partition(partition).verify().findings] == ["offset-order"]
+    kc.log.recover(partition.parent, tmp_path / "saved")
+    assert counted(source) - Counter(batches(tmp_path / "saved" / partition.name)) == Counter([flip.batch])
+
+
+def test_the_only_batch_of_a_log_has_the_epoch_of_the_checkpoint(tmp_path):
+    flip = Flip(ROOT / "logs/kraft-4.1.0/big-none-0", "0" * 20 + ".log", 0, 0, 18082, "leader epoch", 12, 7)
+    partition = flip.copy(tmp_path / "source")
+    report = kc.log.recover(partition.parent, tmp_path / "saved")
+    assert report.counts == Counter([("warning", "leader-epoch")])
+    assert kc.log.read_leader_epochs(tmp_path / "saved" / partition.name / "leader-epoch-checkpoint") == [(0, 0)]
+
+
 def test_a_wrong_length_that_ends_in_zeros_costs_one_batch(tmp_path):
     """The zeros after the last batch of a preallocated file looked like the end of the log after any length."""
     source = ROOT / "logs/kraft-4.1.0-live/preallocated-0"

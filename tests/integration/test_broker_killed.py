@@ -22,7 +22,6 @@ from tests.processes import ROOT
 
 pytestmark = pytest.mark.slow
 KILLS = 200 if os.environ.get("KAFKACODEC_LONG") else 8
-MOST_MS = 1000  # from the fork to a broker that accepts connections, the directory loaded
 FORKS = """
 import os, signal, sys, time
 import kafkacodec as kc
@@ -169,4 +168,3 @@ def test_nothing_acknowledged_is_lost_and_no_transaction_is_half(tmp_path: Path)
     assert len(set(halves[0])) == len(halves[0])
     assert set(load.committed) <= set(halves[0])
     print(f"{sum(map(len, plain.values()))} records, {len(load.committed)} transactions; restarts: {broker.times} ms")
-    assert sorted(broker.times)[len(broker.times) // 2] < MOST_MS

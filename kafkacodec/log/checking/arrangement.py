@@ -54,6 +54,11 @@ class Placed(NamedTuple):
         return (self.base_offset or 0) if last is None else last + 1
 
     @property
+    def num_right(self) -> int:
+        """How many of its batches have right offsets."""
+        return 0 if self.corrections is None else len(self.corrections.known[0])
+
+    @property
     def is_misnamed(self) -> bool:
         """Whether the file's name is known to be wrong."""
         return self.segment.base_offset is not None and self.base_offset != self.segment.base_offset
@@ -158,6 +163,8 @@ class _Order:
             following = rest[to].base_offset if to < len(rest) else None
             moved = place(segment, start, self._followed_by(moved, following))
         adjoins = before is not None and before.end_offset == moved.first_offset
+        if not (adjoins or orphan) and moved.num_right == 1:
+            return None  # one batch alone is no witness against a name: its offset is as likely to be wrong
         now = *_sum([self.placed[at], *(rest[row] for row in touched)]), True
         then = *_sum([moved, *others.values()], names=1), not (adjoins or orphan)
         return _Move(then, at, to, moved, others) if then < now else None

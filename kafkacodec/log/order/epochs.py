@@ -104,6 +104,16 @@ def judge_epochs(runs: Sequence[EpochRun], known: Sequence[LeaderEpoch]) -> tupl
     return [runs[i] for i in sorted(right)], wrong
 
 
+def told_by(known: Sequence[LeaderEpoch], wrong: Sequence[WrongEpoch]) -> list[EpochRun]:
+    """Batches with wrong epochs, with those of the checkpoint, where these fit between the batches around them."""
+    found = []
+    for run, before, after in wrong:
+        term = _term(run, known)
+        if term is not None and (before or 0) <= term.epoch and (after is None or term.epoch <= after):
+            found.append(run._replace(epoch=term.epoch))
+    return found
+
+
 class Contradiction(NamedTuple):
     """Batches whose leader epoch is not that of the checkpoint for an offset on."""
 

@@ -292,14 +292,18 @@ def _fits(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bool:
 def _indexes_agree(batches: Batches, row: int) -> bool:
     """Whether the entries of the indexes, which count from the segment's name, fit the batches; that of `row` is wrong.
 
-    If they are about no other batch, they fit if what they say of this one is between its neighbours.
+    If they are about no other batch, they fit if what they say of this one is one bit off, or between its neighbours.
     """
     named = (batches.indexed != NONE) | (batches.timed != NONE)
     if not named.any() or (named & ((batches.indexed == batches.last) | (batches.timed == batches.last))).any():
         return True
-    if row == 0 or not named[row] or np.count_nonzero(named) > 1:
+    if not named[row] or np.count_nonzero(named) > 1:
         return False
     last = int(max(batches.indexed[row], batches.timed[row]))
+    if ((last - int(batches.span[row]) + 1) ^ int(batches.base[row])).bit_count() == 1:
+        return True  # no other name makes it so near
+    if row == 0:
+        return False
     following = int(batches.base[row + 1]) if row + 1 < len(batches.base) else last + 1
     return int(batches.last[row - 1]) <= last - int(batches.span[row]) and last < following
 

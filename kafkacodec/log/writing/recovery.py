@@ -22,7 +22,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs
 from kafkacodec.log.opening import StoredFile, is_uploaded
 from kafkacodec.log.opening.checkpoints import read_topic_id
-from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs
+from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs, told_by
 from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.directory import LogDirectory, discover
 from kafkacodec.log.partitions.inside import arranged_segments, verify_files
@@ -179,7 +179,8 @@ def _leaving_out(path: str, target: str, report: Report) -> Iterator[None]:
 def _leader_epochs(runs: list[EpochRun], partition: Partition, report: Report) -> list[LeaderEpoch]:
     """The leader epochs of the batches, from the start offsets in the source's checkpoint if these are smaller.
 
-    An epoch's first batches may be compacted away. Epochs that contradict the batches around them are reported.
+    An epoch's first batches may be compacted away. Epochs that contradict the batches around them are reported; theirs
+    is what the checkpoint says.
     """
     known: list[LeaderEpoch] = []
     with suppress(OSError, KafkaCodecError):
@@ -191,7 +192,7 @@ def _leader_epochs(runs: list[EpochRun], partition: Partition, report: Report) -
     starts = dict(known)
     epochs: list[LeaderEpoch] = []
     least = 0
-    for run in right:
+    for run in sorted([*right, *told_by(known, wrong)], key=lambda run: run.first_offset):
         if not epochs or run.epoch > epochs[-1].epoch:
             start = min(run.first_offset, starts.get(run.epoch, run.first_offset))
             epochs.append(LeaderEpoch(run.epoch, max(least, start)))
