@@ -248,6 +248,8 @@ def look(place: Path, tell: Callable[[Any], None]) -> None:
         names = {"a", "b", "gone"}
         for name in sorted(names):
             tell(["found", name, [value.decode() for value in kafka.records(name)["value"].tolist()]])
+            log = kc.log.LogDirectory(place).partition(name, 0)  # also what an open transaction hides
+            tell(["stored", name, [bytes(record.value).decode() for chunk in log.read() for record in chunk.records()]])
         wire = Wire(kafka)
         metadata: Any = wire.ask("Metadata", 9, topics=None)
         tell(["topics", [row.name for row in metadata.topics]])
@@ -265,10 +267,11 @@ def check(fault: Fault, status: int, events: list[Any], found: list[Any]) -> Non
     if found[-1][0] == "wrong":
         raise Wrong(found[-1])
     values = {event[1]: event[2] for event in found if event[0] == "found"}
+    stored = {event[1]: event[2] for event in found if event[0] == "stored"}
     topics, offset = found[-2][1], found[-1][1]
     for name, value in of.get("kept", ()):
-        if name != "gone" and values[name].count(value) != 1:
-            raise Wrong(f"acknowledged, and {values[name].count(value)} times in {name}: {value[:20]}")
+        if name != "gone" and stored[name].count(value) != 1:
+            raise Wrong(f"acknowledged, and {stored[name].count(value)} times in {name}: {value[:20]}")
     for name, have in values.items():
         asked = {value for topic, value in of.get("asked", ()) if topic == name}
         repeated = [value for value, count in Counter(have).items() if count > 1]
