@@ -67,9 +67,14 @@ WORKS = (
 )
 
 
+def contest_name(work: Work) -> str:
+    """What its contest is called."""
+    return f"broker, {work.name}, {work.unit}"
+
+
 def run(rounds: int, note: Callable[[str], None]) -> tuple[dict[str, Rates], list[str]]:
     """The rates of each broker in its best round; and what is to be said about those that are missing, and of all."""
-    results: dict[str, Rates] = {f"broker, {work.name}, {work.unit}": {} for work in WORKS}
+    results: dict[str, Rates] = {contest_name(work): {} for work in WORKS}
     said = []
     with ExitStack() as stack:
         running: dict[str, tuple[Server, Load]] = {}
@@ -82,7 +87,7 @@ def run(rounds: int, note: Callable[[str], None]) -> tuple[dict[str, Rates], lis
             running[name] = server, stack.enter_context(broker_load.connected(server.address))
             said.append(f"{name}: ready in {server.ready:.3f} s, {server.resident_bytes() / MIB:.0f} MiB resident.")
         for number, work in enumerate(WORKS):
-            contest = f"broker, {work.name}, {work.unit}"
+            contest = contest_name(work)
             for name, rate in _contest(work, f"contest-{number}", running, rounds, said).items():
                 results[contest][name] = rate
             note(contest)

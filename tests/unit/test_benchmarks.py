@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import kafkacodec as kc
-from benchmarks import contest, goals, instructions, libraries, live, live_clients, messages, reading, report
+from benchmarks import brokers, contest, goals, instructions, libraries, live, live_clients, messages, reading, report
 from benchmarks.cases import CASES, Case, record_set, records
 
 
@@ -67,6 +67,7 @@ def test_a_missing_competitor_leaves_its_goal_open() -> None:
 def test_goals_name_cases_that_exist() -> None:
     names = {case.name for case in CASES} | {str(body) for body in messages.bodies()}
     names |= {live.contest_name(work, codec) for work in ("produce", "consume") for codec in live.CODECS}
+    names |= {brokers.contest_name(work) for work in brokers.WORKS}
     for goal in goals.GOALS:
         case = (
             goal.contest.removeprefix("encode, ")
