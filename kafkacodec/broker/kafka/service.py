@@ -124,8 +124,8 @@ class KafkaService:
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Go on after an append, and answer who waited for its records."""
-        self._node.shares.now = self._clock(now)
-        effect: Effect = token(result, None, self._clock(now))
+        time = self._node.shares.now = self._clock(now)
+        effect: Effect = token(result, None, time)
         woken = self.woken(now)
         return together([effect, woken]) if woken else effect
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.assignment.assignor import MemberSubscription
-from kafkacodec.broker.state.consumer_member import ConsumerMember, Places, places_of, rows_of
+from kafkacodec.broker.state.consumer_member import ConsumerMember, Places, new_targets, places_of, rows_of
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.targets import TARGETS, UNIFORM, topics_hash
 from kafkacodec.errors import ILLEGAL_GENERATION, NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
@@ -189,15 +189,7 @@ class ConsumerGroup:
     def target_records(self, targets: Mapping[str, Places], epoch: int) -> list[StoredRecord]:
         """What members are to have, where it is new, and since which epoch."""
         key, value = messages.ConsumerGroupTargetAssignmentMemberKey, messages.ConsumerGroupTargetAssignmentMemberValue
-        records = [
-            StoredRecord(
-                key(group_id=self.name, member_id=member),
-                value(topic_partitions=rows_of(value.TopicPartition, places)),
-                0,
-            )
-            for member, places in targets.items()
-            if self.target.get(member) != places
-        ]
+        records = new_targets(key, value, self.name, targets, self.target)
         done = messages.ConsumerGroupTargetAssignmentMetadataKey(group_id=self.name)
         since = messages.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
         return [*records, StoredRecord(done, since, 0)]

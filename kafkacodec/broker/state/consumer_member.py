@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +16,7 @@ from kafkacodec import messages
 from kafkacodec.errors import FENCED_MEMBER_EPOCH, NONE
 from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["AWAY", "ClassicPart", "ConsumerMember", "Places", "places_of", "rows_of", "short_id"]
+__all__ = ["AWAY", "ClassicPart", "ConsumerMember", "Places", "new_targets", "places_of", "rows_of", "short_id"]
 
 Places = frozenset[tuple[uuid.UUID, int]]
 """Partitions: the ids of their topics, and numbers."""
@@ -194,3 +194,16 @@ def rows_of(row: Any, places: Iterable[tuple[uuid.UUID, int]]) -> list[Any]:
     for topic_id, number in sorted(places):
         found.setdefault(topic_id, []).append(number)
     return [row(topic_id=topic_id, partitions=numbers) for topic_id, numbers in found.items()]
+
+
+def new_targets(
+    key: Any, value: Any, group: str, targets: Mapping[str, Places], before: Mapping[str, Places]
+) -> list[StoredRecord]:
+    """The records, of the types of a kind of group, of what members are to have, where it is new."""
+    return [
+        StoredRecord(
+            key(group_id=group, member_id=member), value(topic_partitions=rows_of(value.TopicPartition, places)), 0
+        )
+        for member, places in targets.items()
+        if before.get(member) != places
+    ]

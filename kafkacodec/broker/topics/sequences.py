@@ -16,7 +16,7 @@ __all__ = ["Batch", "KnownProducer", "Sequences"]
 _KEPT: Final = 5
 _LAST: Final = (1 << 31) - 1
 
-Appended: TypeAlias = Callable[[], Iterable[tuple[int, "Batch"]]]
+Newest: TypeAlias = Callable[[], Iterable[tuple[int, "Batch"]]]
 """The newest batches of a log, in their order, each with the id of its producer."""
 
 
@@ -60,9 +60,9 @@ class Sequences:
         newest: reads them from the log.
     """
 
-    def __init__(self, known: Mapping[int, KnownProducer], newest: Appended) -> None:
+    def __init__(self, known: Mapping[int, KnownProducer], newest: Newest) -> None:
         self._known = known
-        self._newest: Appended | None = newest
+        self._newest: Newest | None = newest
         self._recent: dict[int, deque[Batch]] = {}
         self._beginning: dict[int, _Beginning] = {}
 
@@ -135,7 +135,7 @@ class Sequences:
             recent.clear()
         return recent
 
-    def _look(self, newest: Appended) -> None:
+    def _look(self, newest: Newest) -> None:
         """Take what the log has of producers that have sent nothing since the start."""
         self._newest = None
         present = set(self._recent)

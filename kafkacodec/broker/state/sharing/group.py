@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkacodec import messages
-from kafkacodec.broker.state.consumer_member import Places, places_of, rows_of
+from kafkacodec.broker.state.consumer_member import Places, new_targets, places_of, rows_of
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.sharing.targets import share_targets
 from kafkacodec.broker.state.targets import topics_hash
@@ -225,15 +225,7 @@ class ShareGroup:
     def target_records(self, targets: Mapping[str, Places], epoch: int) -> list[StoredRecord]:
         """What members are to have, where it is new, and since which epoch."""
         key, value = messages.ShareGroupTargetAssignmentMemberKey, messages.ShareGroupTargetAssignmentMemberValue
-        records = [
-            StoredRecord(
-                key(group_id=self.name, member_id=member),
-                value(topic_partitions=rows_of(value.TopicPartition, places)),
-                0,
-            )
-            for member, places in targets.items()
-            if self.target.get(member) != places
-        ]
+        records = new_targets(key, value, self.name, targets, self.target)
         return [*records, self.target_epoch_record(epoch)]
 
     def state_record(self, starting: Stated, started: Stated, deleting: Mapping[uuid.UUID, str]) -> StoredRecord:

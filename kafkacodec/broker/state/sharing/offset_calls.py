@@ -52,16 +52,21 @@ class ShareOffsetCalls:
             return GROUP_ID_NOT_FOUND
         return NON_EMPTY_GROUP if group is not None and group.members else NONE
 
+    def _refused(self, request: Any, group: Any, response: Any, to: Any) -> bool:
+        """Answer that the offsets stay, if they do."""
+        code = self._refusal(request, group)
+        if code:
+            said = None if code == UNSUPPORTED_VERSION else f"the offsets stay: {error(code).__name__}"
+            self._groups.reply(to, response(error_code=code, error_message=said))
+        return bool(code)
+
     def _alter(self, request: Any, version: int, client: Client, to: Any) -> None:
         self._groups.run(request.group_id, partial(self._alter_now, request, to))
 
     def _alter_now(self, request: Any, to: Any) -> None:
         response = messages.AlterShareGroupOffsetsResponse
         group = self._groups.find(request.group_id)
-        code = self._refusal(request, group)
-        if code:
-            said = None if code == UNSUPPORTED_VERSION else f"the offsets stay: {error(code).__name__}"
-            self._groups.reply(to, response(error_code=code, error_message=said))
+        if self._refused(request, group, response, to):
             return
         rows, stated, starts = self._altered(request)
         answer = response(responses=rows)
@@ -122,10 +127,7 @@ class ShareOffsetCalls:
     def _delete_now(self, request: Any, to: Any) -> None:
         response = messages.DeleteShareGroupOffsetsResponse
         group = self._groups.find(request.group_id)
-        code = self._refusal(request, group)
-        if code:
-            said = None if code == UNSUPPORTED_VERSION else f"the offsets stay: {error(code).__name__}"
-            self._groups.reply(to, response(error_code=code, error_message=said))
+        if self._refused(request, group, response, to):
             return
         rows = []
         known: dict[uuid.UUID, str] = {}
