@@ -1,9 +1,9 @@
-"""Every entry point with every exporter and every way in which a call can end, each in a separate process.
+"""Every entry point with every exporter and every way in which a call can end.
 
     python -m tests.lifetime.matrix [--only TEXT] [--ways WAY,WAY]
 
-A process that has loaded everything forks for each combination, so that a crash is reported with its name. Failures are
-printed, and the exit status is then 1.
+A process that has loaded everything forks for each entry point and way, and after a failure for each exporter, so that
+a crash is reported with its name. Failures are printed, and the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tests.lifetime.arrow import ARROW_ENTRIES, ARROW_EXPORTERS
 from tests.lifetime.entries import ENTRIES, Entry
 from tests.lifetime.exporters import EXPORTERS, Export
 
-SECONDS = 60
-"""Timeout of a combination."""
+SECONDS = 300
+"""Timeout of a process."""
 
 
 class Combination(NamedTuple):
@@ -129,28 +129,30 @@ def cycle(name: str, exporter: str) -> None:
     export.require_free()
 
 
-def fork(name: str, exporter: str) -> None:
-    """Parent and child both use the objects that the parent created."""
+def fork(name: str, *exporters: str) -> None:
+    """Parent and child both use the objects that the parent created, from all exporters: one fork serves them."""
     entry = entry_of(name)
-    export = export_of(name, exporter, entry.good)
-    result = expect(name, export)
+    exports = [(exporter, export_of(name, exporter, entry.good)) for exporter in exporters]
+    results = [expect(name, export) for _, export in exports]
     child = os.fork()
     if child == 0:
         try:
-            require_same(name, result)
-            expect(name, export_of(name, exporter, entry.good))
-            del result
-            gc.collect()
-            export.require_free()
+            for exporter, export in exports:
+                require_same(name, results[0])
+                expect(name, export_of(name, exporter, entry.good))
+                del results[0]
+                gc.collect()
+                export.require_free()
         except BaseException:
             faulthandler.dump_traceback()
             os._exit(1)
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     assert status == 0, f"the child ended with {os.waitstatus_to_exitcode(status)}"
-    require_same(name, result)
-    del result
-    export.require_free()
+    for _, export in exports:
+        require_same(name, results[0])
+        del results[0]
+        export.require_free()
 
 
 def thread(name: str, exporter: str) -> None:
@@ -189,7 +191,7 @@ def end(name: str, exporter: str) -> None:
     sys.modules[f"alive {len(alive)}"] = held  # type: ignore[assignment]
 
 
-WAYS: dict[str, Callable[[str, str], None]] = {
+WAYS: dict[str, Callable[..., None]] = {
     "success": success,
     "fault": fault,
     "cycle": cycle,
@@ -237,8 +239,11 @@ def run(cells: list[Combination], log: IO[str]) -> int:
     os.dup2(log.fileno(), 2)
     signal.alarm(SECONDS)
     faulthandler.enable()
-    for cell in cells:
-        WAYS[cell.way](cell.entry, cell.exporter)
+    if cells[0].way == "fork":
+        fork(cells[0].entry, *(cell.exporter for cell in cells))
+    else:
+        for cell in cells:
+            WAYS[cell.way](cell.entry, cell.exporter)
     if cells[0].way == "end":
         raise Child
     sys.stderr.flush()
@@ -246,29 +251,29 @@ def run(cells: list[Combination], log: IO[str]) -> int:
 
 
 def failures(cells: Iterable[Combination]) -> Iterator[str]:
-    """Failures, by combination. The interpreter exits once for all exporters of an entry and, if that fails, once for
-    each: exiting takes longest.
+    """Failures, by combination. An entry's exporters share a process and, if that fails, have one each: forks and exits
+    take longest.
     """
     with tempfile.TemporaryFile("w+") as log:
         for group in _groups(cells):
-            if run(group, log) == 0:
+            if (together := run(group, log)) == 0:
                 continue
-            for cell in group:
-                status = run([cell], log) if len(group) > 1 else None
-                if status != 0:
-                    log.seek(0)
-                    text = log.read().strip().splitlines()
-                    yield f"{cell}: exit {status}\n    " + "\n    ".join(text[-12:])
+            whole = _described(f"{group[0].entry} | all exporters | {group[0].way}", together, log)
+            alone = [_described(str(cell), status, log) for cell in group if (status := run([cell], log))]
+            yield from alone or [whole]
 
 
-def _groups(cells: Iterable[Combination]) -> Iterator[list[Combination]]:
-    ends: dict[str, list[Combination]] = {}
+def _described(name: str, status: int, log: IO[str]) -> str:
+    """A failure, with the last lines of what the process wrote."""
+    log.seek(0)
+    return f"{name}: exit {status}\n    " + "\n    ".join(log.read().strip().splitlines()[-12:])
+
+
+def _groups(cells: Iterable[Combination]) -> Iterable[list[Combination]]:
+    groups: dict[tuple[str, str], list[Combination]] = {}
     for cell in cells:
-        if cell.way == "end":
-            ends.setdefault(cell.entry, []).append(cell)
-        else:
-            yield [cell]
-    yield from ends.values()
+        groups.setdefault((cell.entry, cell.way), []).append(cell)
+    return groups.values()
 
 
 def main() -> int:
