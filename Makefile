@@ -8,7 +8,7 @@ TEST_WORKERS ?= 3
 # What `make quick` runs: no brokers, JVMs, Spark.
 QUICK_TESTS := tests/unit tests/conformance tests/property
 # Selected tests, for example: make test TESTS=tests/unit PYTEST_ARGS='-k varint'
-TESTS ?= tests README.md docs
+TESTS ?= tests
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 20
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -21,20 +23,37 @@ from tests.wheel import ROOT
 PAGES = {str(page.relative_to(ROOT)): page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
 WITH_PROMPTS = [name for name, page in PAGES.items() if ">>> " in page.read_text()]
 COMMAND = re.compile(r"^    (?:\$ )?((?:[^\n]* \| )?kafkacodec [^\n]+)$", re.M)
-PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 INCOMPLETE = re.compile(
     r"\.\.\.|://|[|<>]|--follow|--schemas|body\.|request\.bin|--protocol|\b[A-Z]{2,}\b|\bA B\b|--topic T\b"
 )
 FEWEST_COMMANDS = 15
 
+# Every page with prompts, in a directory of its own; then which of them failed.
 PROMPTS = """
-import doctest, sys, kafkacodec
+import doctest, os, sys, kafkacodec
 from pathlib import Path
 assert Path(kafkacodec.__file__).is_relative_to(sys.prefix), kafkacodec.__file__
-page = Path(sys.argv[1]).read_text()
-examples = doctest.DocTestParser().get_doctest(page, {"__name__": "__main__"}, sys.argv[1], sys.argv[1], 0)
-result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples)
-sys.exit(result.failed > 0 or result.attempted == 0)
+start, failed = Path.cwd(), []
+for number, page in enumerate(sys.argv[1:]):
+    os.chdir(start)
+    os.mkdir(str(number))
+    os.chdir(str(number))
+    examples = doctest.DocTestParser().get_doctest(Path(page).read_text(), {"__name__": "__main__"}, page, page, 0)
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples)
+    failed += [page] if result.failed or not result.attempted else []
+sys.exit(", ".join(failed) or None)
+"""
+
+# The help of each command in a list in JSON, by the command.
+HELP = """
+import contextlib, io, json, sys
+from kafkacodec.cli.__main__ import run
+shown = {}
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        code = run([*words, "--help"])
+    shown[" ".join(words)] = code, text.getvalue()
+print(json.dumps(shown))
 """
 
 
@@ -69,35 +88,25 @@ def place(python: Path, tmp_path: Path) -> Place:
     return Place(tmp_path, python)
 
 
-@pytest.mark.parametrize("page", WITH_PROMPTS)
-def test_prompts(place: Place, page: str) -> None:
-    done = place.run(place.python, "-c", PROMPTS, PAGES[page])
+def test_prompts(place: Place) -> None:
+    done = place.run(place.python, "-c", PROMPTS, *(PAGES[page] for page in WITH_PROMPTS), seconds=500)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.spark
-def test_spark(place: Place) -> None:
-    blocks = PYTHON.findall(PAGES["docs/spark.md"].read_text())
-    assert len(blocks) > 8
-    checks = "assert exploded.count() == 282, exploded.count()\nspark.stop()\n"
+def test_spark_and_cookbook(place: Place) -> None:
+    """The recipes of the cookbook without a broker (tests of clients run the others), and docs/spark.md."""
+    recipes = BLOCK.findall(PAGES["docs/cookbook.md"].read_text())
+    alone = [block for block in recipes if "localhost:9092" not in block[0]]
+    assert (len(recipes), len(alone)) == (12, 10)
+    of_spark = BLOCK.findall(PAGES["docs/spark.md"].read_text())
+    assert len(of_spark) > 8
     script = place.directory / "page.py"
-    script.write_text("\n".join([*blocks, checks]))
+    script.write_text(f"{program(alone + of_spark)}\nassert exploded.count() == 282, exploded.count()\nspark.stop()\n")
     done = place.run(place.python, script, seconds=500)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert_printed(alone + of_spark, done.stdout)
     assert "282 records," in done.stdout
-
-
-@pytest.mark.spark
-def test_cookbook(place: Place) -> None:
-    """Its recipes without a broker; those with one are run with the pages of the clients."""
-    blocks = BLOCK.findall(PAGES["docs/cookbook.md"].read_text())
-    alone = [block for block in blocks if "localhost:9092" not in block[0]]
-    assert (len(blocks), len(alone)) == (12, 10)
-    script = place.directory / "page.py"
-    script.write_text(program(alone))
-    done = place.run(place.python, script)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert_printed(alone, done.stdout)
 
 
 def commands(page: str) -> list[str]:
@@ -121,27 +130,46 @@ def test_there_are_commands_to_run() -> None:
     assert sum(is_complete(line) for page in WITH_COMMANDS for line in commands(page)) >= FEWEST_COMMANDS
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS)
-def test_commands(place: Place, page: str) -> None:
+@pytest.fixture(scope="module")
+def sample(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = Place(tmp_path_factory.mktemp("sample"), python)
     made = place.run("kafkacodec", "sample", "data")
     assert made.returncode == 0, made.stderr
-    for line in commands(page):
-        if is_complete(line):
-            here = re.sub(r"/var/lib/kafka/data|/(data|backup)(/kafka)?\b", "data", line)
-            done = place.run("bash", "-c", here)
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
-            assert "Traceback" not in done.stderr
-        else:
-            assert_known_options(place, line)
+    return place.directory / "data"
 
 
-def assert_known_options(place: Place, line: str) -> None:
-    """The command of a line exists, and has the options that the line names."""
-    _, *words = shlex.split(line[line.index("kafkacodec ") :].split("|")[0].replace("'", "").split(">")[0])
-    group = words[:2] if words[0] == "message" else words[:1]
-    for command in group[-1].split("|"):
-        shown = place.run("kafkacodec", *group[:-1], command, "--help")
-        assert shown.returncode == 0, f"{line}\n{shown.stderr}"
-        for word in words:
-            if word.startswith("-") and word != "-" and not word[1:].isdigit():
-                assert word in shown.stdout, f"{line}: {word}"
+@pytest.mark.parametrize("page", [page for page in WITH_COMMANDS if any(map(is_complete, commands(page)))])
+def test_commands(place: Place, sample: Path, page: str) -> None:
+    shutil.copytree(sample, place.directory / "data")
+    for line in filter(is_complete, commands(page)):
+        here = re.sub(r"/var/lib/kafka/data|/(data|backup)(/kafka)?\b", "data", line)
+        done = place.run("bash", "-c", here)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+
+
+def test_options_of_other_commands(place: Place) -> None:
+    """The commands that cannot be run as they stand exist, and have the options that their lines name."""
+    lines = [line for page in WITH_COMMANDS for line in commands(page) if not is_complete(line)]
+    asked = {" ".join(command): command for line in lines for command in named(line)}
+    done = place.run(place.python, "-c", HELP, json.dumps([*asked.values()]))
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    for line in lines:
+        for command in named(line):
+            code, text = shown[" ".join(command)]
+            assert code == 0, line
+            for word in words(line):
+                if word.startswith("-") and word != "-" and not word[1:].isdigit():
+                    assert word in text, f"{line}: {word}"
+
+
+def words(line: str) -> list[str]:
+    """What follows `kafkacodec` in a line, up to a pipe or a redirection."""
+    return shlex.split(line[line.index("kafkacodec ") :].split("|")[0].replace("'", "").split(">")[0])[1:]
+
+
+def named(line: str) -> list[list[str]]:
+    """The command of a line, or those that it has as alternatives, as words."""
+    group = words(line)[:2] if words(line)[0] == "message" else words(line)[:1]
+    return [[*group[:-1], command] for command in group[-1].split("|")]
