@@ -17,13 +17,18 @@ from typing import Any, TextIO
 # Letters and marks by Unicode category that are invisible.
 _BLANK = frozenset([0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, 0xFFA0])
 _BLANK_MARKS = range(0xE0100, 0xE01F0)
+# The spellings of characters below are kept: those of most alphabets.
+_KEPT = 0x800
 
 
 class _Spelling(dict[int, str]):
     """For `str.translate`: replaces each unsafe character by its escape."""
 
     def __missing__(self, code: int) -> str:
-        return chr(code) if _shows(code) else self.spelt(code)
+        spelling = chr(code) if _shows(code) else self.spelt(code)
+        if code < _KEPT:
+            self[code] = spelling
+        return spelling
 
     @staticmethod
     def spelt(code: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 __all__ = ["ZERO", "FieldSpec", "MessageSpec", "StructSpec", "snake_case", "version_range", "version_text"]
@@ -17,6 +18,7 @@ _LOWER_THEN_UPPER = re.compile(r"([a-z0-9])([A-Z])")
 _RUN_THEN_WORD = re.compile(r"([A-Z]+)([A-Z][a-z])")
 
 
+@cache  # for the names of the schemas
 def snake_case(name: str) -> str:
     """Kafka's name of a field as a Python attribute: ``isKRaftController`` becomes ``is_k_raft_controller``."""
     return _RUN_THEN_WORD.sub(r"\1_\2", _LOWER_THEN_UPPER.sub(r"\1_\2", name)).lower()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from base64 import b64decode
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -45,7 +46,8 @@ def compiled_files(schema: Schema, references: Mapping[str, Schema]) -> Any:
     from google.protobuf import descriptor_pb2, descriptor_pool
 
     try:
-        found = descriptor_pb2.FileDescriptorSet.FromString(_compiled(schema, references))
+        texts = (*((name, used.text) for name, used in references.items()), (_NAME, schema.text))
+        found = descriptor_pb2.FileDescriptorSet.FromString(_compiled(texts))
         pool = descriptor_pool.DescriptorPool()
         for file in found.file:
             _restore_entries(file.message_type)
@@ -57,10 +59,12 @@ def compiled_files(schema: Schema, references: Mapping[str, Schema]) -> Any:
         raise SchemaError(f"protobuf does not accept the schema: {error}") from None
 
 
-def _compiled(schema: Schema, references: Mapping[str, Schema]) -> bytes:
+@lru_cache(maxsize=32)  # a process takes longer than most values
+def _compiled(given: tuple[tuple[str, str], ...]) -> bytes:
+    """The FileDescriptorSet of files, as pairs of a name and a text."""
     from google.protobuf import descriptor_pb2
 
-    texts = {**CONFLUENT_FILES, **{name: used.text for name, used in references.items()}, _NAME: schema.text}
+    texts = {**CONFLUENT_FILES, **dict(given)}
     described = descriptor_pb2.FileDescriptorSet()
     with temporary_directory("kafkacodec-") as directory:
         root = Path(directory)
