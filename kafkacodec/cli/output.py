@@ -241,13 +241,19 @@ def _lines(
             cell, *rest = textwrap.wrap(cell, width) or [""]
         elif available is not None:
             cell = _shortened(column, cell, width)
-        padding = " " * (width - cell_len(cell))
-        cells.append(padding + cell if column.right else cell + padding)
+        cells.append(_padded(cell, width, column.right))
     line = _GAP.join(cells).rstrip()
     yield line if available is None else _cut(line, available)
     indent = " " * (sum(widths[:-1]) + len(_GAP) * (len(widths) - 1))
     for part in rest:
         yield _cut(indent + part, available or 0)
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    if cell.isascii():  # one column of the terminal for each character
+        return cell.rjust(width) if right else cell.ljust(width)
+    padding = " " * (width - cell_len(cell))
+    return padding + cell if right else cell + padding
 
 
 def _shortened(column: Column, cell: str, width: int | None) -> str:

@@ -112,9 +112,9 @@ def _as_batch(message: Batch, base_offset: int, verified: bool) -> Batch:
 
 
 def _rows(table: Columns | RecordColumns) -> Iterator[Batch]:
-    columns = [_values(table, name) for name in table.column_names]
-    for row in zip(*columns, strict=True):
-        yield dict(zip(table.column_names, row, strict=True))
+    names = table.column_names
+    for row in zip(*(_values(table, name) for name in names), strict=True):
+        yield dict(zip(names, row, strict=True))
 
 
 def _values(table: Columns, name: str) -> list[Any]:
