@@ -256,9 +256,9 @@ lifetimes: $(VENV)/.dev $(VENV)/.built ## every entry point x exporter x way to 
 asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
 	$(BUILD_SANITIZED)
 	$(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc asan
-	@echo "left out: tests marked spark or java (no JVM starts under a preloaded AddressSanitizer) and tests/limits"
+	@echo "left out: tests marked spark, java, go or node (no JVM starts under a preloaded AddressSanitizer) and tests/limits"
 	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' \
-		-m 'not spark and not java' --ignore tests/limits tests $(PYTEST_ARGS)
+		-m 'not spark and not java and not go and not node' --ignore tests/limits tests $(PYTEST_ARGS)
 
 # Fuzz targets in Python are in tests/fuzz.
 .PHONY: fuzz
@@ -295,7 +295,7 @@ coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
 	COVERAGE=1 $(PY) setup.py --quiet build --build-base $(COVERED) --build-lib $(COVERED)/lib
 	find $(COVERED) -name '*.gcda' -delete
 	$(PY) -m coverage erase
-	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(COVERED)/lib:$(CURDIR)' $(PY) -m coverage run -m pytest -o pythonpath='$(COVERED)/lib .' -m 'not spark and not java' tests $(PYTEST_ARGS)
+	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(COVERED)/lib:$(CURDIR)' $(PY) -m coverage run -m pytest -o pythonpath='$(COVERED)/lib .' -m 'not spark and not java and not go and not node' tests $(PYTEST_ARGS)
 	$(PY) -m coverage report --skip-covered
 	$(PY) -m coverage html --quiet --directory out/coverage/python
 	mkdir -p out/coverage/c

@@ -1,4 +1,4 @@
-"""What all tests share: their event loops, and what those with a JVM say when they cannot run."""
+"""What all tests share: their event loops, and what those that need programs say without them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ settings.register_profile(
 )
 settings.load_profile("timeless")
 
-MISSING = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+PROGRAMS = {"java": ("java", "mvn"), "go": ("go",), "node": ("node", "npm")}
+MISSING = {mark: [tool for tool in tools if shutil.which(tool) is None] for mark, tools in PROGRAMS.items()}
 
 
 if importlib.util.find_spec("uvloop") is not None:  # as for the clients' own threads; see `make uvloop`
@@ -67,8 +68,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.get_closest_marker("java") and MISSING:
-        item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(MISSING)} on PATH"))
+    for mark, missing in MISSING.items():
+        if missing and item.get_closest_marker(mark):
+            item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)} on PATH"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -206,6 +206,17 @@ def test_regular_expressions() -> None:
     assert fresh.groups["g"].patterns == {"nothing": ()}
 
 
+def test_a_regular_expression_finds_internal_topics_too() -> None:
+    """As in Apache Kafka 4.4.0, seen with franz-go's Test848RegexBrokerResolves."""
+    on = bench()
+    on.cluster.counts["__internal"], on.cluster.ids["__internal"] = 1, uuid.UUID(int=103)
+    a = Consumer(on, "a", subscribed_topic_names=None, subscribed_topic_regex="(__.*|t)")
+    a.join()
+    on.wait(0)
+    a.beat()
+    assert a.owned == {T: [0, 1, 2], uuid.UUID(int=103): [0]}
+
+
 def test_a_static_member_is_replaced() -> None:
     on = bench()
     a, b = (Consumer(on, name, "t", instance_id="box") for name in ("a", "b"))

@@ -77,7 +77,7 @@ class ConsumerGroup:
     def resolved(self, pattern: str) -> tuple[str, ...]:
         """The topics of a regular expression."""
         matches = whole_matcher(pattern)
-        return tuple(sorted(name for name in self.topics.names() if not name.startswith("__") and matches(name)))
+        return tuple(sorted(name for name in self.topics.names() if matches(name)))
 
     def subscriptions(
         self, members: Mapping[str, ConsumerMember], patterns: Mapping[str, tuple[str, ...]]
