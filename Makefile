@@ -120,6 +120,10 @@ pytest: $(VENV)/.dev $(VENV)/.built
 durations: ## run all tests, and write how long each file took to tests/durations.txt
 	KAFKACODEC_DURATIONS=1 $(MAKE) --no-print-directory pytest
 
+.PHONY: broker-answers
+broker-answers: $(VENV)/.dev $(VENV)/.built ## what Apache Kafka 3.9.1, 4.1.0 and 4.4.0 answer to the scripts of tests/differential
+	$(PY) -m tests.differential record
+
 .PHONY: cluster-proof
 cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for about 40 minutes
 	KAFKACODEC_LONG=1 $(PY) -m pytest -q tests/integration/test_client_cluster.py tests/property/test_group_machines.py

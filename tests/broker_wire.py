@@ -1,20 +1,67 @@
-"""A connection to a broker in this process, on which requests are sent by hand."""
+"""Connections to a broker, on which requests are sent by hand."""
 
 from __future__ import annotations
 
 import socket
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 from kafkacodec import messages, protocol
 
 
-class Wire:
-    """A connection that asks and waits for the answer."""
+class Connection:
+    """A connection on which bytes are written and frames are received.
+
+    Args:
+        server: host and port.
+        seconds: how long a frame may take.
+    """
+
+    def __init__(self, server: str, seconds: float = 30) -> None:
+        host, _, port = server.rpartition(":")
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.seconds, self.kept = seconds, b""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; that the other side has closed is seen by `frame`."""
+        with suppress(ConnectionError):
+            self.socket.sendall(data)
+
+    def frame(self, seconds: float | None = None) -> bytes | None:
+        """The next frame with its size; None if the connection ends. Raises TimeoutError."""
+        end = time.monotonic() + (self.seconds if seconds is None else seconds)
+        while not (frames := protocol.split_frames(self.kept)[0]):
+            self.socket.settimeout(max(0.001, end - time.monotonic()))
+            try:
+                more = self.socket.recv(1 << 20)
+            except ConnectionError:
+                more = b""
+            if not more:
+                return None
+            self.kept += more
+        frame = bytes(frames[0])
+        self.kept = self.kept[len(frame) :]
+        return frame
+
+    def is_silent(self) -> bool:
+        """Whether nothing comes in a moment; a fault would be found often, never where there is none."""
+        try:
+            return self.frame(0.05) is None
+        except TimeoutError:
+            return True
+
+    def close(self) -> None:
+        """End it."""
+        self.socket.close()
+
+
+class Wire(Connection):
+    """A connection to a broker in this process, that asks and waits for the answer."""
 
     def __init__(self, broker):
-        host, _, port = broker.bootstrap_servers.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
-        self.kept, self.sent = b"", 0
+        super().__init__(broker.bootstrap_servers)
+        self.sent = 0
 
     def send(self, api, version, **fields):
         request = getattr(messages, f"{api}Request").from_dict(fields)
@@ -30,26 +77,6 @@ class Wire:
     def ask(self, api, version, **fields):
         return self.receive(self.send(api, version, **fields))
 
-    def frame(self):
-        while not protocol.split_frames(self.kept)[0]:
-            more = self.socket.recv(1 << 20)
-            if not more:
-                return None
-            self.kept += more
-        frame = bytes(protocol.split_frames(self.kept)[0][0])
-        self.kept = self.kept[len(frame) :]
-        return frame
-
-    def is_silent(self):
-        """Whether nothing comes in a moment; a fault would be found often, never where there is none."""
-        self.socket.settimeout(0.05)
-        try:
-            return not self.socket.recv(1)
-        except TimeoutError:
-            return True
-        finally:
-            self.socket.settimeout(30)
-
 
 @contextmanager
 def wire_to(broker):
@@ -57,4 +84,4 @@ def wire_to(broker):
     try:
         yield wire
     finally:
-        wire.socket.close()
+        wire.close()

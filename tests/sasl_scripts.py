@@ -10,17 +10,16 @@ import base64
 import inspect
 import json
 import re
-import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from kafkacodec import messages, protocol
 from kafkacodec.net.sasl.scram import Scram
+from tests.broker_wire import Connection
 
 GOLDEN = Path(__file__).parent / "data" / "broker" / "sasl.json"
 PASSWORDS = {"alice": "alice's secret", "bob": "ﬁn\N{NO-BREAK SPACE}ü", "carol": "c"}
@@ -43,20 +42,19 @@ class Talk:
     ) -> None:  # fmt: skip
         self._listeners, self.waits, self.now = listeners, waits, now
         self.noted: list[Any] = []
-        self._socket: socket.socket | None = None
-        self._kept, self._sent = b"", 0
+        self._connection: Connection | None = None
+        self._sent = 0
         self.open("SASL")
 
     def open(self, listener: str) -> None:
         """Connect to a listener, in place of the connection before."""
         self.close()
-        host, _, port = self._listeners[listener].rpartition(":")
-        self._socket, self._kept = socket.create_connection((host, int(port)), timeout=20), b""
+        self._connection = Connection(self._listeners[listener], seconds=20)
 
     def close(self) -> None:
         """End the connection."""
-        if self._socket is not None:
-            self._socket.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def ask(self, api: str, version: int, pick: tuple[str, ...] = (), **fields: Any) -> Any:
         """Send a request, and note the answer, or that the connection was closed."""
@@ -97,36 +95,22 @@ class Talk:
 
     def ends(self) -> None:
         """Note whether the connection ends."""
-        assert self._socket is not None
-        self._socket.settimeout(2)
         try:
-            self._note("closed" if self._frame() is None else "more")
+            self._note("closed" if self._frame(2) is None else "more")
         except TimeoutError:
             self._note("open")
-        self._socket.settimeout(20)
 
     def raw(self, data: bytes) -> None:
         """Send bytes."""
-        assert self._socket is not None
-        with suppress(ConnectionError):
-            self._socket.sendall(data)
+        assert self._connection is not None
+        self._connection.write(data)
 
     def _note(self, what: Any) -> None:
         self.noted.append(what)
 
-    def _frame(self) -> bytes | None:
-        assert self._socket is not None
-        while not protocol.split_frames(self._kept)[0]:
-            try:
-                more = self._socket.recv(1 << 20)
-            except ConnectionError:
-                more = b""
-            if not more:
-                return None
-            self._kept += more
-        frame = bytes(protocol.split_frames(self._kept)[0][0])
-        self._kept = self._kept[len(frame) :]
-        return frame
+    def _frame(self, seconds: float | None = None) -> bytes | None:
+        assert self._connection is not None
+        return self._connection.frame(seconds)
 
 
 def _shown(answer: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,18 @@
+"""The embedded broker's answers to scripts of requests beside those of Apache Kafka (see `tests/differential`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.differential.brokers import of_this_broker
+from tests.differential.checking import check
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("folder", "release", "least"), [("scripts", "4", 2090), ("scripts", "3.9", 1700)])
+def test_answers_of_kafka(folder: str, release: str, least: int, tmp_path: Path) -> None:
+    result = check(of_this_broker(folder, tmp_path, release), release)
+    assert not result.lines, "\n".join(result.lines)
+    assert result.equal >= least

@@ -1,0 +1,43 @@
+"""Where the embedded broker answers otherwise than Apache Kafka, and why: by pattern of steps, with the reason."""
+
+from __future__ import annotations
+
+_EPOCHS = "groups begin at epoch 1 in 4.4 and at 0 before; assignments are made at once, as before 4.3"
+_NEWER = "in what 3.9 and 4 both serve, release 3.9 adds old versions and changes no answer of 4"
+
+AS_ANOTHER: dict[str, dict[str, str]] = {
+    "4": {
+        "cluster.nodes/*-UnregisterController-v0": "a version of 4.4, for quorums of several controllers",
+        "configs.describe_group/01-*": "configurations of groups that 4.2 to 4.4 added are not there",
+        "groups_consumer.*": _EPOCHS,
+        "streams.*": "streams groups are not served",
+        "transaction_offsets.offsets_refused/*-group-not-added": "the error is that of 4.1",
+    },
+    "3.9": {
+        "cluster.*": _NEWER,
+        "configs.*": _NEWER,
+        "groups_classic.*": _NEWER,
+        "list_offsets.unknown/*-twice": _NEWER,
+        "metadata.coordinators/*": _NEWER,
+        "offsets.*": _NEWER,
+        "produce.record_times/*": "times far ahead are refused since 4.0 (KIP-1030)",
+        "produce.versions/*-Fetch-v12": _NEWER,
+        "share.*": _NEWER,
+        "topics.*": _NEWER,
+        "transaction_offsets.*": "markers of the second version of transactions have the next epoch (KIP-890)",
+        "transactions.*": "markers of the second version of transactions have the next epoch (KIP-890)",
+        "versions.*": _NEWER,
+    },
+}
+"""By `release`: answers that are not those of this release, but of another that is served."""
+
+DIFFERENT: dict[str, dict[str, str]] = {
+    "4": {
+        "versions.features/*": "metadata.version is 27, which 4.1 opens too; share groups are on from the start",
+    },
+    "3.9": {
+        "versions.advertised/*": "the newest versions are those of 4",
+        "versions.features/*": "the features are those of 4",
+    },
+}
+"""By `release`: answers that are those of neither."""

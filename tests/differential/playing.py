@@ -1,0 +1,78 @@
+"""Finds the scenarios of a folder of scripts and plays them, several at a time, restarts included."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.differential.scenario import Scenario, Server, Stop
+
+HERE = Path(__file__).parent
+Script = Callable[[Scenario], Any]
+
+
+def scenarios(folder: str) -> Iterator[tuple[str, Script]]:
+    """The public functions of the scripts in a folder, as FILE.FUNCTION."""
+    for found in pkgutil.iter_modules([str(HERE / folder)]):
+        module = importlib.import_module(f"tests.differential.{folder}.{found.name}")
+        for name, made in vars(module).items():
+            if inspect.isfunction(made) and not name.startswith("_") and made.__module__ == module.__name__:
+                yield f"{found.name}.{name}", made
+
+
+class Playing:
+    """A scenario that is being played. A script that is a generator yields where the broker is to be restarted.
+
+    Attributes:
+        answers: by step.
+        failed: why it could not go on, where that is not an answer of the broker.
+    """
+
+    def __init__(self, server: Server, title: str, script: Script) -> None:
+        self.scenario, self._script = Scenario(server, title), script
+        self._rest: Iterator[Any] | None = None
+        self.answers, self.failed = self.scenario.answers, ""
+
+    def goes_on(self) -> bool:
+        """Play up to the next restart; False at the end."""
+        try:
+            if self._rest is None:
+                made = self._script(self.scenario)
+                self._rest = made if inspect.isgenerator(made) else iter(())
+            next(self._rest)
+        except StopIteration:
+            return False
+        except Stop as stop:
+            if stop.is_answer:
+                self.scenario.note("stopped", str(stop))
+            else:
+                self.failed = str(stop)
+            return False
+        except Exception as error:  # whatever a broker does to one scenario, the others go on
+            self.failed = f"{type(error).__name__}: {error}"
+            return False
+        finally:
+            self.scenario.disconnect()
+        return True
+
+
+def play(
+    server: Server, folder: str, restart: Callable[[], None], *, only: str = "", jobs: int = 12
+) -> dict[str, Playing]:
+    """Play all scenarios of a folder whose name has `only`; by their titles.
+
+    `restart` restarts the broker, when all scenarios have come to a restart or to their end.
+    """
+    played = {title: Playing(server, title, script) for title, script in scenarios(folder) if only in title}
+    left = list(played.values())
+    with ThreadPoolExecutor(jobs) as pool:
+        while left:
+            left = [one for one, more in zip(left, pool.map(Playing.goes_on, left), strict=True) if more]
+            if left:
+                restart()
+    return played
