@@ -5,9 +5,9 @@ from tests.differential.picking import seen
 from tests.differential.producers import Producer, finished
 
 
-def _commit(s, group, topic, offset, **options):
+def _commit(s, group, topic, offset, version=8, **options):
     row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": "m"}
-    return s.ask("OffsetCommit", 8, group_id=group, topics=[{"name": topic, "partitions": [row]}], **options)
+    return s.ask("OffsetCommit", version, group_id=group, topics=[{"name": topic, "partitions": [row]}], **options)
 
 
 def _fetched(s, group, topic, **options):
@@ -77,17 +77,17 @@ def consumer_group(s):
     m, n = Consumer(s, g, "m", t), Consumer(s, g, "n", t)
     m.join(quiet=True)
     n.join(quiet=True)
-    settle(s, g, m, n)
-    _commit(s, g, t, 3, generation_id_or_member_epoch=m.epoch, member_id=m.id, quiet=True)
+    settle(s, g, m, n, seconds=60)
+    _commit(s, g, t, 3, 9, generation_id_or_member_epoch=m.epoch, member_id=m.id, quiet=True)
     yield
     s.ready(t, 2)
     s.ask("ConsumerGroupDescribe", 0, group_ids=[g])
     m.beat()
     n.beat(report=True)
     _fetched(s, g, t)
-    _commit(s, g, t, 4, generation_id_or_member_epoch=m.epoch, member_id=m.id)
+    _commit(s, g, t, 4, 9, generation_id_or_member_epoch=m.epoch, member_id=m.id)
     n.leave()
-    settle(s, g, m)
+    settle(s, g, m, seconds=60)
     s.ask("ConsumerGroupDescribe", 0, group_ids=[g], label="one-left")
 
 
@@ -108,7 +108,7 @@ def share_group(s):
     m.acknowledge({(t, 0): [(2, 2, [1])]}, label="session-is-gone")
     m.until_acquired((t, 0), session=0, count=2, label="new-session", pick=acquired)
     m.acknowledge({(t, 0): [(1, 2, [1])]}, label="both")
-    s.ask("DescribeShareGroupOffsets", 0, groups=[{"group_id": g, "topics": None}])
+    s.ask("DescribeShareGroupOffsets", 0, groups=[{"group_id": g, "topics": None}], hide=("leader_epoch",))
 
 
 def share_group_of_deleted_offsets(s):
@@ -126,14 +126,14 @@ def share_group_of_deleted_offsets(s):
     yield
     s.ready(t)
     s.ask("ShareGroupDescribe", 1, group_ids=[g])
-    s.ask("DescribeShareGroupOffsets", 0, groups=[{"group_id": g, "topics": None}])
+    s.ask("DescribeShareGroupOffsets", 0, groups=[{"group_id": g, "topics": None}], hide=("leader_epoch",))
     m.epoch = m.session = 0
     m.assigned()
     m.until_acquired((t, 0), label="from-there", pick=acquired)
 
 
 def transactions_that_ended(s):
-    t, p = s.topic(), Producer(s)
+    t, p = s.topic(), Producer(s, timeout=900_000)
     p.init(quiet=True)
     for n, commit in enumerate((True, False)):
         p.add(t, quiet=True)
@@ -145,7 +145,12 @@ def transactions_that_ended(s):
     s.ask("DescribeTransactions", 0, transactional_ids=[p.name])
     s.ask("ListTransactions", 0, mine=True, pick=lambda a: a["transaction_states"])
     s.fetch(t, isolation_level=1, label="committed", pick=_read)
-    s.ask("DescribeProducers", 0, topics=[{"name": t, "partition_indexes": [0]}], hide=("last_timestamp",))
+    s.ask(
+        "DescribeProducers",
+        0,
+        topics=[{"name": t, "partition_indexes": [0]}],
+        hide=("last_timestamp", "coordinator_epoch"),
+    )
     p.add(t, label="goes-on")
     p.produce(t, b"2", at=2, label="goes-on")
     p.end(label="goes-on")
@@ -156,7 +161,7 @@ def transactions_that_ended(s):
 
 
 def transaction_that_is_open(s):
-    t, p, g = s.topic(), Producer(s), s.name("g")
+    t, p, g = s.topic(), Producer(s, timeout=900_000), s.name("g")
     p.init(quiet=True)
     p.add(t, quiet=True)
     p.produce(t, b"0", quiet=True)
@@ -165,7 +170,12 @@ def transaction_that_is_open(s):
     yield
     s.ready(t)
     s.ask("DescribeTransactions", 0, transactional_ids=[p.name])
-    s.ask("DescribeProducers", 0, topics=[{"name": t, "partition_indexes": [0]}], hide=("last_timestamp",))
+    s.ask(
+        "DescribeProducers",
+        0,
+        topics=[{"name": t, "partition_indexes": [0]}],
+        hide=("last_timestamp", "coordinator_epoch"),
+    )
     s.fetch(t, isolation_level=1, label="open", pick=seen)
     _fetched(s, g, t, label="open")
     _fetched(s, g, t, label="open-and-stable", require_stable=True, retry=())
@@ -177,7 +187,7 @@ def transaction_that_is_open(s):
 
 
 def transaction_that_is_fenced(s):
-    t, p = s.topic(), Producer(s)
+    t, p = s.topic(), Producer(s, timeout=900_000)
     p.init(quiet=True)
     p.add(t, quiet=True)
     p.produce(t, b"0", quiet=True)
@@ -191,7 +201,7 @@ def transaction_that_is_fenced(s):
 
 
 def second_version(s):
-    t, p = s.topic(), Producer(s)
+    t, p = s.topic(), Producer(s, timeout=900_000)
     p.init(quiet=True)
     p.produce(t, b"0", version=12, quiet=True)
     yield
@@ -205,6 +215,10 @@ def second_version(s):
 
 
 def _read(a):
+    """Batches as offsets, attributes and values; of markers the kind."""
     part = a["responses"][0]["partitions"][0]
-    rows = [[r["base_offset"], r["attributes"], [i["value"] for i in r["items"]]] for r in part["records"]]
+    rows = [
+        [r["base_offset"], r["attributes"], [i["key" if r["attributes"] & 32 else "value"] for i in r["items"]]]
+        for r in part["records"]
+    ]
     return {"error": part["error_code"], "aborted": part["aborted_transactions"], "batches": rows}

@@ -2,9 +2,10 @@
 
 from tests.differential.members import Member, ShareMember, acquired, share_setting
 from tests.differential.picking import seen, sizes
-from tests.differential.producers import Producer
+from tests.differential.producers import Producer, finished
 
 BIG = b"x" * 600_000  # one batch in each segment
+LATER = 6_500_000  # after an hour ago: what has this time stays
 
 
 def _starts_at(s, topic, offset, label="", wait=15):
@@ -49,7 +50,7 @@ def by_time(s):
     t = s.topic(segment_bytes=str(1 << 20), retention_ms="60000")
     for at in range(3):
         s.produce(t, BIG, at=at, quiet=True)
-    s.produce(t, BIG, times=[s.T + 3_600_000], quiet=True)
+    s.produce(t, BIG, times=[s.T + LATER], quiet=True)
     _starts_at(s, t, 3)
     _read(s, t, 0, 2, 3)
     s.offset(t, s.T, label="by-time")
@@ -64,16 +65,16 @@ def by_time_all(s):
     s.offset(t, s.T, label="by-time")
     s.offset(t, -3, label="largest-time")
     s.ask("OffsetForLeaderEpoch", 4, topics=[{"topic": t, "partitions": [{"leader_epoch": 0}]}])
-    s.produce(t, b"c", times=[s.T + 3_600_000], label="afterwards")
+    s.produce(t, b"c", times=[s.T + LATER], label="afterwards")
     _read(s, t, 1, 2)
 
 
 def largest_time_of_a_segment_counts(s):
     t = s.topic(segment_bytes=str(1 << 20), retention_ms="60000")
-    s.produce(t, b"a", times=[s.T + 3_600_000], quiet=True)
+    s.produce(t, b"a", times=[s.T + LATER], quiet=True)
     for at in range(3):
         s.produce(t, BIG, at=at, quiet=True)
-    s.produce(t, b"b", times=[s.T + 3_600_000], quiet=True)
+    s.produce(t, b"b", times=[s.T + LATER], quiet=True)
     probe = s.topic("probe", retention_ms="60000")
     s.produce(probe, b"a", quiet=True)
     _starts_at(s, probe, 1, "probe")
@@ -110,6 +111,7 @@ def with_an_open_transaction(s):
     _starts_at(s, t, 1)
     _read(s, t, 0, 1)
     p.end(label="afterwards")
+    finished(s, t, 2)
     s.fetch(t, 1, pick=seen, label="marker", isolation_level=1)
 
 
@@ -147,7 +149,7 @@ def committed_offsets_before_the_start(s):
 
 def for_share_groups(s):
     t, g = s.topic(segment_bytes=str(1 << 20)), s.name("g")
-    share_setting(s, g, share_auto_offset_reset="earliest")
+    share_setting(s, g, share_auto_offset_reset="earliest", share_record_lock_duration_ms="60000")
     for at in range(3):
         s.produce(t, BIG, at=at, quiet=True)
     m = ShareMember(s, g, "m", t)
@@ -156,7 +158,7 @@ def for_share_groups(s):
     _set(s, t, retention_ms="1000")
     _starts_at(s, t, 3)
     m.acknowledge({(t, 0): [(0, 0, [1])]}, label="of-what-is-gone")
-    s.produce(t, b"x", times=[s.T + 3_600_000], quiet=True)
+    s.produce(t, b"x", times=[s.T + LATER], quiet=True)
     m.until_acquired(label="what-is-left", pick=acquired)
 
 
@@ -172,8 +174,8 @@ def restarted(s):
     s.ready(t)
     s.ready(u)
     for name, topic in (("t", t), ("u", u)):
-        s.offset(topic, -2, label=f"first-of-{name}")
-        s.offset(topic, -1, label=f"end-of-{name}")
+        s.offset(topic, -2, label=f"first-of-{name}", hide=("leader_epoch",))
+        s.offset(topic, -1, label=f"end-of-{name}", hide=("leader_epoch",))
         s.segments(name, topic)
     _read(s, u, 0, 2)
-    s.produce(u, b"x", times=[s.T + 3_600_000], label="afterwards")
+    s.produce(u, b"x", times=[s.T + LATER], label="afterwards")

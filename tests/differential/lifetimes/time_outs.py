@@ -68,7 +68,7 @@ def transaction(s):
 
 
 def transaction_restarted(s):
-    t, p = s.topic(), Producer(s, timeout=4000)
+    t, p = s.topic(), Producer(s, timeout=3000)
     p.init(quiet=True)
     p.add(t, quiet=True)
     p.produce(t, b"a", quiet=True)
