@@ -1,13 +1,15 @@
 """Requests of users with one right each, to Apache Kafka with its StandardAuthorizer and to the embedded broker.
 
 `tests/data/broker/acls.json` has Kafka 4.4.0's answers, by request and answer: the users that get it. It is written by
-``python -m tests.acl_scripts HOST:PORT`` at a listener with SASL and the super user ``admin``.
+``python -m tests.acl_scripts``, which starts a broker with a listener with SASL and the super user ``admin``, or
+``python -m tests.acl_scripts HOST:PORT`` at one that runs.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -22,6 +24,8 @@ ADMIN = ("admin", "admin-secret")
 MECHANISM = "SCRAM-SHA-256"
 TOPIC, OTHER = "acl-t", "other-t"  # users have rights to what begins with acl-
 BATCH = kc.encode([(b"k", b"v")])
+MEMBER = uuid.UUID(int=8)  # of a share group
+SHORT_ID = "AAAAAAAAAAAAAAAAAAAABw"  # of a topic that is not there
 
 RIGHTS = {
     "topic": ("read", "write", "create", "delete", "alter", "describe", "describe_configs", "alter_configs", "all"),
@@ -242,6 +246,68 @@ def requests() -> dict[str, tuple[str, int, Any]]:
             {"feature": "none", "max_version_level": 1, "upgrade_type": 1}], "validate_only": True,
             "timeout_ms": 5000}),
         "unregister": ("UnregisterBroker", 0, {"broker_id": 99}),
+        **transactional_requests(),
+        **share_requests(),
+    }  # fmt: skip
+
+
+def transactional_requests() -> dict[str, tuple[str, int, Any]]:
+    """Batches of a producer that nobody has made, which add their partitions to a transaction since version 12."""
+    batch = kc.encode([(b"k", b"v")], producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    rest = {"acks": -1, "timeout_ms": 5000}
+    found: dict[str, tuple[str, int, Any]] = {}
+    for version in (11, 12):
+        for name, transaction in (("", "acl-x"), ("-other", "x"), ("-none", None)):
+            topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]} for topic in (TOPIC, OTHER)]
+            fields = {"topic_data": topics, "transactional_id": transaction, **rest}
+            found[f"produce-transactional{name}-v{version}"] = ("Produce", version, fields)
+    return found
+
+
+def share_requests() -> dict[str, tuple[str, int, Any]]:
+    """Requests of share groups and of their coordinator. Groups, sessions and partitions are not there."""
+    heartbeat = {"group_id": "acl-s", "member_id": "m", "member_epoch": 5}
+    names = [{"topic_name": name, "partitions": [0]} for name in (TOPIC, OTHER)]
+    starts = [{"topic_name": n, "partitions": [{"partition_index": 0, "start_offset": 0}]} for n in (TOPIC, OTHER)]
+
+    def session(epoch: int) -> Any:
+        def fields(ids: dict[str, Any]) -> dict[str, Any]:
+            rows = [{"topic_id": ids[name], "partitions": [{"partition_index": 99}]} for name in (TOPIC, OTHER)]
+            return {"group_id": "acl-s", "member_id": str(MEMBER), "share_session_epoch": epoch, "topics": rows}
+
+        return fields
+
+    def fetch(ids: dict[str, Any]) -> dict[str, Any]:
+        return {**session(0)(ids), "max_records": 10, "batch_size": 10, "max_bytes": 1000}
+
+    def state(**more: Any) -> Any:
+        partition = {"partition": 0, **more}
+        return lambda ids: {"group_id": "acl-s", "topics": [{"topic_id": ids[TOPIC], "partitions": [partition]}]}
+
+    group = [{"group_id": "acl-none", "topics": names}, {"group_id": "none", "topics": None}]
+    return {
+        "share-heartbeat": ("ShareGroupHeartbeat", 1, {**heartbeat, "subscribed_topic_names": [TOPIC, OTHER]}),
+        "share-heartbeat-one": ("ShareGroupHeartbeat", 1, {**heartbeat, "subscribed_topic_names": [TOPIC]}),
+        "share-heartbeat-unchanged": ("ShareGroupHeartbeat", 1, heartbeat),
+        "share-describe": (
+            "ShareGroupDescribe", 1, {"group_ids": ["acl-none", "none"], "include_authorized_operations": True}
+        ),
+        "share-fetch": ("ShareFetch", 1, fetch),
+        "share-fetch-unknown-session": ("ShareFetch", 1, session(5)),
+        "share-acknowledge": ("ShareAcknowledge", 1, session(1)),
+        "share-offsets": ("DescribeShareGroupOffsets", 0, {"groups": group}),
+        "share-offsets-alter": ("AlterShareGroupOffsets", 0, {"group_id": "acl-none", "topics": starts}),
+        "share-offsets-alter-other": ("AlterShareGroupOffsets", 0, {"group_id": "none", "topics": starts}),
+        "share-offsets-delete": (
+            "DeleteShareGroupOffsets", 0,
+            {"group_id": "acl-none", "topics": [{"topic_name": TOPIC}, {"topic_name": OTHER}]},
+        ),
+        "find-share": ("FindCoordinator", 6, {"key_type": 2, "coordinator_keys": [f"acl-s:{SHORT_ID}:0"]}),
+        "share-state-initialize": ("InitializeShareGroupState", 0, state(state_epoch=1, start_offset=0)),
+        "share-state-read": ("ReadShareGroupState", 0, state()),
+        "share-state-summary": ("ReadShareGroupStateSummary", 0, state()),
+        "share-state-write": ("WriteShareGroupState", 0, state(state_epoch=1, start_offset=-1)),
+        "share-state-delete": ("DeleteShareGroupState", 0, state()),
     }  # fmt: skip
 
 
@@ -314,7 +380,8 @@ def prepare(server: str) -> None:
     ]  # fmt: skip
     answer = admin.answer("CreateAcls", 3, creations=creations)
     assert not any(row["error_code"] for row in answer["results"]), answer
-    for name in ("commit", "init-transaction", "find-group", "find-transaction", "commit"):
+    found = ("commit", "init-transaction", "find-group", "find-transaction", "find-share", "init-producer", "commit")
+    for name in found:
         api, version, fields = requests()[name]
         for _ in range(100):
             answer = admin.answer(api, version, **fields)
@@ -358,5 +425,18 @@ def main(server: str) -> None:
     GOLDEN.write_text(json.dumps(answers(server), indent=None, separators=(",", ":")).replace('],["', '],\n["') + "\n")
 
 
+def main_of_a_new_broker() -> None:
+    """Write the golden file, with a broker of the newest release that is started for it."""
+    from tests.integration.secure_kafka import AuthorizingBroker
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        broker = AuthorizingBroker(Path(directory), ADMIN)
+        broker.start()
+        try:
+            main(broker.sasl)
+        finally:
+            broker.stop()
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1]) if sys.argv[1:] else main_of_a_new_broker()

@@ -85,6 +85,6 @@ def kafka(release: str, folder: str, directory: Path) -> Iterator[tuple[Server, 
 
     broker.start()
     try:
-        yield Server(broker.server, broker.logs), restart
+        yield Server(broker.server, broker.logs, patience=60), restart
     finally:
         broker.stop()

@@ -223,9 +223,9 @@ class Consumer:
         return self.s.ask("ConsumerGroupHeartbeat", self.version, on=self.name, label=label, **fields, **options)
 
 
-def settle(s: Scenario, group: str, *members: Consumer, seconds: float = 15) -> None:
+def settle(s: Scenario, group: str, *members: Consumer) -> None:
     """Heartbeats until the group is stable and every member knows its assignment. No steps."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + s.server.patience
     while time.monotonic() < end:
         for member in members:
             member.beat(report=True, quiet=True)
@@ -233,7 +233,7 @@ def settle(s: Scenario, group: str, *members: Consumer, seconds: float = 15) -> 
         if known.group_state == "Stable" and len({m.epoch for m in members} | {known.group_epoch}) == 1:
             return
         time.sleep(0.1)
-    raise Stop(f"group not stable after {seconds} s")
+    raise Stop(f"group not stable after {s.server.patience} s")
 
 
 def shares(s: Scenario, label: str, *members: Consumer) -> None:
@@ -325,12 +325,11 @@ class ShareMember:
         until: Any = None,
         label: str = "",
         quiet: bool = False,
-        seconds: float = 15,
         **options: Any,
     ) -> Any:
         """A fetch; repeated in the session, with the last answer as the step, while `until` does not hold."""
         options = {"retry": (), **options}
-        end = time.monotonic() + seconds
+        end = time.monotonic() + self.s.server.patience
         shape = {name: options.pop(name) for name in ("hide", "ordered", "pick") if name in options}
         version = options.get("version", self.version)
         step = f"ShareFetch-v{version}-{label or self.name}"

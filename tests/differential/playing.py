@@ -29,12 +29,14 @@ class Playing:
     """A scenario that is being played. A script that is a generator yields where the broker is to be restarted.
 
     Attributes:
+        restarts: the script has a restart of the broker.
         answers: by step.
         failed: why it could not go on, where that is not an answer of the broker.
     """
 
     def __init__(self, server: Server, title: str, script: Script) -> None:
         self.scenario, self._script = Scenario(server, title), script
+        self.restarts = inspect.isgeneratorfunction(script)
         self._rest: Iterator[Any] | None = None
         self.answers, self.failed = self.scenario.answers, ""
 
@@ -66,13 +68,17 @@ def play(
 ) -> dict[str, Playing]:
     """Play all scenarios of a folder whose name has `only`; by their titles.
 
-    `restart` restarts the broker, when all scenarios have come to a restart or to their end.
+    Those with a restart come first, and `restart` restarts the broker when all of them have come to theirs, before
+    sessions of their groups end. The others are played beside what they do afterwards.
     """
     played = {title: Playing(server, title, script) for title, script in scenarios(folder) if only in title}
-    left = list(played.values())
+    left = [one for one in played.values() if one.restarts]
+    others = [one for one in played.values() if not one.restarts]
     with ThreadPoolExecutor(jobs) as pool:
-        while left:
-            left = [one for one, more in zip(left, pool.map(Playing.goes_on, left), strict=True) if more]
+        while left or others:
+            goes_on = list(pool.map(Playing.goes_on, left))
+            left = [one for one, more in zip(left, goes_on, strict=True) if more]
             if left:
                 restart()
+            left, others = left + others, []
     return played

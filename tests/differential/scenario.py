@@ -33,7 +33,7 @@ NOT_READY = frozenset(
 )
 """Errors that say "ask again": topic or coordinator not ready, the last transaction's markers not written."""
 NOT_ADVERTISED = "not advertised"
-SECONDS = 180  # that a scenario may take
+SECONDS = 400  # that a scenario may take
 # What clients send where a schema's default suits none.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "ApiVersions": {"client_software_name": "scripts", "client_software_version": "1.0"},
@@ -74,10 +74,11 @@ class Server:
     Args:
         address: host and port.
         directory: its data directory.
+        patience: how many seconds it may take to answer, or to come to what a scenario waits for.
     """
 
-    def __init__(self, address: str, directory: Path) -> None:
-        self.address, self.directory, self.node = address, directory, -1
+    def __init__(self, address: str, directory: Path, patience: float = 15) -> None:
+        self.address, self.directory, self.patience, self.node = address, directory, patience, -1
         self.versions: dict[int, range] = {}
         with Scenario(self, "prelude") as s:
             rows = s.ask("ApiVersions", 0, quiet=True).api_keys
@@ -158,7 +159,8 @@ class Scenario:
         rows = []
         for i, record in enumerate(records):
             key, value, *headers = record if isinstance(record, tuple) else (None, record)
-            rows.append(kc.Record(i, times[i], 0, key, value, tuple(headers[0]) if headers else ()))
+            at = None if options.get("magic") == 0 else times[i]
+            rows.append(kc.Record(i, at, 0, key, value, tuple(headers[0]) if headers else ()))
         number, epoch, sequence = producer
         size = sum(len(part) for row in rows for part in (row.key, row.value) if part)
         options.setdefault("batch_bytes", 16_384 + 2 * size)  # one batch, however large
@@ -178,7 +180,7 @@ class Scenario:
         quiet: bool = False,
         label: str = "",
         client: str | None = "scripts",
-        wait: float = 15,
+        wait: float | None = None,
         **options: Any,
     ) -> Any:
         """Sends a request, notes the answer as a step, and returns it: a message, or None when the broker closed.
@@ -186,7 +188,8 @@ class Scenario:
         A version that the broker does not advertise is not sent; the step says so.
 
         on: the name of the connection. until: ask again until this holds. retry: ask again at these error codes; both
-        at most for `wait` seconds. hide, mine, ordered, pick: see `note`. The rest are fields, structs as dicts.
+        at most for `wait` seconds, by default the server's `patience`. hide, mine, ordered, pick: see `note`. The rest
+        are fields, structs as dicts.
         """
         shape = {key: options.pop(key) for key in ("hide", "mine", "ordered", "pick") if key in options}
         step = f"{api}-v{version}{label and '-' + label}"
@@ -194,9 +197,10 @@ class Scenario:
             if quiet:
                 raise NotAdvertised(f"{api} v{version} is {NOT_ADVERTISED}")
             return self.note(step, NOT_ADVERTISED)
+        wait = self.server.patience if wait is None else wait
         end = time.monotonic() + wait
         while True:
-            answer = self.answer(self.send(api, version, on=on, client=client, **options), wait)
+            answer = self.answer(self.send(api, version, on=on, client=client, **options))
             again = answer is not None and (
                 bool(retry and set(retry) & _error_codes(answer.to_dict())) if not until else not _holds(until, answer)
             )
@@ -222,9 +226,10 @@ class Scenario:
         self.connection(on).write(protocol.encode_request(request, version, self.sent, client))
         return on, api, version, self.sent
 
-    def answer(self, sent: Any, wait: float = 15) -> Any:
+    def answer(self, sent: Any, wait: float | None = None) -> Any:
         """The answer to what was sent on a connection; None, and a new connection next time, when it was closed."""
         on, api, version, number = sent
+        wait = self.server.patience if wait is None else wait
         try:
             frame = self.connection(on).frame(wait)
         except TimeoutError:
@@ -304,7 +309,9 @@ class Scenario:
     def produce(self, topic: str, *records: Any, version: int = 9, partition: int = 0, **options: Any) -> Any:
         """Produces records as one batch (options as for `batch`), or the bytes `data` as they are."""
         ours = {
-            key: options.pop(key) for key in ("at", "producer", "codec", "is_transactional", "times") if key in options
+            key: options.pop(key)
+            for key in ("at", "producer", "codec", "magic", "is_transactional", "times")
+            if key in options
         }
         data = options.pop("data") if "data" in options else self.batch(*records, **ours)
         rows = [{"index": partition, "records": data}]

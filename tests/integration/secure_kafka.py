@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.certificates import Authority
 from tests.integration.kafka_jvm import Broker, free_port
 
-__all__ = ["PASSWORDS", "SecureBroker"]
+__all__ = ["PASSWORDS", "AuthorizingBroker", "SecureBroker"]
 
 MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
 # SASLprep would make "fi" of the ligature and a space of the no-break space; Kafka takes passwords as they are.
@@ -86,3 +86,32 @@ class SecureBroker(Broker):
     def listeners(self) -> list[str]:
         """The one without security is that of brokers among themselves."""
         return [*super().listeners(), *(f"{name}://{self.at(name)}" for name in _LISTENERS)]
+
+
+class AuthorizingBroker(Broker):
+    """A broker with the StandardAuthorizer, at which a super user logs in by PLAIN and others by SCRAM.
+
+    Attributes:
+        sasl: host and port of the listener for both.
+    """
+
+    def __init__(self, directory: Path, admin: tuple[str, str], release: str = "newest") -> None:
+        self.sasl = f"127.0.0.1:{free_port()}"
+        name, password = admin
+        prefix = "listener.name.sasl."
+        settings = {
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT",
+            f"{prefix}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            f"{prefix}plain.sasl.jaas.config": f'{_JAAS}.plain.PlainLoginModule required user_{name}="{password}";',
+            f"{prefix}scram-sha-256.sasl.jaas.config": _MODULES["scram-sha-256"],
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{name};User:ANONYMOUS",  # the broker itself is the latter
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "share.coordinator.state.topic.num.partitions": "1",
+        }
+        super().__init__(directory, release, **settings)
+
+    def listeners(self) -> list[str]:
+        """The one without security is that of the broker itself."""
+        return [*super().listeners(), f"SASL://{self.sasl}"]

@@ -30,6 +30,7 @@ def found():
         "super.users": f"User:{name}",
         "transaction.state.log.num.partitions": 1,
         "offsets.topic.num.partitions": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
         "log.retention.hours": 876_000,
     }
     with kc.broker.serve(

@@ -233,7 +233,7 @@ def test_other_calls_before_4_0(wire, topic):
     produce(wire, topic, 2, kc.encode(ROWS, magic=1))
     wanted = [{"resource_type": 2, "resource_name": topic, "configuration_keys": ["compression.type"]}]
     row = wire.ask("DescribeConfigs", 0, resources=wanted).results[0].configs[0]
-    assert (row.name, row.value, row.is_default) == ("compression.type", "producer", True)
+    assert (row.name, row.value, row.is_default) == ("compression.type", "producer", False)
     for version, epoch in ((0, -1), (1, 0)):
         asked = [{"topic": topic, "partitions": [{"partition": 0, "leader_epoch": 0}]}]
         row = wire.ask("OffsetForLeaderEpoch", version, topics=asked).topics[0].partitions[0]

@@ -8,7 +8,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec import client
-from kafkacodec.broker.state.rates import Rate
+from kafkacodec.broker.state.rates import Rate, Tokens
 from tests.broker_wire import wire_to
 
 BATCH = kc.encode([(None, b"x" * 30_000)])
@@ -53,6 +53,34 @@ def test_a_rate_forgets():
     assert not rate.is_old(10_999)
     assert rate.is_old(11_000)
     assert rate.throttle(50, 10, 11_000) == 0
+
+
+def test_tokens_are_those_of_eleven_seconds_and_may_run_out_once():
+    """At 2 partitions a second: 22 at once, and more than there are if there are some (KIP-599)."""
+    tokens, now = Tokens(), 1e12
+    assert tokens.wait(2, now) == 0
+    tokens.use(22)
+    assert tokens.wait(2, now) == 0
+    tokens.use(10)
+    assert tokens.wait(2, now) == 5000
+    assert tokens.wait(2, now + 4000) == 1000
+    assert tokens.wait(2, now + 5000) == 0
+    assert not tokens.is_old(now + 6000)
+
+
+def test_a_client_that_makes_too_many_partitions_waits(broker):
+    limit(broker, controller_mutation_rate=0.1)
+    entry = {"num_partitions": 1, "replication_factor": 1}
+    with wire_to(broker) as wire:
+        for name, code, waits in (("one", 0, False), ("two", 0, False), ("three", 89, True)):
+            answer = wire.ask("CreateTopics", 6, topics=[{"name": name, **entry}], timeout_ms=9000)
+            assert answer.topics[0].error_code == code
+            assert 0 < answer.throttle_time_ms <= 9000 if waits else not answer.throttle_time_ms
+    with wire_to(broker) as wire:  # an old client waits after the answer
+        answer = wire.ask("CreateTopics", 5, topics=[{"name": "four", **entry}], timeout_ms=9000)
+        assert not answer.topics[0].error_code
+        assert answer.throttle_time_ms > 9000
+    assert len(broker.records("four")) == 0
 
 
 def test_producers_wait_and_their_connection_rests(broker):

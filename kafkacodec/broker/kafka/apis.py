@@ -122,7 +122,7 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.ALTER_CLIENT_QUOTAS: Entry(
         range(2),
         users.alter_client_quotas,
-        note="controller_mutation_rate and connection_creation_rate are stored only",
+        note="connection_creation_rate is stored only",
     ),
     keys.DESCRIBE_USER_SCRAM_CREDENTIALS: Entry(range(1), users.describe_user_scram_credentials),
     keys.ALTER_USER_SCRAM_CREDENTIALS: Entry(range(1), users.alter_user_scram_credentials),

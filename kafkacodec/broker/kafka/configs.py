@@ -29,7 +29,6 @@ _SET_AT: Final = {
 }  # fmt: skip
 _LIST: Final = CONFIG_TYPES["list"]
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
-_SOURCES_FROM = 1
 _TYPES_FROM = 3
 
 
@@ -81,8 +80,6 @@ def _described(response: Any, shown: _Shown, synonyms: bool, version: int) -> An
         made.synonyms = [synonym(name=name, value=value, source=source) for name, value, source in shown.synonyms]
     if shown.kind == CONFIG_TYPES["password"]:
         made.is_sensitive, made.value, made.synonyms = True, None, []
-    if version < _SOURCES_FROM:
-        made.is_default = shown.source == _DEFAULT
     if version >= _TYPES_FROM:
         made.config_type = shown.kind
         made.documentation = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
 
-__all__ = ["INDEXES", "PARTITIONS", "TOPICS", "refusal", "refused_rows"]
+__all__ = ["INDEXES", "PARTITIONS", "SHARED_TOPICS", "TOPICS", "refusal", "refused_rows"]
 
 _ALL_VERSIONS: Final = range(1 << 15)
 
@@ -98,6 +98,7 @@ def _plain_rows(asked: str, answered: str, field: str) -> _Level:
 
 TOPICS: Final = _same("topics", "name")
 _TOPICS_OR_IDS: Final = _same("topics", "name", "topic_id")
+SHARED_TOPICS: Final = _Level(("topics",), "responses", {"topic_name": "topic_name"})
 PARTITIONS: Final = _same("partitions", "partition_index")
 INDEXES: Final = _plain_rows("partition_indexes", "partitions", "partition_index")
 _PLAIN_PARTITIONS: Final = _plain_rows("partitions", "partitions", "partition_index")

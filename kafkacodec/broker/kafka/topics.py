@@ -39,7 +39,7 @@ def create_topics(node: Node, request: Request) -> Any:
         if wrong is None:
             wrong = refuses_topic(node, topic, response.topics)
         if wrong is None:
-            records += _make(node, response, row, topic, validate_only=message.validate_only)
+            records += _make(node, request, response, row, topic)
         elif names[topic.name] and not any(made.name == topic.name for made in response.topics):
             row.error_code, row.error_message, row.configs = wrong.code, wrong.text, []
         else:
@@ -48,12 +48,15 @@ def create_topics(node: Node, request: Request) -> Any:
     return node.change_rows(records, request, response, response.topics)
 
 
-def _make(node: Node, response: Any, row: Any, topic: Any, *, validate_only: bool) -> list[bytes]:
+def _make(node: Node, request: Request, response: Any, row: Any, topic: Any) -> list[bytes]:
     """Fill the row of the answer; returns the records."""
     count, factor = len(topic.assignments) or topic.num_partitions, topic.replication_factor
     replicas = [row.broker_ids for row in sorted(topic.assignments, key=lambda row: row.partition_index)]
     if count < 0:
         count = node.config.number("num.partitions")
+    if node.quotas.refuses_partitions(request, count):
+        row.error_code, row.configs = errors.THROTTLING_QUOTA_EXCEEDED, []
+        return []
     configs = {config.name: config.value for config in topic.configs}
     topic_id, records = node.new_topic(topic.name, count, configs, factor, replicas)
     row.num_partitions, row.replication_factor = (
@@ -61,7 +64,7 @@ def _make(node: Node, response: Any, row: Any, topic: Any, *, validate_only: boo
         len(replicas[0]) if replicas else node.factor(topic.name, factor),
     )
     row.configs = topic_rows(node, configs, response.CreatableTopicConfigs)
-    if validate_only:
+    if request.message.validate_only:
         return []
     row.topic_id = topic_id
     return records
@@ -141,6 +144,9 @@ def delete_topics(node: Node, request: Request) -> Any:
             row.error_code, row.error_message = unknown, "there is no such topic"
             continue
         row.name, row.topic_id = topic.name, topic.id
+        if node.quotas.refuses_partitions(request, topic.partitions):
+            row.error_code = errors.THROTTLING_QUOTA_EXCEEDED
+            continue
         records += node.catalog.removed_topic(topic.id)
     for row in response.responses:
         if row.error_code and row.name is not None and request.version < _BY_ID:
@@ -167,6 +173,8 @@ def create_partitions(node: Node, request: Request) -> Any:
             wrong = _refuses_more(node, topic.partitions, asked)
             if wrong is not None:
                 row.error_code, row.error_message = wrong
+            elif node.quotas.refuses_partitions(request, asked.count - topic.partitions):
+                row.error_code = errors.THROTTLING_QUOTA_EXCEEDED
             elif not message.validate_only:
                 replicas = [row.broker_ids for row in asked.assignments or ()]
                 factor = len(node.brokers.replicas(name, 0)[0])

@@ -178,12 +178,13 @@ class Catalog:
         self, name: str, topic_id: uuid.UUID, replicas: Sequence[Sequence[int]], configs: Mapping[str, str],
         away: Collection[int] = (),
     ) -> list[bytes]:  # fmt: skip
-        """The records that make a topic; `replicas` has the brokers of each partition, `away` those that do not run."""
+        """The records that make a topic; `replicas` has the brokers of each partition, `away` those that do not run.
+
+        Its configurations come before its partitions, as with Apache Kafka, so that logs are opened with them.
+        """
         records = [_stored(messages.TopicRecord(name=name, topic_id=topic_id), 0)]
-        records += self.new_partitions(topic_id, 0, replicas, away)
-        for key, value in configs.items():
-            records.append(self.config("topic", name, key, value))
-        return records
+        records += [self.config("topic", name, key, value) for key, value in configs.items()]
+        return records + self.new_partitions(topic_id, 0, replicas, away)
 
     def new_partitions(
         self, topic_id: uuid.UUID, first: int, replicas: Sequence[Sequence[int]], away: Collection[int] = ()

@@ -5,10 +5,32 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-__all__ = ["Rate"]
+__all__ = ["Rate", "Tokens"]
 
 _WINDOW_MS: Final = 1000
 _WINDOWS: Final = 11  # quota.window.num: the present one and ten before it
+
+
+class Tokens:
+    """What may be used at once of a quota by the second: it grows by the quota, to that of eleven seconds (KIP-599)."""
+
+    def __init__(self) -> None:
+        self._left, self._since = 0.0, float("-inf")
+
+    def wait(self, quota: float, now: float) -> float:
+        """For how many ms nothing more may be used: until what was used beyond it has grown again."""
+        most = _WINDOWS * quota * _WINDOW_MS / 1000
+        self._left = min(most, self._left + quota * (now - self._since) / 1000) if quota > 0 else self._left
+        self._since = now
+        return 0.0 if self._left >= 0 else -self._left * 1000 / quota if quota > 0 else float(_WINDOWS * _WINDOW_MS)
+
+    def use(self, value: float) -> None:
+        """Use some; there may be less than that."""
+        self._left -= value
+
+    def is_old(self, now: float) -> bool:
+        """Whether it is most likely full again."""
+        return now - self._since >= 60 * _WINDOWS * _WINDOW_MS
 
 
 class Rate:

@@ -77,7 +77,7 @@ def consumer_group(s):
     m, n = Consumer(s, g, "m", t), Consumer(s, g, "n", t)
     m.join(quiet=True)
     n.join(quiet=True)
-    settle(s, g, m, n, seconds=60)
+    settle(s, g, m, n)
     _commit(s, g, t, 3, 9, generation_id_or_member_epoch=m.epoch, member_id=m.id, quiet=True)
     yield
     s.ready(t, 2)
@@ -87,8 +87,7 @@ def consumer_group(s):
     _fetched(s, g, t)
     _commit(s, g, t, 4, 9, generation_id_or_member_epoch=m.epoch, member_id=m.id)
     n.leave()
-    settle(s, g, m, seconds=60)
-    s.ask("ConsumerGroupDescribe", 0, group_ids=[g], label="one-left")
+    s.ask("ConsumerGroupDescribe", 0, group_ids=[g], label="one-left", until=lambda a: len(a.groups[0].members) == 1)
 
 
 def share_group(s):
@@ -169,7 +168,7 @@ def transaction_that_is_open(s):
     p.offsets(g, t, 9, quiet=True)
     yield
     s.ready(t)
-    s.ask("DescribeTransactions", 0, transactional_ids=[p.name])
+    s.ask("DescribeTransactions", 0, transactional_ids=[p.name], hide=("partitions",))
     s.ask(
         "DescribeProducers",
         0,

@@ -19,7 +19,7 @@ def _described(s, kind, name, *keys, **options):
 
 def topics(s):
     kept, grown, gone = s.topic("kept", partitions=2), s.topic("grown"), s.topic("gone")
-    s.ask("CreatePartitions", 3, topics=[{"name": grown, "count": 3}], quiet=True)
+    s.ask("CreatePartitions", 3, topics=[{"name": grown, "count": 3, "assignments": None}], quiet=True)
     s.ready(grown, 3)
     s.ask("DeleteTopics", 5, topic_names=[gone], quiet=True)
     yield
@@ -147,11 +147,12 @@ def users(s):
     user = s.name("u")
     new = {"name": user, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"x" * 32}
     gone = {**new, "name": s.name("gone")}
-    s.ask("AlterUserScramCredentials", 0, deletions=[], upsertions=[new, gone], quiet=True)
+    s.ask("AlterUserScramCredentials", 0, deletions=[], upsertions=[new, gone])
     deletion = {"name": gone["name"], "mechanism": 1}
-    s.ask("AlterUserScramCredentials", 0, deletions=[deletion], upsertions=[], quiet=True)
+    s.ask("AlterUserScramCredentials", 0, deletions=[deletion], upsertions=[])
     yield
-    s.ask("DescribeUserScramCredentials", 0, users=[{"name": user}, {"name": gone["name"]}])
+    rows = [{"name": user}, {"name": gone["name"]}]
+    s.ask("DescribeUserScramCredentials", 0, users=rows, until=lambda a: not all(r.error_code for r in a.results))
 
 
 def quotas(s):
@@ -164,7 +165,7 @@ def quotas(s):
         s.ask("AlterClientQuotas", 1, entries=[{"entity": entity, "ops": rows}], validate_only=False, quiet=True)
     yield
     wanted = [{"entity_type": "user", "match_type": 0, "match": user}]
-    s.ask("DescribeClientQuotas", 1, components=wanted, strict=True)
+    s.ask("DescribeClientQuotas", 1, components=wanted, strict=True, until=lambda a: a.entries)
 
 
 def rights(s):
@@ -182,6 +183,8 @@ def rights(s):
         "resource_type_filter": TOPIC,
         "resource_name_filter": t,
         "pattern_type_filter": 1,
+        "principal_filter": None,
+        "host_filter": None,
         "operation": 1,
         "permission_type": 1,
     }

@@ -8,9 +8,9 @@ BIG = b"x" * 600_000  # one batch in each segment
 LATER = 6_500_000  # after an hour ago: what has this time stays
 
 
-def _starts_at(s, topic, offset, label="", wait=15):
+def _starts_at(s, topic, offset, label=""):
     """Waits for a log start offset; a step: what it is, and what the directory has."""
-    s.offset(topic, -2, label=f"first-{label}", wait=wait, until=lambda a: a.topics[0].partitions[0].offset == offset)
+    s.offset(topic, -2, label=f"first-{label}", until=lambda a: a.topics[0].partitions[0].offset == offset)
     s.offset(topic, -1, label=f"end-{label}")
     s.segments(label, topic)
 

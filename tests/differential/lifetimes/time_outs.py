@@ -1,6 +1,6 @@
 """What time takes away: sessions of members, offsets with a lifetime, transactions."""
 
-from tests.differential.members import Member, in_state, stable
+from tests.differential.members import Member, stable
 from tests.differential.picking import seen
 from tests.differential.producers import Producer, finished
 
@@ -8,8 +8,7 @@ from tests.differential.producers import Producer, finished
 def session_of_a_member(s):
     t = s.topic()
     (m,) = stable(s, s.name("g"), "m", topics=(t,), session_timeout_ms=600)
-    in_state(s, m.group, "Empty")
-    s.ask("DescribeGroups", 5, groups=[m.group])
+    s.ask("DescribeGroups", 5, groups=[m.group], until=lambda a: a.groups[0].group_state == "Dead")
     m.beat(label="too-late")
 
 

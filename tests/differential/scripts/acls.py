@@ -166,3 +166,37 @@ def quotas(s):
     alter({"user": user}, ("producer_byte_rate", None), label="remove-all")
     alter({"user": user, "client-id": client}, ("consumer_byte_rate", None), label="remove-both")
     describe(("user", 0, user), label="gone", until=lambda a: not a.entries)
+
+
+def changes_of_partitions(s):
+    client, many = (
+        s.name("c"),
+        [{"name": s.name(f"t{n}"), "num_partitions": 6, "replication_factor": 1} for n in range(9)],
+    )
+    entity = [{"entity_type": "client-id", "entity_name": client}]
+    ops = [{"key": "controller_mutation_rate", "value": 0.1, "remove": False}]
+    s.ask("AlterClientQuotas", 1, entries=[{"entity": entity, "ops": ops}], validate_only=False)
+    wanted = [{"entity_type": "client-id", "match_type": 0, "match": client}]
+    s.ask("DescribeClientQuotas", 1, components=wanted, quiet=True, until=lambda a: a.entries)
+
+    def ask(api, version, label, **fields):  # on a connection each: one that is over the quota rests after the answer
+        s.ask(api, version, on=label, client=client, label=label, hide=("topic_id",), retry=(), **fields)
+
+    ask("CreateTopics", 6, "one", topics=[{**many[0], "num_partitions": 1}])
+    ask("CreateTopics", 6, "the-second-is-too-much-for-the-third", topics=many[1:3])
+    ask("CreateTopics", 6, "refused", topics=many[3:4])
+    ask("CreateTopics", 6, "validated", topics=many[3:4], validate_only=True)
+    ask("CreateTopics", 6, "wrong-and-refused", topics=[{**many[3], "num_partitions": 0}, *many[4:5]])
+    ask(
+        "CreatePartitions", 3, "refused-partitions", topics=[{"name": many[0]["name"], "count": 7, "assignments": None}]
+    )
+    ask("DeleteTopics", 5, "refused-deletion", topic_names=[many[0]["name"], s.name("none")])
+    s.ask("CreateTopics", 6, topics=many[5:6], label="another-client", hide=("topic_id",))
+    ask("CreateTopics", 5, "old-version", topics=many[6:7])
+    ask(
+        "CreatePartitions",
+        2,
+        "old-version-of-partitions",
+        topics=[{"name": many[6]["name"], "count": 7, "assignments": None}],
+    )
+    ask("DeleteTopics", 4, "old-version-of-deletion", topic_names=[many[6]["name"]])

@@ -55,13 +55,13 @@ def create_acls(node: Node, request: Request) -> Any:
     fails = any(map(_is_filter, request.message.creations))
     records = []
     for creation in request.message.creations:
-        row = response.AclCreationResult(error_message=None)
+        row = response.AclCreationResult(error_message="")  # what Kafka says of one that is made
         response.results.append(row)
         wrong = _wrong(creation)
         if not node.authorizes:
             row.error_code, row.error_message = errors.SECURITY_DISABLED, _NO_AUTHORIZER
         elif fails:
-            row.error_code = errors.UNKNOWN_SERVER_ERROR
+            row.error_code, row.error_message = errors.UNKNOWN_SERVER_ERROR, None
         elif wrong:
             row.error_code, row.error_message = errors.INVALID_REQUEST, wrong
         else:

@@ -34,7 +34,7 @@ class _Amended:
 def enforced(node: Node, request: Request, carry_out: Callable[[Request], Effect]) -> Effect:
     """Carry out what the client may do of a request, and answer the rest with errors."""
     may = request.may = May(node.catalog.access, request.peer.principal, request.session.host)
-    denied: list[tuple[str, Any]] = []
+    denied: list[tuple[Each, Any]] = []
     hides: list[Hides] = []
     for rule in RIGHTS.get(request.key, ()):
         if isinstance(rule, Hides):
@@ -51,7 +51,7 @@ def enforced(node: Node, request: Request, carry_out: Callable[[Request], Effect
     return carry_out(request)
 
 
-def _only(node: Node, request: Request, may: May, denied: list[tuple[str, Any]]) -> Any:
+def _only(node: Node, request: Request, may: May, denied: list[tuple[Each, Any]]) -> Any:
     """The answer if nothing of a request may be carried out."""
     first = denied[-1][1]
     hides = [rule for rule in RIGHTS[request.key] if isinstance(rule, Hides)]
@@ -63,14 +63,16 @@ def _reply(request: Request, response: Any) -> Effect:
 
 
 def _joined(
-    node: Node, request: Request, may: May, response: Any, denied: list[tuple[str, Any]], hides: list[Hides]
+    node: Node, request: Request, may: May, response: Any, denied: list[tuple[Each, Any]], hides: list[Hides]
 ) -> Any:
     for hide in hides:
         hide.change(node, request, may, response)
-    for name, other in denied:
+    for rule, other in denied:
         if other is CLOSE:
             return CLOSE
-        setattr(response, name, [*(getattr(response, name) or ()), *getattr(other, name)])
+        if not (rule.goes_on and response.error_code):
+            rows = getattr(response, rule.answered) or ()
+            setattr(response, rule.answered, [*rows, *getattr(other, rule.answered)])
     return response
 
 
@@ -81,7 +83,7 @@ def _refuses(rule: Whole, request: Request, may: May) -> int:
     return errors.NONE if name is None or may(rule.operation, rule.kind, name) else rule.code
 
 
-def _split(node: Node, request: Request, may: May, rule: Each, denied: list[tuple[str, Any]]) -> bool:
+def _split(node: Node, request: Request, may: May, rule: Each, denied: list[tuple[Each, Any]]) -> bool:
     """Leave the rows with the right in the request; returns whether that are none, but there were others."""
     message = request.message
     rows = getattr(message, rule.asked)
@@ -104,8 +106,8 @@ def _split(node: Node, request: Request, may: May, rule: Each, denied: list[tupl
         else:
             getattr(made, rule.answered).extend(getattr(other, rule.answered))
     setattr(message, rule.asked, kept)
-    denied.append((rule.answered, made))
-    return not kept
+    denied.append((rule, made))
+    return not kept and not rule.goes_on
 
 
 def _refuses_row(node: Node, request: Request, may: May, rule: Each, row: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkacodec.broker.state.rates import Rate
+from kafkacodec.broker.state.rates import Rate, Tokens
 from kafkacodec.messages import keys
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Quotas:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._rates: dict[tuple[str, str, str], Rate] = {}
+        self._tokens: dict[tuple[str, str], Tokens] = {}
 
     def account(self, request: Request, response: Any) -> None:
         """Count what a request and its answer are; the answer then says how long its client is to wait.
@@ -53,8 +54,31 @@ class Quotas:
             if wait and request.key == keys.FETCH:
                 self._take_back(request, name, size)
                 response.responses = []
+        if request.key in _STRICT_SINCE:
+            waits.append(request.rest)
         response.throttle_time_ms = int(max(waits))
         request.rest = max(request.rest, float(response.throttle_time_ms))
+
+    def refuses_partitions(self, request: Request, count: int) -> bool:
+        """Count partitions that a request makes or deletes (KIP-599); True if its client has to wait first.
+
+        Clients that ask with a version that does not know the error for this wait after the answer.
+        """
+        found = self._quota(request, "controller_mutation_rate") if self._catalog.quotas else None
+        if found is None:
+            return False
+        quota, *client = found
+        if len(self._tokens) >= _MAX_RATES:
+            self._tokens = {key: tokens for key, tokens in self._tokens.items() if not tokens.is_old(request.received)}
+        tokens = self._tokens.setdefault((client[0], client[1]), Tokens())
+        wait = tokens.wait(quota, request.received)
+        if wait and request.version >= _STRICT_SINCE[request.key]:
+            request.rest = max(request.rest, wait)
+            return True
+        tokens.use(count)
+        if request.version < _STRICT_SINCE[request.key]:
+            request.rest = max(request.rest, tokens.wait(quota, request.received))
+        return False
 
     def _use(self, request: Request, name: str, value: float) -> float:
         found = self._quota(request, name)
@@ -107,6 +131,9 @@ def _fetched(request: Request, response: Any) -> float:
     rows = (row for topic in response.responses for row in topic.partitions)
     return float(sum(len(row.records) for row in rows if row.records))
 
+
+_STRICT_SINCE: Final = {keys.CREATE_TOPICS: 6, keys.CREATE_PARTITIONS: 3, keys.DELETE_TOPICS: 5}
+"""By API key: the version from which clients know the error that says they are over a quota."""
 
 _MEASURED: Final[Mapping[int, tuple[str, Callable[[Request, Any], float]]]] = {
     keys.PRODUCE: ("producer_byte_rate", _produced),

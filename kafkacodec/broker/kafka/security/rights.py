@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
 from kafkacodec.broker.kafka.node import TOPIC_OPERATIONS
-from kafkacodec.broker.kafka.refusals import INDEXES, PARTITIONS, TOPICS
+from kafkacodec.broker.kafka.refusals import INDEXES, PARTITIONS, SHARED_TOPICS, TOPICS
 from kafkacodec.broker.kafka.security.rules import CLUSTER, Each, Hides, May, Rule, Special, Whole
 from kafkacodec.messages import keys
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
@@ -195,15 +195,15 @@ def _altering_configs(node: Node, request: Request, may: May, row: Any) -> int:
     return _of_resource("alter_configs", may, row)
 
 
-def _shared(node: Node, request: Request, may: May) -> int:
-    """Topics of a share session, which are refused together."""
-    names = [node.name_of(row.topic_id) for row in request.message.topics or ()]
-    return errors.NONE if all(may("read", "topic", name) for name in names if name is not None) else _TOPIC
-
-
 def _of_share_offsets(node: Node, request: Request, may: May, response: Any) -> None:
+    """Topics without the right are left out where all are asked for, and have an error where they are named."""
+    named = {group.group_id for group in request.message.groups if group.topics is not None}
     for group in response.groups:
-        group.topics = [row for row in group.topics if may("describe", "topic", row.topic_name)]
+        denied = [row for row in group.topics if not may("describe", "topic", row.topic_name)]
+        for part in (part for row in denied for part in row.partitions):
+            part.error_code, part.start_offset, part.leader_epoch, part.lag = _TOPIC, -1, -1, -1
+        if group.group_id not in named:
+            group.topics = [row for row in group.topics if row not in denied]
 
 
 _TRANSACTION_ID: Final = "transactional_id"
@@ -280,14 +280,20 @@ RIGHTS: Final[Mapping[int, Sequence[Rule]]] = {
         Each("group", "describe", "group_ids", "groups", "", _GROUP),
         Hides(_own_operations),
     ],
-    keys.SHARE_FETCH: [_of_group("read"), Special(_shared)],
-    keys.SHARE_ACKNOWLEDGE: [_of_group("read"), Special(_shared)],
+    keys.SHARE_FETCH: _JOINS,  # topics in sharing/share.py, since the rows of a session are not in the request
+    keys.SHARE_ACKNOWLEDGE: _JOINS,
     keys.DESCRIBE_SHARE_GROUP_OFFSETS: [
         Each("group", "describe", "groups", "groups", "group_id", _GROUP),
         Hides(_of_share_offsets),
     ],
-    keys.ALTER_SHARE_GROUP_OFFSETS: [_of_group("read")],
-    keys.DELETE_SHARE_GROUP_OFFSETS: [_of_group("delete")],
+    keys.ALTER_SHARE_GROUP_OFFSETS: [
+        _of_group("read"),
+        _topic_rows("read", answered="responses", name="topic_name", levels=[SHARED_TOPICS, PARTITIONS]),
+    ],
+    keys.DELETE_SHARE_GROUP_OFFSETS: [
+        _of_group("delete"),
+        _topic_rows("read", answered="responses", name="topic_name", levels=[SHARED_TOPICS], goes_on=True),
+    ],
     **dict.fromkeys(SHARE_STATES, _ACTS),
     keys.CREATE_TOPICS: [_topic_rows("create", refuses=_making), Hides(_made)],
     keys.DELETE_TOPICS: [

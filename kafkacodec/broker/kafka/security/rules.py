@@ -67,6 +67,7 @@ class Each(NamedTuple):
         levels: of the response's rows, where `refusals` has another place for an error.
         others: further fields of these rows.
         rest: the error of rows with the right, if there are others without it.
+        goes_on: the request is carried out if no row is left, too, and an error of the whole stands alone.
         refuses: gives the error of a row, or 0, where that is more than one right.
     """
 
@@ -80,6 +81,7 @@ class Each(NamedTuple):
     levels: Sequence[Any] = ()
     others: Mapping[str, Any] = {}
     rest: int = 0
+    goes_on: bool = False
     refuses: Callable[[Node, Request, May, Any], int] | None = None
 
 

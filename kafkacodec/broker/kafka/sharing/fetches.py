@@ -49,10 +49,13 @@ class ShareFetching:
         places: the partitions, in the order in which they are read.
         fresh: those that have yet to be opened. They are, one after another, until there is enough; the others are not
             told of.
+        denied: those that the client may not read.
     """
 
-    def __init__(self, node: Node, wants: ShareTake, places: list[SharePlace], fresh: set[SharePlace]) -> None:
-        self._node, self._wants = node, wants
+    def __init__(
+        self, node: Node, wants: ShareTake, places: list[SharePlace], fresh: set[SharePlace], denied: set[SharePlace]
+    ) -> None:
+        self._node, self._wants, self._denied = node, wants, denied
         self._places = sorted(places, key=fresh.__contains__)
         self._fresh = fresh
         self._settings = node.shares.partitions.settings(wants.owner.group)
@@ -72,7 +75,9 @@ class ShareFetching:
                 break
             log = self._node.shares.partitions.log(place)
             shared = self._node.shares.partitions.find(self._wants.owner.group, place)
-            if log is None or shared is None or not self._node.brokers.leads(self._wants.owner.broker, *log.key):
+            if log is None or shared is None or place in self._denied:
+                return True
+            if not self._node.brokers.leads(self._wants.owner.broker, *log.key):
                 return True
             piece = self._read(log, shared, now)
             if piece is not None:
@@ -90,7 +95,9 @@ class ShareFetching:
             rows.append((place, row))
             log = self._node.shares.partitions.log(place)
             shared = self._node.shares.partitions.find(self._wants.owner.group, place)
-            if log is None:
+            if place in self._denied:
+                row.error_code = errors.TOPIC_AUTHORIZATION_FAILED
+            elif log is None:
                 known = self._node.name_of(place.topic_id) is not None
                 row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION if known else errors.UNKNOWN_TOPIC_ID
             elif not self._node.brokers.leads(self._wants.owner.broker, *log.key):

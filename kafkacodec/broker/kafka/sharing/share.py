@@ -69,6 +69,12 @@ def share_fetch(node: Node, request: Request) -> Any:
     return _say(node, request, session.owner, acknowledged)
 
 
+def _may_read(node: Node, request: Request, place: SharePlace) -> bool:
+    """Whether the client may read a topic, or there is none of this id."""
+    name = node.name_of(place.topic_id)
+    return request.may is None or name is None or request.may("read", "topic", name)
+
+
 def share_acknowledge(node: Node, request: Request) -> Any:
     """What a member says about records that it was given. v2: locks that are renewed (KIP-1222)."""
     message = request.message
@@ -94,7 +100,7 @@ def share_acknowledge(node: Node, request: Request) -> Any:
             return together([node.shares.partitions.release(session.owner, request.now), effect])
         return effect
 
-    return _say(node, request, session.owner, acknowledged)
+    return _say(node, request, session.owner, acknowledged, every=True)
 
 
 def _refusal(node: Node, message: Any) -> int:
@@ -120,14 +126,19 @@ def _update(session: ShareSession, message: Any) -> None:
 # What is said
 
 
-def _say(node: Node, request: Request, owner: Owner, then: Callable[[_Results], Effect]) -> Effect:
-    """Take what a request says about records, and go on when all of it is written."""
+def _say(
+    node: Node, request: Request, owner: Owner, then: Callable[[_Results], Effect], *, every: bool = False
+) -> Effect:
+    """Take what a request says about records, and go on when all of it is written.
+
+    `every` partition of the request has a result; otherwise those of whose records something is said.
+    """
     message = request.message
     renews = request.version >= _RENEWS and message.is_renew_ack
     said: dict[SharePlace, list[Any]] = {}
     for topic in message.topics:
         for part in topic.partitions:
-            if part.acknowledgement_batches:
+            if part.acknowledgement_batches or every:
                 place = SharePlace(topic.topic_id, part.partition_index)
                 said.setdefault(place, []).extend(part.acknowledgement_batches)
     results: _Results = {}
@@ -148,6 +159,8 @@ def _say_of(
     name = node.name_of(place.topic_id)
     if name is None:
         return done(place, _Result(errors.UNKNOWN_TOPIC_ID))
+    if not _may_read(node, request, place):
+        return done(place, _Result(errors.TOPIC_AUTHORIZATION_FAILED))
     if node.topics.partition(name, place.number) is None:
         return done(place, _Result(errors.UNKNOWN_TOPIC_OR_PARTITION))
     if not node.brokers.leads(owner.broker, name, place.number):
@@ -192,9 +205,10 @@ def _fetch(node: Node, request: Request, session: ShareSession, results: _Result
         session.owner, message.min_bytes, message.max_bytes, message.max_records, message.batch_size,
         request.version >= _RENEWS and message.share_acquire_mode == _STRICT,
     )  # fmt: skip
-    known = [place for place in places if node.shares.partitions.log(place) is not None]
+    denied = {place for place in places if not _may_read(node, request, place)}
+    known = [place for place in places if place not in denied and node.shares.partitions.log(place) is not None]
     fresh = {place for place in known if node.shares.partitions.find(session.owner.group, place) is None}
-    fetching = ShareFetching(node, take, places, fresh)
+    fetching = ShareFetching(node, take, places, fresh, denied)
 
     def opened() -> Effect:
         parked = _Parked(node, request, session, fetching, results)

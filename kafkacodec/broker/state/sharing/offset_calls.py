@@ -48,9 +48,11 @@ class ShareOffsetCalls:
             return UNSUPPORTED_VERSION
         if not request.group_id:
             return INVALID_GROUP_ID
-        if group is not None and not isinstance(group, ShareGroup):
+        if group is None:  # offsets that are set make it
+            return GROUP_ID_NOT_FOUND if isinstance(request, messages.DeleteShareGroupOffsetsRequest) else NONE
+        if not isinstance(group, ShareGroup):
             return GROUP_ID_NOT_FOUND
-        return NON_EMPTY_GROUP if group is not None and group.members else NONE
+        return NON_EMPTY_GROUP if group.members else NONE
 
     def _refused(self, request: Any, group: Any, response: Any, to: Any) -> bool:
         """Answer that the offsets stay, if they do."""
@@ -129,13 +131,14 @@ class ShareOffsetCalls:
         group = self._groups.find(request.group_id)
         if self._refused(request, group, response, to):
             return
+        assert isinstance(group, ShareGroup)
         rows = []
         known: dict[uuid.UUID, str] = {}
         for topic in request.topics:
             row = response.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name)
             rows.append(row)
             topic_id = self._groups.topics.id_of(topic.topic_name)
-            has = not isinstance(group, ShareGroup) or topic_id in group.started or topic_id in group.starting
+            has = topic_id in group.started or topic_id in group.starting
             if topic_id is None or not has:
                 row.error_code, row.error_message = UNKNOWN_TOPIC_OR_PARTITION, "the group has not read this topic"
             else:
@@ -147,7 +150,7 @@ class ShareOffsetCalls:
                 row.error_code = row.error_code or codes.get(row.topic_id, NONE)
             self._groups.reply(to, response(responses=rows))
 
-        if isinstance(group, ShareGroup) and known:
+        if known:
             self._starts.delete_of(group, known, done)
         else:
             done({})
