@@ -35,15 +35,18 @@ class Playing:
     """
 
     def __init__(self, server: Server, title: str, script: Script) -> None:
-        self.scenario, self._script = Scenario(server, title), script
+        self._server, self._title, self._script = server, title, script
         self.restarts = inspect.isgeneratorfunction(script)
         self._rest: Iterator[Any] | None = None
-        self.answers, self.failed = self.scenario.answers, ""
+        self.answers: dict[str, Any] = {}
+        self.failed = ""
 
     def goes_on(self) -> bool:
         """Play up to the next restart; False at the end."""
         try:
             if self._rest is None:
+                self.scenario = Scenario(self._server, self._title)  # now: its times are those of the present
+                self.answers = self.scenario.answers
                 made = self._script(self.scenario)
                 self._rest = made if inspect.isgenerator(made) else iter(())
             next(self._rest)

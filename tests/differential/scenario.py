@@ -250,7 +250,7 @@ class Scenario:
         return answer
 
     def raw(
-        self, label: str, data: bytes, answer: str = "", version: int = 0, *, seconds: float = 3, **shape: Any
+        self, label: str, data: bytes, answer: str = "", version: int = 0, *, seconds: float = 15, **shape: Any
     ) -> None:
         """Sends bytes on a connection of their own. The step is "closed", "no answer", or the answer: in hex, or as
         the message `answer` of this version."""

@@ -7,7 +7,7 @@ from tests.broker_wire import Connection
 from tests.differential.frames import frame
 
 
-def _numbers(s, label, data, count, seconds=3):
+def _numbers(s, label, data, count, seconds=15):
     """The correlation ids of `count` answers to these bytes, as a step."""
     wire, found = Connection(s.server.address), []
     wire.write(data)
@@ -112,7 +112,7 @@ def header_tags(s):
     s.raw("one-unknown", frame(18, 3, names, tags=b"\1\x63\3abc"), "ApiVersions", 3, pick=short)
     s.raw("two-unknown", frame(18, 3, names, tags=b"\2\x10\1a\x20\0"), "ApiVersions", 3, pick=short)
     s.raw("body-tag-unknown", frame(18, 3, names[:-1] + b"\1\x63\2hi", tags=b"\0"), "ApiVersions", 3, pick=short)
-    s.raw("not-there", frame(3, 9, b"\1\0\0\0\0"), seconds=1)
+    s.raw("not-there", frame(3, 9, b"\1\0\0\0\0"))
 
 
 def bodies(s):
@@ -132,7 +132,7 @@ def bodies(s):
         "metadata-v9-cut-tags": frame(3, 9, b"\1\0\0\0", tags=b"\0"),
     }
     for label, data in cases.items():
-        s.raw(label, data, seconds=1)
+        s.raw(label, data)
     s.raw("list-groups-with-more", frame(16, 0, b"extra"), "ListGroups", 0, pick=lambda a: a["error_code"])
     s.raw(
         "metadata-count-minus-2",

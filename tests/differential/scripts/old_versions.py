@@ -110,19 +110,6 @@ def offsets(s):
             s.ask("OffsetFetch", fetched, group_id=g, topics=rows, label=f"after-v{version}", retry=())
 
 
-def topics(s):
-    for version in (0, 1):
-        name = s.name(f"t{version}")
-        entry = {"name": name, "num_partitions": 2, "replication_factor": 1}
-        for label in ("new", "again"):
-            s.ask("CreateTopics", version, topics=[entry], label=label)
-        if s.server.serves("CreateTopics", version):
-            s.ready(name, 2)
-        s.ask("DeleteTopics", version, topic_names=[name, s.name("none")], retry=())
-    entry = {"name": s.name("bad!"), "num_partitions": 0, "replication_factor": 1}
-    s.ask("CreateTopics", 0, topics=[entry], label="refused")
-
-
 def leader_epochs(s):
     t = s.topic()
     s.produce(t, b"a", quiet=True)
