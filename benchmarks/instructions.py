@@ -18,10 +18,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks import callgrind
+from benchmarks import callgrind, sessions
 from benchmarks.cases import CASES, record_set, records
 from benchmarks.messages import Body, bodies, reading_arrays
 
@@ -30,6 +31,7 @@ MOST_GROWTH = 0.03
 RECORD_BYTES = 1_000_000
 # The first calls count more than the others: they get memory from the system and fill caches of hashes.
 WARM_UP = 2
+WARM_UP_SESSION = 100  # until the interpreter has adapted its code
 ROUNDS = 3
 # A kernel that valgrind and current x86-64 processors support. On other machines the name is unknown and ignored.
 KERNEL = {"KAFKACODEC_FORCE_KERNEL": "sse42"}
@@ -138,7 +140,7 @@ def inside(library: str, directory: str, inputs: str) -> None:
 
     counter = callgrind.Counter(library)
     sets = {name: (Path(inputs) / name).read_bytes() for name in READ}
-    for name, call in (*_reading(kc, sets), *_writing(kc), *_files(kc, directory), *_messages(kc)):
+    for name, call in chain(_reading(kc, sets), _writing(kc), _files(kc, directory), _messages(kc), _broker()):
         for _ in range(WARM_UP):
             call()
         for _ in range(ROUNDS):
@@ -194,6 +196,14 @@ def _messages(kc: Any) -> Calls:
     for body in bodies():
         if str(body) in MESSAGES:
             yield from both(body)
+
+
+def _broker() -> Calls:
+    for name, count, value_bytes in (("one record", 1, 100), ("a batch of 16 KiB", 16, 1000)):
+        with sessions.producing(count, value_bytes) as ask:
+            for _ in range(WARM_UP_SESSION):
+                ask()
+            yield f"broker, produce: {name}", ask
 
 
 def _tools(kc: Any) -> dict[str, str]:

@@ -348,6 +348,8 @@ class Serving:
             **dict.fromkeys(self._transactions.handlers, self._transactions),
             **dict.fromkeys(self._states.handlers, self._states),
         }
+        for machine in self._node.running:
+            machine.alarm = self._waiting.alarm
         self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
         self._topics.flushes.flush = self._runner.flusher.flush

@@ -5,6 +5,7 @@ The memory of large frames is reused after `Frame.release`, which saves the page
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["Frame", "FrameBuffers", "FrameReader"]
 _SCRATCH_BYTES: Final = 1 << 16
 _ROUND_BYTES: Final = 1 << 16
 _KEPT_BUFFERS: Final = 8
+_size_at: Final = Struct(">i").unpack_from
 
 
 class Frame:
@@ -116,10 +118,13 @@ class FrameReader:
 
     def _split(self, end: int) -> list[Frame]:
         frames = []
-        at, scratch = 0, self._scratch
+        at, scratch, most = 0, self._scratch, self.max_frame_size
         while end - at >= SIZE_BYTES:
             self._at = at
-            size = frame_size(scratch, at, max_size=self.max_frame_size)
+            size = _size_at(scratch, at)[0]
+            if not 0 <= size <= most:
+                frame_size(scratch, at, max_size=most)  # raises
+            size += SIZE_BYTES
             if size > end - at:
                 if size > _SCRATCH_BYTES:
                     self._begin_large(scratch[at:end], size)

@@ -1,11 +1,28 @@
-"""One timer of an event loop for many deadlines."""
+"""One timer of an event loop for many deadlines, and who says that one of them is new."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["DeadlineTimer"]
+__all__ = ["Alarm", "DeadlineTimer"]
+
+
+class Alarm:
+    """Whether a deadline may be earlier than all that were known, so that they have to be asked for anew.
+
+    What has deadlines rings it when it gets one. A deadline that has gone, or is later than before, need not: a timer
+    that is too early costs one call.
+    """
+
+    __slots__ = ("rung",)
+
+    def __init__(self) -> None:
+        self.rung = True
+
+    def ring(self) -> None:
+        """There is a deadline that was not there."""
+        self.rung = True
 
 
 class DeadlineTimer:

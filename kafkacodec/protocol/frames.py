@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors
@@ -131,7 +132,8 @@ def _request_header(
 
 def _response_header(message: Message, version: int, correlation_id: int, tags: dict[int, bytes] | None) -> bytes:
     api_key = _api_key(message, 1)
-    message.require_version(version)
+    if version not in message.valid_versions:
+        message.require_version(version)  # raises
     return encode_response_header(api_key, version, correlation_id, tags)
 
 
@@ -198,7 +200,13 @@ def _error_code_at(frame: Any, at: int) -> int:
 
 def _api_key(message: Message, side: int) -> int:
     """The API key of a request (side 0) or a response (side 1)."""
-    key: int | None = getattr(message, "api_key", None)
-    if key is None or not isinstance(message, by_key(key)[side]):
-        raise TypeError(f"not a {('request', 'response')[side]}: {type(message).__name__}")
+    kind: Any = type(message)
+    return _key_of(kind, side)
+
+
+@lru_cache(1024)
+def _key_of(kind: Any, side: int) -> int:
+    key: int | None = getattr(kind, "api_key", None)
+    if key is None or not issubclass(kind, by_key(key)[side]):
+        raise TypeError(f"not a {('request', 'response')[side]}: {kind.__name__}")
     return key

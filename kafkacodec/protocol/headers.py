@@ -8,6 +8,7 @@ all header versions. (KIP-482, KIP-511)
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ __all__ = [
     "response_header_version",
 ]
 
+_front_at = struct.Struct(">hh").unpack_from  # key and version of the API
 _KNOWN = 1024  # more than there are APIs and versions, so that a peer's nonsense takes no more memory
 
 
@@ -70,20 +72,30 @@ def encode_response_header(
     api_key: int, version: int, correlation_id: int, tags: dict[int, bytes] | None = None
 ) -> bytes:
     """The header of a response, without the frame size."""
-    header = messages.ResponseHeader(correlation_id=correlation_id)
     form = response_header_version(api_key, version)
+    if not tags and type(correlation_id) is int and -1 << 31 <= correlation_id < 1 << 31:
+        return correlation_id.to_bytes(4, "big", signed=True) + _after_correlation(form)
+    header = messages.ResponseHeader(correlation_id=correlation_id)
     header.unknown_tagged_fields = tags or {}
     return header.encode(form)
 
 
+@lru_cache
+def _after_correlation(form: int) -> bytes:
+    """What follows the correlation id in a response header without tags."""
+    return messages.ResponseHeader(correlation_id=0).encode(form)[4:]
+
+
 def decode_request_header(data: Any, start: int = 0) -> tuple[RequestHeader, int]:
     """The header at `start` and the position of the body. Raises DecodeError, also for an unknown API."""
-    # All header versions start with the fields of version 0, which determine the version.
-    front, _ = messages.RequestHeader.decode_prefix(data, 0, start)
-    if front.request_api_key not in APIS:
-        raise DecodeError(f"unknown API key {front.request_api_key}", position=start, path="request_api_key")
-    form = request_header_version(front.request_api_key, front.request_api_version)
-    return messages.RequestHeader.decode_prefix(data, form, start)
+    try:
+        key, version = _front_at(data, start)  # with which all header versions start
+    except (struct.error, TypeError, BufferError):
+        front, _ = messages.RequestHeader.decode_prefix(data, 0, start)  # raises
+        key, version = front.request_api_key, front.request_api_version
+    if key not in APIS:
+        raise DecodeError(f"unknown API key {key}", position=start, path="request_api_key")
+    return messages.RequestHeader.decode_prefix(data, request_header_version(key, version), start)
 
 
 def decode_response_header(data: Any, api_key: int, version: int, start: int = 0) -> tuple[ResponseHeader, int]:

@@ -29,27 +29,26 @@ class Flusher:
     Args:
         loop: the loop in which the outcomes are told.
         store: has the logs.
+
+    Attributes:
+        asked: how many wait for each log.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, store: Flushes) -> None:
         self._loop, self._store = loop, store
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: list[tuple[tuple[Hashable, ...], Then]] = []
-        self._asked: Counter[Hashable] = Counter()
+        self.asked: Counter[Hashable] = Counter()
         self._running = False
         self._idle: asyncio.Future[None] | None = None
 
     def flush(self, logs: Iterable[Hashable], then: Then) -> None:
         """Flush logs, then call `then` in the loop with the error, or None."""
         names = tuple(logs)
-        self._asked.update(names)
+        self.asked.update(names)
         self._waiting.append((names, then))
         if not self._running:
             self._begin()
-
-    def is_flushing(self, log: Hashable) -> bool:
-        """Whether somebody waits for this log."""
-        return log in self._asked
 
     async def close(self) -> None:
         """Wait for what was asked for, and end the thread."""
@@ -82,7 +81,7 @@ class Flusher:
             if log not in failed:
                 self._store.flushed(log, flushing)
         for logs, _ in group:
-            self._asked -= Counter(logs)
+            self.asked -= Counter(logs)
         for logs, then in group:
             then(next((failed[log] for log in logs if log in failed), None))
         if self._waiting:

@@ -7,8 +7,8 @@ import ssl
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from kafkacodec.broker.host.limits import Limits
-from kafkacodec.broker.host.listener import Listener, Load
+from kafkacodec.broker.host.limits import Limits, Load
+from kafkacodec.broker.host.listener import Listener
 
 if TYPE_CHECKING:
     from kafkacodec.broker.host.runner import Runner
@@ -36,7 +36,7 @@ class Host:
         self.limits = limits or Limits()
         self.listeners: list[Listener] = []
         self._loop = loop
-        self._load = Load()
+        self._load = Load(self.limits.max_bytes_in_flight)
         self._runners: dict[int, Runner] = {}
         self._idle: asyncio.Handle | None = None
 

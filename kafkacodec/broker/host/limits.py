@@ -1,10 +1,14 @@
-"""What a host takes before it makes others wait, or closes a connection."""
+"""What a host takes before it makes others wait, or closes a connection; and what it has taken."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-__all__ = ["Limits"]
+if TYPE_CHECKING:
+    from kafkacodec.broker.host.sessions import Session
+
+__all__ = ["Limits", "Load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +30,30 @@ class Limits:
     max_bytes_in_flight: int = 512 << 20
     max_unsent_bytes: int = 1 << 20
     max_idle_ms: float = 600_000
+
+
+@dataclass(slots=True)
+class Load:
+    """What all listeners of a host have in flight.
+
+    Attributes:
+        most: bytes that may be in flight: `Limits.max_bytes_in_flight`.
+        sessions: the open sessions.
+        nbytes: bytes of requests that wait for their answers.
+        stopped: sessions that may have stopped reading because of others.
+        requests: how many were begun since the start.
+        received, sent: bytes since the start.
+    """
+
+    most: int
+    sessions: set[Session] = field(default_factory=set)
+    nbytes: int = 0
+    stopped: set[Session] = field(default_factory=set)
+    requests: int = 0
+    received: int = 0
+    sent: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as much is in flight as may be."""
+        return self.nbytes >= self.most

@@ -63,7 +63,8 @@ class Runner:
     def receive(self, call: Call) -> None:
         """Give a request to the service."""
         try:
-            self.run(self._service.receive(call.request, call.session, call, self.now))
+            now = self._loop.time() * 1000 + self._ahead
+            self.run(self._service.receive(call.request, call.session, call, now))
         except Exception:
             _log.exception("a request of %s could not be handled; its connection is closed", call.session.peer)
             call.answer(CLOSE)
@@ -75,11 +76,18 @@ class Runner:
 
     def run(self, effect: Effect) -> None:
         """Carry out an effect and those that follow from it."""
-        waiting = deque([effect])
-        while waiting:
+        waiting: deque[Effect] = deque()
+        while True:
+            if effect.others:
+                waiting.extend(effect.others)
+            if effect.appends:
+                self._carry_out(effect, waiting)
+            else:
+                for to, response in effect.replies:
+                    to.answer(response)
+            if not waiting:
+                break
             effect = waiting.popleft()
-            waiting.extend(effect.others)
-            self._carry_out(effect, waiting)
         self._set_timer()
 
     async def close(self) -> None:
@@ -90,22 +98,22 @@ class Runner:
 
     def _carry_out(self, effect: Effect, waiting: deque[Effect]) -> None:
         done: list[tuple[Append, Any]] = []
+        flushed: list[Hashable] = []
         for append in effect.appends:
+            log = append.log
             try:
-                done.append((append, self._store.append(append.log, append.data)))
+                done.append((append, self._store.append(log, append.data)))
             except Exception as error:
                 self._failed(append, error, effect, waiting)
                 effect = Effect((), ())
-        flushed = [append.log for append, _ in done if self._must_flush(append)]
+                continue
+            # What need not be flushed also waits for what was appended to its log before, so that the order is kept.
+            if append.durability == "flushed" or log in self.flusher.asked or self._store.must_flush(log):
+                flushed.append(log)
         if flushed:
             self._flush(flushed, done, effect)
         else:
             self._done(done, effect, waiting)
-
-    def _must_flush(self, append: Append) -> bool:
-        """Also what need not be flushed waits for what was appended to its log before, so that the order is kept."""
-        log = append.log
-        return append.durability == "flushed" or self._store.must_flush(log) or self.flusher.is_flushing(log)
 
     def _done(self, done: list[tuple[Append, Any]], effect: Effect, waiting: deque[Effect]) -> None:
         for append, result in done:

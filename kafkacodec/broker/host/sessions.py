@@ -14,7 +14,7 @@ from kafkacodec.errors import KafkaCodecError
 from kafkacodec.net.service import CLOSE, Codec, Fate
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.host.limits import Limits
+    from kafkacodec.broker.host.limits import Limits, Load
 
 __all__ = ["Acceptor", "Call", "Session"]
 
@@ -28,10 +28,7 @@ class Acceptor(Protocol):
     name: str
     codec: Callable[[], Codec]
     limits: Limits
-
-    @property
-    def loaded(self) -> bool:
-        """Whether as much is in flight as may be."""
+    load: Load
 
     def now(self) -> float:
         """The time of the loop, in milliseconds."""
@@ -45,17 +42,11 @@ class Acceptor(Protocol):
     def receive(self, call: Call) -> None:
         """Give a request to the service."""
 
-    def took(self, nbytes: int) -> None:
-        """Count the memory of a request that begins."""
-
-    def freed(self, nbytes: int) -> None:
-        """Count off the memory of a request that was answered."""
-
-    def moved(self, received: int, sent: int) -> None:
-        """Count bytes that were received, and those that are sent."""
-
     def paused(self, session: Session) -> None:
         """Note that a session reads nothing."""
+
+    def relieved(self) -> None:
+        """Let sessions go on that stopped reading because of others."""
 
 
 class Call:
@@ -98,7 +89,7 @@ class Session(asyncio.BufferedProtocol):
         self.state: Any = None
         self.last = 0.0  # when something was received, in ms
         self._codec: Codec = listener.codec()
-        self._limits = listener.limits
+        self._limits, self._load = listener.limits, listener.load
         self._transport: Any = None
         self._pending: deque[Call] = deque()
         self._later: deque[Any] = deque()  # requests that were received and are not begun
@@ -130,7 +121,7 @@ class Session(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Take received bytes."""
         self.last = self.listener.now()
-        self.listener.moved(nbytes, 0)
+        self._load.received += nbytes
         if self._ending:
             return
         try:
@@ -162,7 +153,7 @@ class Session(asyncio.BufferedProtocol):
         self._ended = self._ending = True
         self._codec.drop()
         for call in self._pending:
-            self.listener.freed(call.size)
+            self._freed(call.size)
             self._codec.release(call.request)
             call.ready = True
         self._pending.clear()
@@ -218,28 +209,42 @@ class Session(asyncio.BufferedProtocol):
     # Inside
 
     def _may_begin(self) -> bool:
-        has_room = len(self._pending) < self._limits.max_pending and not self._full and not self.listener.loaded
-        return has_room and not self._rests
+        if self._full or self._rests or len(self._pending) >= self._limits.max_pending:
+            return False
+        return self._load.nbytes < self._load.most
+
+    def _freed(self, nbytes: int) -> None:
+        """Count off the memory of a request that is done; others may go on."""
+        load = self._load
+        before = load.nbytes
+        load.nbytes = after = before - nbytes
+        if after < load.most <= before:
+            self.listener.relieved()
 
     def _begin(self) -> None:
         """Begin requests that were received, as far as there is room."""
         if self._corked:
             return
         self._corked = True
+        load = self._load
         try:
-            while self._later and not self._ending and self._may_begin():
+            begins = self._may_begin()
+            while self._later and not self._ending and begins:
                 request = self._later.popleft()
                 size = 0 if request is CLOSE else getattr(request, "nbytes", 0)
                 call = Call(self, request, size)
                 self._pending.append(call)
-                self.listener.took(size)
+                load.nbytes += size
+                load.requests += 1
                 if request is CLOSE:
                     call.ready, call.pieces = True, CLOSE
                     self._later.clear()
                 else:
                     self.listener.receive(call)
-                if call.rest or call.pieces is CLOSE or not self._may_begin():
+                begins = self._may_begin()
+                if call.rest or call.pieces is CLOSE or not begins:
                     self._send()
+                    begins = self._may_begin()
             self._send()  # what was answered meanwhile leaves together
         finally:
             self._corked = False
@@ -247,6 +252,9 @@ class Session(asyncio.BufferedProtocol):
 
     def _send(self) -> None:
         """Send the answers whose turn it is, together if they are small."""
+        first = self._pending[0] if self._pending else None
+        if first is None or not first.ready:
+            return
         out: list[bytes | memoryview] = []
         sent: list[Call] = []
         ends = False
@@ -261,9 +269,9 @@ class Session(asyncio.BufferedProtocol):
         if out and not self._ended:
             self._write(out)
         for call in sent:  # after writing: the memory of a request may be part of its answer
-            if not isinstance(call.request, Fate):
+            if call.request is not CLOSE:
                 self._codec.release(call.request)
-            self.listener.freed(call.size)
+            self._freed(call.size)
         if ends:
             self.close()
 
@@ -278,11 +286,13 @@ class Session(asyncio.BufferedProtocol):
             self._begin()
 
     def _write(self, pieces: list[bytes | memoryview]) -> None:
-        size = sum(map(len, pieces))
-        self.listener.moved(0, size)
         if len(pieces) == 1:
+            self._load.sent += len(pieces[0])
             self._transport.write(pieces[0])
-        elif size <= _JOINED_BYTES:
+            return
+        size = sum(map(len, pieces))
+        self._load.sent += size
+        if size <= _JOINED_BYTES:
             self._transport.write(b"".join(pieces))
         else:
             for piece in pieces:
@@ -291,7 +301,7 @@ class Session(asyncio.BufferedProtocol):
     def _set_reading(self) -> None:
         """Read only while what is read can begin."""
         pause = bool(self._later) or not self._may_begin()
-        if self._ending or pause == self._paused:
+        if pause == self._paused or self._ending:
             return
         self._paused = pause
         if pause:

@@ -90,7 +90,7 @@ class Faults:
         if line is None and not self.paused:
             return self._begin(request)
         if line is None:
-            line = self._lines[request.session] = _Line()
+            line = self._line(request)
         line.waiting.append(request)
         return NOTHING
 
@@ -154,6 +154,7 @@ class Faults:
         return self._end(request, rule)
 
     def _line(self, request: Request) -> _Line:
+        self._node.waiting.alarm.ring()
         return self._lines.setdefault(request.session, _Line())
 
     def _concerned(self, request: Request) -> Rule | None:

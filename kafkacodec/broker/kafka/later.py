@@ -6,20 +6,27 @@ import heapq
 from itertools import count
 
 from kafkacodec.net.service import NOTHING, Effect, together
+from kafkacodec.net.timers import Alarm
 
 __all__ = ["Later"]
 
 
 class Later:
-    """Effects by the time of the host, in milliseconds, at which they are to happen."""
+    """Effects by the time of the host, in milliseconds, at which they are to happen.
 
-    def __init__(self) -> None:
+    Args:
+        alarm: told of deadlines.
+    """
+
+    def __init__(self, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._waiting: list[tuple[float, int, Effect]] = []
         self._numbers = count()
 
     def add(self, at: float, effect: Effect) -> Effect:
         """Let an effect wait; nothing happens now."""
         heapq.heappush(self._waiting, (at, next(self._numbers), effect))
+        self._alarm.ring()
         return NOTHING
 
     def due(self, now: float) -> Effect:

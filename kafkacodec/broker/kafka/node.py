@@ -87,7 +87,7 @@ class Node:
         self.machines: dict[int, Machine] = {}  # by API key
         self.groups: Any = None
         self.shares: Any = None
-        self.later = Later()
+        self.later = Later(waiting.alarm)
         self.quotas = Quotas(catalog)
         self.authorizes = config.text("authorizer.class.name") != ""
         self._running: tuple[Machine, ...] | None = None

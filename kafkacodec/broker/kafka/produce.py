@@ -10,7 +10,7 @@ from kafkacodec.broker.kafka.clustering.leaders import Leaders
 from kafkacodec.broker.kafka.transactions import verify
 from kafkacodec.broker.topics.batches import Produced, Refused, accept
 from kafkacodec.broker.topics.conversion import accept_set
-from kafkacodec.net.service import CLOSE, NO_ANSWER, Append, Effect, Reply
+from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, Reply
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
@@ -48,7 +48,7 @@ class _Work:
         self._appends: list[Append] = []
         self._unverified: list[tuple[Append, Any, Produced]] = []
         self._left = 0
-        self._leaders = Leaders(request)
+        self._leaders: Leaders | None = None
 
     def topic(self, topic: Any) -> None:
         """Check the partitions of a topic; what is acceptable is appended by `begin`."""
@@ -64,6 +64,7 @@ class _Work:
             partition = None if found is None else node.topics.partition(found.name, asked.index)
             row.error_code = self._refuses(name, asked.index, partition, by_id and found is None)
             if row.error_code == errors.NOT_LEADER_OR_FOLLOWER and request.version >= _TELLS_LEADER:
+                self._leaders = self._leaders or Leaders(request)
                 self._leaders.add(node, row.current_leader, name, asked.index)
             elif row.error_code == errors.NOT_ENOUGH_REPLICAS and partition is not None:
                 row.log_start_offset = partition.start_offset
@@ -94,8 +95,7 @@ class _Work:
         return Effect(self._appends) if self._appends else self._answer()
 
     def _refuses(self, name: str, number: int, partition: Partition | None, unknown_id: bool) -> int:
-        message = self._request.message
-        if message.acks not in (-1, 0, 1):
+        if self._request.message.acks not in (-1, 0, 1):
             return errors.INVALID_REQUIRED_ACKS
         if unknown_id:
             return errors.UNKNOWN_TOPIC_ID
@@ -154,13 +154,14 @@ class _Work:
             row.base_offset, row.log_append_time_ms = result.base_offset, result.append_time
             row.log_start_offset = partition.start_offset
         self._left -= 1
-        return Effect() if self._left else self._answer()
+        return NOTHING if self._left else self._answer()
 
     def _answer(self) -> Effect:
         """The answer; a client that wants none and has an error is cut off, so that it asks anew."""
-        self._response.node_endpoints = self._leaders.endpoints(self._node, self._response.NodeEndpoint)
-        failed = any(row.error_code for topic in self._response.responses for row in topic.partition_responses)
         response: Any = self._response
+        if self._leaders is not None:
+            response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)
         if self._request.message.acks == 0:
+            failed = any(row.error_code for topic in response.responses for row in topic.partition_responses)
             response = CLOSE if failed else NO_ANSWER
         return Effect((), (Reply(self._request.to, response),))

@@ -93,16 +93,17 @@ def _without_client_id(view: memoryview) -> memoryview:
 
 def _decoded(key: int, version: int, view: memoryview, at: int) -> Any:
     """A message, in which texts, bytes and arrays of a negative length are null, as which brokers read them."""
+    kind = by_key(key)[0]
     for _ in range(_NEGATIVE_LENGTHS):
         try:
-            return by_key(key)[0].decode_prefix(view, version, at)[0]
+            return kind.decode_prefix(view, version, at)[0]
         except DecodeError as error:
             end = error.position or 0
             size = _negative_length(view, end) if "a length below -1" in str(error) else 0
             if not size:
                 raise
             view = memoryview(b"".join((view[: end - size], b"\xff" * size, view[end:])))
-    return by_key(key)[0].decode_prefix(view, version, at)[0]
+    return kind.decode_prefix(view, version, at)[0]
 
 
 def _negative_length(view: memoryview, end: int) -> int:

@@ -41,42 +41,50 @@ class KafkaService:
 
     def __init__(self, node: Node, clock: Clock) -> None:
         self._node, self._clock = node, clock
+        self._alarm = node.waiting.alarm
+        self._deadline: float | None = None  # the earliest when the alarm was last rung
         self.faults = Faults(node, self._answer)
 
     def receive(self, request: Request, session: Any, to: Any, now: float) -> Effect:
         """Answer a request, or keep it until it can be answered."""
         request.session, request.to, request.received = session, to, now
         request.broker = self._node.brokers.of(session)
-        if request.peer.certified:
-            request.peer.certified = False
+        peer = request.peer
+        if peer.certified:
+            peer.certified = False
             name = distinguished_name(session.certificate)
-            request.peer.principal = f"User:{name}" if name else ANONYMOUS
+            peer.principal = f"User:{name}" if name else ANONYMOUS
         return self.faults.receive(request) if self.faults else self._answer(request)
 
     def _answer(self, request: Request) -> Effect:
-        request.now = self._node.shares.now = self._clock(request.received)
+        node = self._node
+        request.now = node.shares.now = self._clock(request.received)
         login = request.peer.login
         if login is not None:
             refused: Effect | None = login.receive(request)
             if refused is not None:
                 return refused
-        if self._node.frozen:
-            wrong = refused_by_frozen(self._node, request)
+        if node.frozen:
+            wrong = refused_by_frozen(node, request)
             if wrong is not None:
                 return Effect((), (Reply(request.to, wrong),))
-        if self._node.brokers.several:
-            away = elsewhere(self._node, request)
+        if node.brokers.several:
+            away = elsewhere(node, request)
             if away is not None:
                 return Effect((), (Reply(request.to, away),))
-        if self._node.authorizes:
-            return enforced(self._node, request, self._carry_out)
+        if node.authorizes:
+            return enforced(node, request, self._carry_out)
         return self._carry_out(request)
 
     def _carry_out(self, request: Request) -> Effect:
         login = request.peer.login
-        began = perf_counter()
-        found = TABLE[request.key].answer(self._node, request)
-        request.spent = perf_counter() - began
+        answer = TABLE[request.key].answer
+        if self._node.catalog.quotas:
+            began = perf_counter()
+            found = answer(self._node, request)
+            request.spent = perf_counter() - began
+        else:
+            found = answer(self._node, request)
         if login is not None and request.key == keys.API_VERSIONS:
             login.answered_versions(found)
         if found is None:
@@ -95,6 +103,7 @@ class KafkaService:
         """Do what is due."""
         if self.faults.paused:
             return NOTHING
+        self._alarm.ring()
         time = self._node.shares.now = self._clock(now)
         shares = self._node.shares.partitions
         effects = [
@@ -114,20 +123,25 @@ class KafkaService:
         """When `tick` is needed."""
         if self.faults.paused:
             return None
+        if not self._alarm.rung:
+            return self._deadline
+        self._alarm.rung = False
         node = self._node
         shared = node.shares.partitions.next_deadline()
         of_clock = [node.topics.next_deadline(), shared, *[machine.next_deadline() for machine in node.running]]
         first = _earliest(of_clock)
         of_host = None if first is None else self._clock.of_host(first)
         waits = (self.faults.next_deadline(), node.later.next_deadline(), node.waiting.next_deadline())
-        return _earliest([*waits, of_host])
+        self._deadline = _earliest([*waits, of_host])
+        return self._deadline
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
         """Go on after an append, and answer who waited for its records."""
         time = self._node.shares.now = self._clock(now)
         effect: Effect = token(result, None, time)
-        woken = self.woken(now)
-        return together([effect, woken]) if woken else effect
+        if not self._node.waiting.touched:
+            return effect
+        return together([effect, self.woken(now)])
 
     def woken(self, now: float) -> Effect:
         """Answer who waited for records that are there now."""

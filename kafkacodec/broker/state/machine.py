@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from kafkacodec.errors import MESSAGE_TOO_LARGE, NONE, NOT_COORDINATOR, RECORD_LIST_TOO_LARGE, UNKNOWN_SERVER_ERROR
 from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
 from kafkacodec.net.service import Append, Effect, Reply
+from kafkacodec.net.timers import Alarm
 
 __all__ = [
     "Client",
@@ -186,6 +187,7 @@ class Machine:
         now: the time of this call.
         offset: of the first record of the batch that is being applied; -1 if that is not known.
         loading: until `loaded` is called.
+        alarm: rung for each new timer; the host may put its own there.
         partitions: as many as its topic has; to be set before loading if the topic was made with another number.
     """
 
@@ -203,6 +205,7 @@ class Machine:
         self._writing: set[str] = set()  # keys with records on their way
         self._waiting: dict[str, deque[Callable[[], None]]] = {}  # jobs behind those
         self._tokens = count(1)
+        self.alarm = Alarm()
         self._timers: dict[str, dict[str, int]] = {}  # by key and name, the number of the entry in `_due`
         self._timer_count = 0
         self._due: list[tuple[int, int, tuple[str, str], Callable[[], None]]] = []
@@ -328,6 +331,7 @@ class Machine:
         self._timer_count += name not in timers
         timers[name] = number
         heapq.heappush(self._due, (due, number, (key, name), call))
+        self.alarm.ring()
         if len(self._due) > 64 + 4 * self._timer_count:  # most of these were replaced
             self._due = [entry for entry in self._due if self._is_set(entry[2], entry[1])]
             heapq.heapify(self._due)

@@ -1,35 +1,119 @@
-"""The binding that reads and checks the header of one produced batch."""
-from libc.stdint cimport uint64_t
+"""The binding that reads and checks one produced batch."""
+cimport cython
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, uint8_t, uint64_t
 
+from kafkacodec._core cimport arrow as a
+from kafkacodec._core cimport base as k
 from kafkacodec._core cimport decode as d
 from kafkacodec._core cimport produced as p
 from kafkacodec._core._buffer cimport HeldBuffer
-from kafkacodec._core._errors cimport exception_from
+from kafkacodec._core._errors cimport check, exception_from
+
+
+@cython.final
+cdef class Head:
+    """The header of a batch that is the only one of a buffer."""
+    cdef p.produced_batch batch
+    cdef readonly bint crc_ok
+    cdef readonly bint records_ok
+
+    @property
+    def magic(self):
+        return self.batch.magic
+
+    @property
+    def codec(self):
+        return p.produced_codec(&self.batch)
+
+    @property
+    def has_append_time(self):
+        return (self.batch.attributes & p.KC_LOG_APPEND_TIME) != 0
+
+    @property
+    def is_transactional(self):
+        return (self.batch.attributes & d.KC_TRANSACTIONAL) != 0
+
+    @property
+    def is_control(self):
+        return (self.batch.attributes & d.KC_CONTROL) != 0
+
+    @property
+    def base_offset(self):
+        return self.batch.base_offset
+
+    @property
+    def last_offset(self):
+        return self.batch.last_offset
+
+    @property
+    def max_timestamp(self):
+        return self.batch.max_timestamp
+
+    @property
+    def producer_id(self):
+        return self.batch.producer_id
+
+    @property
+    def producer_epoch(self):
+        return self.batch.producer_epoch
+
+    @property
+    def base_sequence(self):
+        return self.batch.base_sequence
+
+    @property
+    def num_records(self):
+        return self.batch.count
+
+    @property
+    def size(self):
+        return self.batch.size
+
+
+cdef int are_records_valid(const uint8_t *data, uint64_t size, a.kc_table *table, d.kc_error *error) noexcept nogil:
+    """Whether a batch that is not compressed has the records that its header says: 1 or 0; -1: memory is exhausted."""
+    cdef d.kc_decoder decoder
+    cdef d.kc_decoder_options options
+    cdef d.kc_event found
+    options.verify_crc = options.search_partial = options.in_order = False
+    options.include_control = True
+    options.start_offset, options.end_offset = INT64_MIN, INT64_MAX
+    options.aborted, options.num_aborted = NULL, 0
+    d.kc_decoder_init(&decoder, data, size, &options)
+    found = d.kc_decoder_run(&decoder, table, INT32_MAX, INT64_MAX, error)
+    if found == d.KC_EVENT_FAULT and error.code == k.KC_NO_MEMORY:
+        return -1
+    return found == d.KC_EVENT_END
 
 
 def read_head(data):
-    """The header of the only batch in `data`, as a tuple; None if there is none, more than one, or a part of one.
+    """The header of the only batch in `data`; None if there is none, more than one, or a part of one.
 
-    (magic, codec number, has append time, is transactional, is control, base offset, last offset, max timestamp,
-    producer id, producer epoch, base sequence, count, size, whether the checksum is right)
+    `records_ok` is only known, and else false, of batches of magic 2 that are not compressed.
     """
     cdef HeldBuffer held = HeldBuffer(data)
+    cdef Head head = Head.__new__(Head)
     cdef d.kc_span span
-    cdef p.produced_batch batch
     cdef d.kc_error error
     cdef d.kc_walk found
-    cdef bint crc_ok
+    cdef a.kc_table *table
+    cdef int valid = 0
     with nogil:
         found = d.kc_walk_next(held.start, held.size, 0, &span, &error)
         if found == d.KC_WALK_BATCH:
-            p.produced_read(held.start, &span, &batch)
-            crc_ok = p.produced_crc(held.start, &batch) == batch.crc
+            p.produced_read(held.start, &span, &head.batch)
+            head.crc_ok = p.produced_crc(held.start, &head.batch) == head.batch.crc
+            if span.size == held.size and head.batch.magic == 2 and p.produced_codec(&head.batch) == 0:
+                table = a.kc_table_new_within(d.kc_record_fields, d.KC_NUM_RECORD_COLUMNS, 0, NULL, &error)
+                valid = -1
+                if table != NULL:
+                    valid = are_records_valid(held.start, held.size, table, &error)
+                    a.kc_table_release(table)
+    if valid < 0:
+        check(&error)
     if found == d.KC_WALK_FAULT:
         raise exception_from(&error)
     if found != d.KC_WALK_BATCH or span.size != held.size:
         return None
-    return (
-        batch.magic, p.produced_codec(&batch), (batch.attributes & p.KC_LOG_APPEND_TIME) != 0,
-        (batch.attributes & d.KC_TRANSACTIONAL) != 0, (batch.attributes & d.KC_CONTROL) != 0,
-        batch.base_offset, batch.last_offset, batch.max_timestamp, batch.producer_id, batch.producer_epoch,
-        batch.base_sequence, batch.count, batch.size, crc_ok)
+    head.records_ok = valid == 1
+    return head

@@ -7,12 +7,12 @@ The order of the checks is that of Apache Kafka, which shows in the answers
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from kafkacodec import errors
-from kafkacodec.broker.topics._head import read_head
+from kafkacodec.broker.topics._head import Head, read_head
 from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
 from kafkacodec.records._crc import crc32c
 from kafkacodec.records.compression import CODECS
@@ -80,25 +80,6 @@ class Produced:
     append_time: int = -1
 
 
-class _Head(NamedTuple):
-    """The header of a batch, as `read_head` returns it."""
-
-    magic: int
-    codec: int
-    has_append_time: bool
-    is_transactional: bool
-    is_control: bool
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    num_records: int
-    size: int
-    crc_ok: bool
-
-
 def accept(data: memoryview | None, config: TopicConfig, version: int, now: float) -> Produced | Refused:
     """Check the records of a partition in a Produce request of version 3 or later.
 
@@ -111,18 +92,17 @@ def accept(data: memoryview | None, config: TopicConfig, version: int, now: floa
     if data is None or not len(data):
         return Refused(errors.INVALID_RECORD)
     try:
-        found = read_head(data)
+        head = read_head(data)
     except UnsupportedMagic as error:
         return Refused(errors.CORRUPT_MESSAGE, str(error))
     except DecodeError:
         return Refused(errors.INVALID_RECORD)
-    if found is None:
+    if head is None:
         return Refused(errors.INVALID_RECORD)
-    head = _Head(*found)
     return _refuses_head(head, config, version) or _checked(data, head, config, now)
 
 
-def _refuses_head(head: _Head, config: TopicConfig, version: int) -> Refused | None:
+def _refuses_head(head: Head, config: TopicConfig, version: int) -> Refused | None:
     if head.magic != _MAGIC:
         return Refused(errors.INVALID_RECORD)
     if head.codec == _ZSTD and version < _ZSTD_FROM:
@@ -134,21 +114,24 @@ def _refuses_head(head: _Head, config: TopicConfig, version: int) -> Refused | N
     return None
 
 
-def _checked(data: memoryview, head: _Head, config: TopicConfig, now: float) -> Produced | Refused:
+def _checked(data: memoryview, head: Head, config: TopicConfig, now: float) -> Produced | Refused:
     """Check what takes the records."""
     follows = head.producer_id < 0 or head.base_sequence >= 0
     if head.base_offset or head.is_control or head.num_records <= 0 or not follows:
         return Refused(errors.INVALID_RECORD, late=True)
     if head.num_records != head.last_offset - head.base_offset + 1:
         return Refused(errors.INVALID_RECORD, late=True)
-    try:
-        with (_WITH_KEYS if config.is_compacted else _TIMES).decoder(data) as decoder:
-            records = read_whole(decoder, "raise")
-    except KafkaCodecError:
+    if _needs_rows(head, config, now):
+        try:
+            with (_WITH_KEYS if config.is_compacted else _TIMES).decoder(data) as decoder:
+                records = read_whole(decoder, "raise")
+        except KafkaCodecError:
+            return Refused(errors.INVALID_RECORD, late=True)
+        refused = _refuses_records(records, head, config, now)
+        if refused is not None:
+            return refused
+    elif not head.records_ok:
         return Refused(errors.INVALID_RECORD, late=True)
-    refused = _refuses_records(records, head, config, now)
-    if refused is not None:
-        return refused
     wanted = CODECS[head.codec]
     if config.compression != "producer":
         wanted = config.compression.replace("uncompressed", "none")
@@ -157,12 +140,20 @@ def _checked(data: memoryview, head: _Head, config: TopicConfig, now: float) -> 
     append_time = int(now) if config.has_append_time else _NO_TIME
     max_timestamp = head.max_timestamp
     if config.has_append_time or head.has_append_time:
-        data, max_timestamp = _stamped(data, append_time, records, head)
+        data, max_timestamp = _stamped(data, append_time, head)
     return Produced(data, head.num_records, max_timestamp, head.producer_id, head.producer_epoch, head.base_sequence,
                     head.is_transactional, append_time)  # fmt: skip
 
 
-def _refuses_records(records: RecordColumns, head: _Head, config: TopicConfig, now: float) -> Refused | None:
+def _needs_rows(head: Head, config: TopicConfig, now: float) -> bool:
+    """Whether the records are looked at one by one, and not only whether they are as the header says."""
+    if head.codec or config.is_compacted:
+        return True
+    in_time = head.max_timestamp <= now + config.after_max_ms and config.before_max_ms >= _UNLIMITED
+    return not (in_time or config.has_append_time)
+
+
+def _refuses_records(records: RecordColumns, head: Head, config: TopicConfig, now: float) -> Refused | None:
     if config.is_compacted:
         missing = [i for i, key in enumerate(records["key"]) if key is None]
         if missing:
@@ -186,7 +177,7 @@ def _times(records: RecordColumns) -> npt.NDArray[np.int64]:
     return np.maximum(times, _NO_TIME)  # null is the smallest number
 
 
-def _recompressed(data: memoryview, head: _Head, codec: str, config: TopicConfig) -> memoryview:
+def _recompressed(data: memoryview, head: Head, codec: str, config: TopicConfig) -> memoryview:
     """The batch with another codec; all else stays."""
     made = encode(
         decode(data, verify_crc=False), codec=codec, level=config.level(codec), batch_bytes=1 << 30,
@@ -196,7 +187,7 @@ def _recompressed(data: memoryview, head: _Head, codec: str, config: TopicConfig
     return memoryview(bytearray(made))
 
 
-def _stamped(data: memoryview, time: int, records: RecordColumns, head: _Head) -> tuple[memoryview, int]:
+def _stamped(data: memoryview, time: int, head: Head) -> tuple[memoryview, int]:
     """The batch with the time of the append, or without, and the largest timestamp."""
     if data.readonly:
         data = memoryview(bytearray(data))

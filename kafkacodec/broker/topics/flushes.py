@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kafkacodec.net.timers import Alarm
+
 if TYPE_CHECKING:
     from kafkacodec.broker.topics.compaction import Background
     from kafkacodec.broker.topics.partition import Flush as Flushed, Partition
@@ -23,9 +25,14 @@ Flush: TypeAlias = Callable[[Iterable[tuple[str, int]], Callable[[Exception | No
 
 
 class TimedFlushes:
-    """Flushes each log that has ``flush.ms`` so often, if there is something that is not on the disk."""
+    """Flushes each log that has ``flush.ms`` so often, if there is something that is not on the disk.
 
-    def __init__(self) -> None:
+    Args:
+        alarm: told of deadlines.
+    """
+
+    def __init__(self, alarm: Alarm) -> None:
+        self._alarm = alarm
         self.flush: Flush | None = None
         self._last: dict[Partition, float] = {}
         self._next: float | None = None
@@ -37,6 +44,7 @@ class TimedFlushes:
         else:
             self._last.setdefault(partition, 0.0)
             self._next = 0.0
+            self._alarm.ring()
 
     def forget(self, partition: Partition) -> None:
         """The partition is deleted."""
@@ -74,8 +82,8 @@ class RolledFlushes:
         self._running: set[Partition] = set()
 
     def appended(self, partition: Partition) -> None:
-        """A batch was appended to a partition."""
-        if not partition.log.has_sealed_unflushed or partition in self._running or partition.failed:
+        """A batch was appended to a partition of which segments were rolled that are not on the disk."""
+        if partition in self._running or partition.failed:
             return
         try:
             flush = partition.flushing()
@@ -94,7 +102,8 @@ class RolledFlushes:
             if self._partitions.get(partition.key) is partition:
                 partition.flushed(flush)
                 self._directory.note_flushed(*partition.key)
-                self.appended(partition)  # more may have been rolled meanwhile
+                if partition.log.has_sealed_unflushed:  # more was rolled meanwhile
+                    self.appended(partition)
         except Exception as failure:
             _told(partition, failure)
 

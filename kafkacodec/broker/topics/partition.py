@@ -153,24 +153,27 @@ class Partition:
 
     def append(self, data: bytearray | memoryview) -> Appended:
         """Append batches as they are. Raises OSError: nothing was appended."""
+        return Appended(NONE, self._append(data))
+
+    def _append(self, data: bytearray | memoryview) -> int:
+        """The first offset of what was appended."""
         if self.failed:
             raise OSError(errno.EIO, "the log could not be flushed: start the broker anew", self.log.path)
-        return Appended(NONE, self.log.append(data, leader_epoch=self.leader_epoch).base_offset)
+        return self.log.append(data, leader_epoch=self.leader_epoch).base_offset
 
     def produce(self, batch: Produced) -> Appended:
         """Append a batch of a client, unless its producer's sequence is wrong. Raises OSError."""
         if batch.producer_id < 0:
-            return Appended(NONE, self.append(batch.data).base_offset, batch.append_time)
+            return Appended(NONE, self._append(batch.data), batch.append_time)
         verdict = self._sequences.verdict(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)
         if isinstance(verdict, Batch):  # it is there already
             return Appended(NONE, verdict.base_offset, verdict.timestamp)
         if verdict:
             return Appended(verdict)
-        found = self.append(batch.data)
+        base = self._append(batch.data)
         if batch.is_transactional:
             self._sequences.began(batch.producer_id)
         last = (batch.base_sequence + batch.count - 1) & _LAST
-        base = found.base_offset
         self._sequences.appended(
             batch.producer_id,
             Batch(batch.producer_epoch, batch.base_sequence, last, base, base + batch.count - 1, batch.max_timestamp),

@@ -73,7 +73,7 @@ class Topics:
         self.frozen = False
         self._compaction = Compaction(directory, self._partitions, background, clean_ms)
         self._rolled = RolledFlushes(directory, self._partitions, background)
-        self.flushes = TimedFlushes()
+        self.flushes = TimedFlushes(waiting.alarm)
         self.is_kept = True
 
     # Questions
@@ -213,11 +213,11 @@ class Topics:
             OSError: it cannot be written; nothing was appended.
         """
         partition = self._partitions[log]
-        if isinstance(data, Cut):
+        if type(data) is Produced:
+            found = partition.produce(data)
+        elif isinstance(data, Cut):
             partition.delete_before(data.before)
             return Appended(NONE)
-        if isinstance(data, Produced):
-            found = partition.produce(data)
         elif isinstance(data, EndMarker):
             found = partition.append(data.batch())
         elif isinstance(data, (bytes, bytearray, memoryview)):
@@ -228,7 +228,7 @@ class Topics:
             flush = partition.flushing()
             flush.sync()
             partition.flushed(flush)
-        if self.is_kept:
+        if self.is_kept and partition.log.has_sealed_unflushed:
             self._rolled.appended(partition)
         self._waiting.touch(log)
         return found

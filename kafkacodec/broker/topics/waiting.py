@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
+from kafkacodec.net.timers import Alarm
 
 __all__ = ["Parked", "Waiting"]
 
@@ -26,15 +27,21 @@ class Parked(Protocol):
 
 
 class Waiting:
-    """Requests that wait for appends to logs, each until its deadline."""
+    """Requests that wait for appends to logs, each until its deadline.
+
+    Attributes:
+        alarm: rung for each deadline of the broker, here and elsewhere.
+        touched: the logs that have changed since `woken` was asked.
+    """
 
     def __init__(self) -> None:
+        self.alarm = Alarm()
         self._by_log: dict[Hashable, dict[int, Parked]] = {}
         self._logs: dict[int, tuple[Hashable, ...]] = {}
         self._parked: dict[int, Parked] = {}
         self._due: list[tuple[float, int]] = []
         self._numbers = count()
-        self._touched: set[Hashable] = set()
+        self.touched: set[Hashable] = set()
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -47,17 +54,18 @@ class Waiting:
         for log in self._logs[number]:
             self._by_log.setdefault(log, {})[number] = parked
         heapq.heappush(self._due, (parked.deadline, number))
+        self.alarm.ring()
 
     def touch(self, log: Hashable) -> None:
         """Note that a log has changed; `woken` answers who waited for it."""
         if log in self._by_log:
-            self._touched.add(log)
+            self.touched.add(log)
 
     def woken(self, now: float) -> Effect:
         """The answers that logs that were touched make possible."""
-        if not self._touched:
+        if not self.touched:
             return NOTHING
-        touched, self._touched = self._touched, set()
+        touched, self.touched = self.touched, set()
         numbers = {number for log in touched for number in self._by_log.get(log, ())}
         return self._answers([number for number in sorted(numbers) if self._parked[number].enough()], now)
 

@@ -64,6 +64,11 @@ class GrowingIndexes:
         self._entries.add(sizes, last_offsets, max_timestamps)
         self._take()
 
+    def add_one(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """As `add`, one batch."""
+        if self._entries.add_one(size, last_offset, max_timestamp):
+            self._take()
+
     def finish(self) -> None:
         """No batch follows for now: the largest timestamp gets an entry."""
         self._entries.finish()

@@ -213,9 +213,11 @@ class PartitionLog:
             return True
         if last - active.base_offset > _MAX_INT32 or active.indexes.is_full(config.segment_index_bytes):
             return True
+        if not active.size:
+            return False
         began = active.first_timestamp
         waited = timestamp - began if began >= 0 else self._clock() - active.created
-        return active.size > 0 and waited > config.segment_ms
+        return waited > config.segment_ms
 
     def roll(self, base_offset: int | None = None) -> GrowingSegment:
         """Begin a new segment, unless the last one is empty; the snapshot of the producers is written.

@@ -81,7 +81,7 @@ class GrowingSegment:
         self._file: OpenFile | None = None
         self._mapping: Mapping | None = None
         self._untidy = False
-        self._first_timestamp = NO_TIMESTAMP
+        self._first_timestamp: int | None = None
         self._loaded = False
         self._indexes = GrowingIndexes(self.path, base_offset, interval, disk)
         self.aborted = AbortedTransactions(self.path, disk)
@@ -123,9 +123,11 @@ class GrowingSegment:
     @property
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch in ms, -1 for none."""
-        if self._first_timestamp == NO_TIMESTAMP and self.size:
-            head = find_batch(self.mapped(), 0, self.size, 0)
-            self._first_timestamp = NO_TIMESTAMP if head is None else head.max_timestamp
+        if self._first_timestamp is None:
+            head = find_batch(self.mapped(), 0, self.size, 0) if self.size else None
+            if head is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = head.max_timestamp
         return self._first_timestamp
 
     def append(self, data: bytes | bytearray | memoryview, heads: Sequence[BatchHead]) -> int:
@@ -149,7 +151,7 @@ class GrowingSegment:
             raise
         if len(heads) == 1:
             head = heads[0]
-            self.indexes.add((head.size,), (head.last_offset,), (head.max_timestamp,))
+            self.indexes.add_one(head.size, head.last_offset, head.max_timestamp)
         else:
             self._index(heads)
         self.size = position + len(data)
@@ -207,7 +209,7 @@ class GrowingSegment:
             self.size = position
             self._mapping = None
         if not position:
-            self._first_timestamp = NO_TIMESTAMP
+            self._first_timestamp = None
 
     def index_again(self, position: int) -> None:
         """Make the entries of the indexes from the batches from a position on, up to which they are right."""

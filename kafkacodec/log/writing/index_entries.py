@@ -41,15 +41,21 @@ class IndexEntries:
     def add(self, sizes: Iterable[int], last_offsets: Iterable[int], max_timestamps: Iterable[int]) -> None:
         """Add batches: of each its size in bytes, its last offset and its largest timestamp in ms (-1: none)."""
         for size, last, timestamp in zip(sizes, last_offsets, max_timestamps, strict=True):
-            if timestamp > self.max_timestamp:
-                self.max_timestamp, self.offset_of_max = timestamp, last
-            if self._since_entry > self._interval:
-                self._offsets.append((last, self.size_in_bytes))
-                self.count += 1
-                self._add_time()
-                self._since_entry = 0
-            self._since_entry += size
-            self.size_in_bytes += size
+            self.add_one(size, last, timestamp)
+
+    def add_one(self, size: int, last_offset: int, max_timestamp: int) -> bool:
+        """Add one batch; whether entries are due for it."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.offset_of_max = max_timestamp, last_offset
+        due = self._since_entry > self._interval
+        if due:
+            self._offsets.append((last_offset, self.size_in_bytes))
+            self.count += 1
+            self._add_time()
+            self._since_entry = 0
+        self._since_entry += size
+        self.size_in_bytes += size
+        return due
 
     def finish(self) -> None:
         """No batch follows: the largest timestamp of the segment gets an entry."""

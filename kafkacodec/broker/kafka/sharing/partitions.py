@@ -97,6 +97,7 @@ class SharePartitions:
         if until < self._first.get(key, math.inf):
             self._first[key] = until
             heapq.heappush(self._locks, (until, key))
+            self._node.waiting.alarm.ring()
 
     # Opening
 
