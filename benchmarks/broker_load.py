@@ -15,7 +15,16 @@ _SIZE_BYTES = 4
 _CORRELATION = slice(8, 12)  # after the size, the API key and the version
 _SECONDS = 60
 # Versions that name topics by their name, which every broker here knows.
-_VERSIONS = {keys.PRODUCE: 8, keys.FETCH: 11, keys.METADATA: 7, keys.CREATE_TOPICS: 4, keys.API_VERSIONS: 0}
+_VERSIONS = {
+    keys.PRODUCE: 8,
+    keys.FETCH: 11,
+    keys.METADATA: 7,
+    keys.CREATE_TOPICS: 4,
+    keys.API_VERSIONS: 0,
+    keys.FIND_COORDINATOR: 4,
+    keys.JOIN_GROUP: 5,
+    keys.SYNC_GROUP: 3,
+}
 
 
 class Load:
@@ -31,10 +40,15 @@ class Load:
         """Close the connection."""
         self._socket.close()
 
-    def ask(self, key: int, **fields: Any) -> Any:
+    def ask(self, key: int, /, **fields: Any) -> Any:
         """Send one request; its answer."""
         self._send(frame(key, **fields), 1)
         return self._decoded(key, self._receive())
+
+    def produce(self, topic: str, number: int, data: bytes) -> None:
+        """Send a batch to a partition."""
+        self._send(produce_frame(topic, data, number), 1)
+        _checked_produce(self._decoded(keys.PRODUCE, self._receive()))
 
     def repeat(self, data: bytearray, count: int, in_flight: int) -> None:
         """Send the same frame many times, and check the last answer's error; `data` is a Produce request."""
@@ -116,9 +130,9 @@ def batch(records: int, value_bytes: int) -> bytes:
     return kc.encode([(None, value) for value in values], batch_bytes=2 << 20)
 
 
-def produce_frame(topic: str, data: bytes) -> bytearray:
-    """A Produce request of one batch to partition 0, acknowledged by all replicas."""
-    partition = {"index": 0, "records": data}
+def produce_frame(topic: str, data: bytes, number: int = 0) -> bytearray:
+    """A Produce request of one batch to a partition, acknowledged by all replicas."""
+    partition = {"index": number, "records": data}
     return frame(keys.PRODUCE, acks=-1, timeout_ms=30_000, topic_data=[{"name": topic, "partition_data": [partition]}])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 __all__ = ["cell_text", "html_table", "text", "timestamp"]
@@ -72,6 +71,8 @@ def _beginning(value: bytes) -> bytes:
 
 def html_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table for notebooks. All text is escaped."""
+    from html import escape  # takes long to import, and most programs show no notebook
+
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows

@@ -87,19 +87,19 @@ def serve(
     return Broker(
         Opening(
             data,
-            listen,
-            topics,
-            config,
-            flush,
-            node_id,
-            tls,
-            clock,
-            brokers,
-            release,
-            users,
-            tokens,
-            read_only,
-            authorizer,
+            listen=listen,
+            topics=topics,
+            config=config,
+            flush=flush,
+            node_id=node_id,
+            tls=tls,
+            clock=clock,
+            brokers=brokers,
+            release=release,
+            users=users,
+            tokens=tokens,
+            read_only=read_only,
+            authorizer=authorizer,
         )
     )
 

@@ -47,11 +47,10 @@ class Opening:
     """The arguments of `kafkacodec.broker.serve`, checked. Raises ValueError."""
 
     def __init__(
-        self, data: Data, listen: str | Iterable[str],
-        topics: Mapping[str, int] | Iterable[str], config: Mapping[str, Any] | None, flush: FlushKind,
-        node_id: int | None, tls: ssl.SSLContext | None, clock: str, brokers: int = 1,
-        release: str = "4", users: Mapping[str, str] | None = None, tokens: Tokens = None,
-        read_only: bool = False, authorizer: bool = False,
+        self, data: Data, *, listen: str | Iterable[str], topics: Mapping[str, int] | Iterable[str],
+        config: Mapping[str, Any] | None, flush: FlushKind, node_id: int | None, tls: ssl.SSLContext | None,
+        clock: str, brokers: int, release: str, users: Mapping[str, str] | None, tokens: Tokens, read_only: bool,
+        authorizer: bool,
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
         one_of("release", release, get_args(Release))

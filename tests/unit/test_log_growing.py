@@ -303,6 +303,7 @@ class FailingDisk(Disk):
     """Fails, perhaps after a part of the bytes, when `left` calls were made."""
 
     def __init__(self, left: int, written: int) -> None:
+        super().__init__()
         self.left, self.written = left, written
 
     def _count(self) -> bool:

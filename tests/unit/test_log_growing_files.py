@@ -10,6 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log import Partition
+from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.log import PartitionLog
 from kafkacodec.log.growing.settings import LogConfig
 
@@ -163,3 +164,29 @@ def test_what_is_flushed_meanwhile(tmp_path: Path) -> None:
     assert log.flush() == 10
     # Only the last segment is left to be flushed.
     assert [file.path for file in log.flushing().files] == [log._segments[-1].path]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed in /proc")
+def test_few_files_stay_open(tmp_path: Path) -> None:
+    """More logs than files are kept: each is appended to and read as if it were open, also what was read before."""
+
+    def num_open() -> int:
+        found = (os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd"))
+        return sum(path.startswith(f"{tmp_path}{os.sep}") for path in found)
+
+    disk = Disk(most_kept=2)
+    logs = [PartitionLog(tmp_path / f"few-{n}", disk=disk) for n in range(5)]
+    before = logs[0].read(0, 1 << 20)
+    for turn in range(3):
+        for n, log in enumerate(logs):
+            log.append(bytearray(kc.encode([(None, b"%d %d" % (n, turn))])), leader_epoch=0)
+            assert num_open() <= 3  # with the one that `before` holds
+            if not n and not turn:
+                before = log.read(0, 1 << 20)
+    for n, log in enumerate(logs):
+        values = [bytes(value) for value in kc.decode(log.read(0, 1 << 20).view())["value"]]
+        assert values == [b"%d %d" % (n, turn) for turn in range(3)]
+    assert kc.decode(before.read())["value"] == kc.decode(before.view())["value"]
+    for log in logs:
+        log.close()
+        assert Partition(log.path).verify().ok

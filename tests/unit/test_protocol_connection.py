@@ -5,6 +5,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.protocol import Connection, RequestReceived, ResponseReceived, VersionsAgreed, VersionsRefused
+from kafkacodec.protocol.headers import encode_request_header
 from tests.protocol_vectors import vectors
 
 
@@ -266,7 +267,7 @@ def test_what_kafka_reads_with_bytes_to_spare():
         api, version, body = vector["key"], vector["version"], bytes.fromhex(vector["hex"])
         if not remaining:
             continue
-        header = protocol.headers.encode_request_header(api, version, 1, "c")
+        header = encode_request_header(api, version, 1, "c")
         frame = (len(header) + len(body)).to_bytes(4, "big") + header + body
         with pytest.raises(kc.RemoteProtocolError, match="unexpected bytes after the message"):
             Connection("broker").receive(frame)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kafkacodec.broker.host.sessions import Session
+from typing import Any
 
 __all__ = ["Limits", "Load"]
 
@@ -46,9 +43,9 @@ class Load:
     """
 
     most: int
-    sessions: set[Session] = field(default_factory=set)
+    sessions: set[Any] = field(default_factory=set)
     nbytes: int = 0
-    stopped: set[Session] = field(default_factory=set)
+    stopped: set[Any] = field(default_factory=set)
     requests: int = 0
     received: int = 0
     sent: int = 0

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from kafkacodec.broker.kafka import (
-    cluster,
-    configs,
-    fetch,
-    groups,
-    list_offsets,
-    metadata,
-    produce,
-    producers,
-    topics,
-    transactions,
-    users,
-    versions,
-)
-from kafkacodec.broker.kafka.security import acls, tokens
-from kafkacodec.broker.kafka.sharing import offsets as share_offsets, share
+from kafkacodec.broker.kafka import fetch, groups, list_offsets, metadata, produce, topics, transactions, versions
 from kafkacodec.messages import APIS, keys
 
 __all__ = ["ADVERTISED", "OLD", "OLD_ADVERTISED", "READ", "TABLE", "Entry"]
 
 Answer = Callable[[Any, Any], Any]
 """Takes the node and a request; returns a response, an Effect, or None if it is answered later."""
+
+
+class _Seldom:
+    """The functions of a module that is imported when one of them is called, so that a broker starts faster."""
+
+    def __init__(self, name: str) -> None:
+        self._name = f"kafkacodec.broker.kafka.{name}"
+
+    def __getattr__(self, function: str) -> Answer:
+        def answer(node: Any, request: Any) -> Any:
+            return getattr(import_module(self._name), function)(node, request)
+
+        return answer
+
+
+cluster, configs, producers, users = (_Seldom(name) for name in ("cluster", "configs", "producers", "users"))
+acls, tokens = _Seldom("security.acls"), _Seldom("security.tokens")
+share, share_offsets = _Seldom("sharing.share"), _Seldom("sharing.offsets")
 
 
 class Entry(NamedTuple):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
+from collections import deque
+from typing import Final, Protocol
 
 from kafkacodec.log.files.access import close_read, naming, sync_path
 
 __all__ = ["Disk", "OpenFile"]
 
+_MOST_KEPT: Final = 400  # a process may have 1,024 files and connections by default
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -32,8 +36,31 @@ class OpenFile:
         close_read(self._descriptor)
 
 
+class Closes(Protocol):
+    """What keeps a file open until it is told."""
+
+    def release(self) -> None:
+        """Let go of the file; it is opened again when it is needed."""
+
+
 class Disk:
-    """Changes files. Errors are OSError, with the file's name."""
+    """Changes files. Errors are OSError, with the file's name.
+
+    Args:
+        most_kept: how many files are kept open between uses, of all logs together.
+    """
+
+    def __init__(self, most_kept: int = _MOST_KEPT) -> None:
+        self._most_kept = most_kept
+        self._kept: deque[weakref.ref[Closes]] = deque()
+
+    def keep(self, owner: Closes) -> None:
+        """Note that a file stays open for its owner; those that were opened longest ago are closed for it."""
+        self._kept.append(weakref.ref(owner))
+        while len(self._kept) > self._most_kept:
+            oldest = self._kept.popleft()()
+            if oldest is not None:
+                oldest.release()
 
     def open(self, path: str) -> OpenFile:
         """Open a file for reading and writing; create it if it is missing."""

@@ -97,10 +97,12 @@ class GrowingSegment:
 
     @property
     def file(self) -> OpenFile:
-        """The open ``.log`` file."""
-        if self._file is None:
-            self._file = self._disk.open(self.path)
-        return self._file
+        """The open ``.log`` file, which another thread may close in the segment, but not for who has it."""
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open(self.path)
+            self._disk.keep(self)
+        return file
 
     @property
     def indexes(self) -> GrowingIndexes:
@@ -188,7 +190,8 @@ class GrowingSegment:
             size = _LEAST_MAPPED
             while size < self.size:
                 size *= 2
-            mapping = self._mapping = Mapping(self.file.fileno(), size)
+            file = self.file
+            mapping = self._mapping = Mapping(file.fileno(), size)
         return mapping
 
     def truncate(self, position: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import json
 import re
 import secrets
 from collections.abc import Callable, Mapping
@@ -34,7 +33,7 @@ _BEARER: Final = re.compile(
     rf"n,(?:a=(?P<identity>{_NAME}))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
 )
 _CREDENTIALS: Final = re.compile(r"(?P<scheme>[!-~]+) +(?P<token>[-A-Za-z0-9._~+/]+=*)")
-_INVALID: Final = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
+_INVALID: Final = '{"status":"invalid_token"}'
 
 
 class Refused(Exception):
@@ -223,6 +222,8 @@ def unsecured_token(token: str, now: float) -> tuple[str, float]:
 
 
 def _json(part: str) -> Mapping[str, Any]:
+    import json  # by few listeners
+
     try:
         found = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError):
