@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 
 INTEGRATION = "tests/integration/"
 SPARK = f"{INTEGRATION}test_spark_"
+# They use that session too.
+WITH_SPARK = (SPARK, f"{INTEGRATION}test_cli_convert_spark.py")
 # They start JVMs of their own, and use the session that the others share little or not at all.
 OWN_JVMS = re.compile(
     SPARK + "(broker_kills|cluster|demo|exactly_once|export_kills|kills|live_broker|live_cluster|replicas|versions).py"
@@ -71,7 +73,7 @@ def group_of(name: str) -> str:
     file = name.partition("::")[0]
     if ALL_AGES.fullmatch(file):
         return ALL_AGES.pattern
-    return SPARK if file.startswith(SPARK) and not OWN_JVMS.fullmatch(file) else file
+    return SPARK if file.startswith(WITH_SPARK) and not OWN_JVMS.fullmatch(file) else file
 
 
 class Durations:

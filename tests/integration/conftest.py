@@ -2,11 +2,12 @@
 
 import os
 import threading
+from unittest.mock import patch
 
 import pytest
 
 from tests.corpus import sample
-from tests.integration import kafka_jvm, spark_archive
+from tests.integration import kafka_jvm, ready_python, spark_archive
 from tests.integration.cli_samples import SEGMENT
 from tests.integration.kafka_jars import ALL_RELEASES
 from tests.integration.old_kafka import broker_of
@@ -14,6 +15,7 @@ from tests.patience import eventually
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 spark_archive.use()
+ready_python.prepare()
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +29,9 @@ def spark(tmp_path_factory):
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.driver.memory": "1g",
     }
-    session = kc.spark.session(conf, master="local[2]", quick_start=True)
+    with patch.dict(os.environ):
+        ready_python.use()
+        session = kc.spark.session(conf, master="local[2]", quick_start=True)
     yield session
     session.stop()
 
@@ -71,7 +75,7 @@ def broker(tmp_path):
     broker = kafka_jvm.Broker(tmp_path)
     broker.start()
     yield broker
-    broker.stop()
+    broker.kill()
 
 
 @pytest.fixture

@@ -9,10 +9,12 @@ import sys
 import time
 
 import kafkacodec as kc
+from tests.integration import ready_python
 
 
 def main(files, server, prefix, checkpoint, tasks, gate=None):
     conf = {"spark.driver.memory": "700m", "spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
+    ready_python.use()
     spark = kc.spark.session(conf, master=f"local[{tasks}]", quick_start=True)
     kc.spark.register(spark)
 

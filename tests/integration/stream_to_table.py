@@ -8,10 +8,12 @@ import json
 import sys
 
 import kafkacodec as kc
+from tests.integration import ready_python
 
 
 def main(logs, out, checkpoint, *given):
     options = dict(pair.split("=", 1) for pair in given if "=" in pair)
+    ready_python.use()
     spark = kc.spark.session({"spark.driver.memory": "700m"}, master="local[2]", quick_start=True)
     reader = spark.readStream.format("kafkalog" if logs else "kafkabroker").options(**options)
     stream = reader.load(logs) if logs else reader.load()

@@ -198,6 +198,7 @@ import kafkacodec as kc
 from kafkacodec.spark.writing import owner
 from kafkacodec.spark.writing import staging
 from kafkacodec.spark.exporting import job, task
+from tests.integration import ready_python
 
 class Killing(task.ExportTask):
     def write(self, number):
@@ -209,6 +210,7 @@ class Killing(task.ExportTask):
         os.kill(os.getpid(), signal.SIGKILL)  # after the files are written, before Spark knows of them
 
 log, target, marks = sys.argv[1:]
+ready_python.use()
 spark = kc.spark.session({"spark.driver.memory": "512m"}, master="local[2,4]", quick_start=True)
 spark.sparkContext.setLogLevel("OFF")
 plain, job.ExportTask = job.ExportTask, Killing
