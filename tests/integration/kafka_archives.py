@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.integration.kafka_jars import BETWEEN, RELEASES, archive, prepare
-from tests.integration.kafka_jvm import Broker, tool
+from tests.integration.kafka_jvm import Broker, create_topic, tool
 
 
 class Recorder(Broker):
@@ -31,7 +31,7 @@ def make(release: str) -> None:
         kept = Path(directory) / "classes.jsa"
         broker = Recorder(Path(directory), release, kept)
         broker.start()
-        tool("create", broker.server, "topic", 1)
+        create_topic(broker.server, "topic")
         tool("produce", broker.server, "topic", 10)
         tool("consume", broker.server, "topic", 1, "read_uncommitted")
         broker.stop()

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kafkacodec import client
+from kafkacodec.errors import INVALID_REPLICATION_FACTOR, ItemErrors
 from tests.integration import kafka_format
 from tests.integration.kafka_jars import java
+from tests.patience import eventually
 
 # A broker deletes records from some years ago when it has run for 30 seconds: tests have such records.
 KEEPS_OLD_RECORDS = "log.retention.hours=876000"
@@ -60,6 +63,22 @@ def tool(*arguments: Any, program: str = "KafkaTool", text: str | None = None) -
     finished = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
     assert finished.returncode == 0, finished.stderr[-2000:]
     return finished.stdout.splitlines()
+
+
+def create_topic(servers: str, name: str, partitions: int = 1, replicas: int = 1) -> None:
+    """Make a topic; brokers of a cluster that has just started may be too few for its replicas at first."""
+    with client.Admin(servers) as admin:
+        eventually(lambda: _is_created(admin, client.NewTopic(name, partitions, replicas)))
+
+
+def _is_created(admin: client.Admin, topic: client.NewTopic) -> bool:
+    try:
+        admin.create_topics(topic)
+    except ItemErrors as raised:
+        if [getattr(error, "code", None) for error in raised.errors.values()] != [INVALID_REPLICATION_FACTOR]:
+            raise
+        return False
+    return True
 
 
 def background(

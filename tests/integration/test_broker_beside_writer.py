@@ -16,7 +16,7 @@ pytestmark = pytest.mark.java
 
 
 def test_one_of_them_at_a_time(broker: Broker) -> None:
-    kafka_jvm.tool("create", broker.server, "orders", 1)
+    kafka_jvm.create_topic(broker.server, "orders", 1)
     with pytest.raises(BlockingIOError, match=r"process \d+ \(java\) has locked the log directory") as caught:
         kc.log.LogWriter(broker.logs, "orders", 0, append=True)
     assert caught.value.filename == str(broker.logs)

@@ -31,7 +31,7 @@ def broker(tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("broker"), "newest")
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def broker(request, tmp_path_factory):
     )
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture(scope="module")

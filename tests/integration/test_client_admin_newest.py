@@ -28,7 +28,7 @@ def server(tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("broker"), "newest", **SETTINGS)
     made.start()
     yield made.server
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture(scope="module")

@@ -186,7 +186,7 @@ class Unwanted(Exception):
 def test_nothing_is_lost_and_nothing_is_there_twice(cluster: Cluster) -> None:
     """All acknowledged records are in order, once; read_committed sees the committed transactions and no others."""
     for topic in ("orders", "ledger"):
-        kafka_jvm.tool("create", cluster.servers, topic, PARTITIONS, 3)
+        kafka_jvm.create_topic(cluster.servers, topic, PARTITIONS, 3)
 
     async def main() -> Load:
         load = Load(cluster.servers)
@@ -334,7 +334,7 @@ async def leader_of(cluster: Cluster, topic: str) -> Broker:
 def test_records_and_positions_stay_together_when_coordinators_are_killed(cluster: Cluster) -> None:
     """read_committed sees each record of "source" once, and the group's positions are at its end."""
     for topic in ("source", "target"):
-        kafka_jvm.tool("create", cluster.servers, topic, PARTITIONS, 3)
+        kafka_jvm.create_topic(cluster.servers, topic, PARTITIONS, 3)
 
     async def main() -> Copying:
         copying = Copying(cluster.servers)

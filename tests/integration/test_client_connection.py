@@ -26,7 +26,7 @@ def cluster(tmp_path_factory):
             admin.create_topics(NewTopic("empty", replica_assignments={0: [1]}))
         yield made
     finally:
-        made.stop()
+        made.kill_all()
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def broker(tmp_path_factory: Any) -> Iterator[Broker]:
     made = Broker(tmp_path_factory.mktemp("broker"), "newest", **settings)
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture(scope="module")
@@ -634,7 +634,7 @@ def test_a_broker_before_kafka_4(tmp_path: Path) -> None:
         with Consumer(**options) as consumer:
             assert any(consumer.committed(topic, n) for n in range(PARTITIONS))
     finally:
-        broker.stop()
+        broker.kill()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

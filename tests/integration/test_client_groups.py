@@ -58,7 +58,7 @@ def broker(tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("broker"), "newest", **SETTINGS)
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def kerberized(directory, realm, release) -> Server:
     try:
         yield broker
     finally:
-        broker.stop()
+        broker.kill()
 
 
 class KerberizedBroker(Broker):

@@ -84,7 +84,7 @@ def test_what_one_writes_the_other_reads(broker: Broker) -> None:
 
 def test_a_group_of_three_clients(broker: Broker, tmp_path: Path) -> None:
     """Each of them leads a partition; when the Java member leaves, the others get what it has not committed."""
-    kafka_jvm.tool("create", broker.server, "shared", 3)
+    kafka_jvm.create_topic(broker.server, "shared", 3)
     output = tmp_path / "java.out"
     seen: dict[tuple[int, int], str] = {}
 
@@ -122,7 +122,7 @@ def test_a_group_of_three_clients(broker: Broker, tmp_path: Path) -> None:
 
 def test_a_group_with_the_console_consumer(broker: Broker, tmp_path: Path) -> None:
     """Records that come while it shares the group with ours go to one of them; ours gets all when it leaves."""
-    kafka_jvm.tool("create", broker.server, "shared", 3)
+    kafka_jvm.create_topic(broker.server, "shared", 3)
     output = tmp_path / "console.out"
 
     def printed() -> list[int]:

@@ -30,7 +30,7 @@ def broker(tmp_path_factory):
     made = SecureBroker(tmp_path_factory.mktemp("secure"))
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 def tls(broker, **options):
@@ -349,7 +349,7 @@ def old_broker(tmp_path_factory):
         patch.setenv("JAVA_TOOL_OPTIONS", options)
         made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 async def test_tokens_without_headers(old_broker):

@@ -23,7 +23,7 @@ def broker(request: Any, tmp_path_factory: Any) -> Iterator[Broker]:
     made = Broker(tmp_path_factory.mktemp("broker"), request.param)
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture

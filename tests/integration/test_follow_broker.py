@@ -23,7 +23,7 @@ def test_every_record_appears_once(tmp_path: Path, preallocate: str) -> None:
     broker = kafka_jvm.Broker(tmp_path, log_segment_bytes="60000", log_preallocate=preallocate)
     broker.start()
     try:
-        kafka_jvm.tool("create", broker.server, "load", 1)
+        kafka_jvm.create_topic(broker.server, "load", 1)
         sent, printed, errors = (tmp_path / name for name in ("sent", "printed", "errors"))
         loader = kafka_jvm.background("load", broker.server, "load", 1, 2000, output=sent)
         with open(printed, "wb") as out, open(errors, "wb") as err:

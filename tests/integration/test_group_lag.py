@@ -49,12 +49,12 @@ def test_lag_is_what_the_broker_says(tmp_path: Path, kafkacodec: Any, protocol: 
     try:
         compare(broker, tmp_path, kafkacodec, protocol)
     finally:
-        broker.stop()
+        broker.kill()
 
 
 def compare(broker: Broker, tmp_path: Path, kafkacodec: Any, protocol: str) -> None:
     for topic in ("orders", "returns"):
-        kafka_jvm.tool("create", broker.server, topic, 3)
+        kafka_jvm.create_topic(broker.server, topic, 3)
         kafka_jvm.tool("produce", broker.server, topic, 3, text="\n".join(["ab" * 20] * 300))
     members = [
         read(broker, tmp_path, protocol, "billing", "orders", 40),

@@ -43,7 +43,7 @@ def fill(log: PartitionLog, epoch: int) -> tuple[list[bytes], list[bytes]]:
 
 
 def test_a_broker_takes_over_and_hands_over(broker: Broker) -> None:
-    kafka_jvm.tool("create", broker.server, "orders", 1)
+    kafka_jvm.create_topic(broker.server, "orders", 1)
     kafka_jvm.tool("produce", broker.server, "orders", 1, text="61\n" * 7)
     broker.stop()
     logs = GrowingDirectory(broker.logs)

@@ -47,7 +47,7 @@ def broker(request, tmp_path_factory):
     made = Broker(tmp_path_factory.mktemp("broker"), request.param)
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture

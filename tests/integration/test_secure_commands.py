@@ -21,7 +21,7 @@ def broker(tmp_path_factory):
     made = SecureBroker(tmp_path_factory.mktemp("secure"))
     made.start()
     yield made
-    made.stop()
+    made.kill()
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def as_rows(rows):
 
 
 def test_a_broker_opens_what_spark_wrote(spark, broker):
-    kafka_jvm.tool("create", broker.server, "orders", 4)
+    kafka_jvm.create_topic(broker.server, "orders", 4)
     broker.stop()
     first, second = random_rows(3000, 11), random_rows(2000, 12)
     write(spark, first, broker, codec="zstd")

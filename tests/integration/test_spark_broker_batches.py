@@ -36,7 +36,7 @@ def server(tmp_path_factory: Any) -> Iterator[str]:
     broker = Broker(tmp_path_factory.mktemp("broker"))
     broker.start()
     yield broker.server
-    broker.stop()
+    broker.kill()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def server(tmp_path_factory: Any, spark: Any) -> Iterator[str]:
     broker.start()
     kc.spark.register(spark)
     yield broker.server
-    broker.stop()
+    broker.kill()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ Once each, if KAFKACODEC_BROKER_STREAM_KILLS does not say how often; -s shows th
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -28,25 +29,21 @@ pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 KILLS = int(os.environ.get("KAFKACODEC_BROKER_STREAM_KILLS", "1"))
 PARTITIONS, STEP = 2, 200
 RECORDS = STEP * 10 * (KILLS + 1)  # more than the micro-batches before all kills can read
+ALL = 1_000_000  # more than a micro-batch finds
 # A killed broker loses its partitions after three seconds instead of nine.
 QUICK = {"broker_session_timeout_ms": "3000", "broker_heartbeat_interval_ms": "500", "min_insync_replicas": "2"}
 
 
 def test_a_killed_stream_writes_each_record_once(tmp_path):
-    broker = Broker(tmp_path)
-    broker.start()
-    try:
-        with kc.client.Admin(broker.server) as admin:
-            admin.create_topics([kc.client.NewTopic("orders", num_partitions=PARTITIONS)])
-        with kc.client.Producer(broker.server) as producer:
+    with kc.broker.serve(topics={"orders": PARTITIONS}) as broker:
+        server = broker.bootstrap_servers
+        with kc.client.Producer(server) as producer:
             for n in range(RECORDS):
                 producer.send("orders", b"%d" % n, partition=n % PARTITIONS)
         for _ in range(KILLS):
-            killed(tmp_path, broker.server)
-        finished = start(tmp_path, broker.server, "once", maxOffsetsPerTrigger=RECORDS)
+            killed(tmp_path, server)
+        finished = start(tmp_path, server, "once", maxOffsetsPerTrigger=RECORDS)
         assert finished.wait(240) == 0, (tmp_path / "query.out").read_text()[-3000:]
-    finally:
-        broker.kill()
     found = ds.dataset(written(tmp_path / "out")).to_table(["partition", "offset", "value"]).to_pylist()
     places = sorted((row["partition"], row["offset"]) for row in found)
     assert places == [(p, offset) for p in range(PARTITIONS) for offset in range(RECORDS // PARTITIONS)]
@@ -87,9 +84,9 @@ def test_leaders_are_killed_under_a_stream(tmp_path):
     cluster.start()
     query = None
     try:
-        kafka_jvm.tool("create", cluster.servers, "orders", PARTITIONS, 3)
+        kafka_jvm.create_topic(cluster.servers, "orders", PARTITIONS, 3)
         with Load(cluster.servers) as load:
-            query = start(tmp_path, cluster.servers, maxOffsetsPerTrigger=STEP)
+            query = start(tmp_path, cluster.servers, maxOffsetsPerTrigger=ALL)
             progress(tmp_path, query, 1)
             for number in range(KILLS):
                 broker = leader_of(cluster, number % PARTITIONS)
@@ -97,9 +94,8 @@ def test_leaders_are_killed_under_a_stream(tmp_path):
                 progress(tmp_path, query, 2)
                 cluster.start()
                 progress(tmp_path, query, 1)
-        end(query)
-        finished = start(tmp_path, cluster.servers, "once", maxOffsetsPerTrigger=RECORDS)
-        assert finished.wait(240) == 0, (tmp_path / "query.out").read_text()[-3000:]
+        ends = [len(deliveries) for deliveries in load.deliveries]
+        until(tmp_path, query, lambda: read_up_to(tmp_path) == ends)
     finally:
         if query is not None:
             end(query)
@@ -124,8 +120,14 @@ def leader_of(cluster, partition):
 
 def progress(directory, query, more):
     """Wait until so many more micro-batches are complete; the query must run."""
-    wanted, end = batches(directory) + more, time.monotonic() + 240
-    while batches(directory) < wanted:
+    wanted = batches(directory) + more
+    until(directory, query, lambda: batches(directory) >= wanted)
+
+
+def until(directory, query, holds):
+    """Wait for what a query brings about; it must run."""
+    end = time.monotonic() + 240
+    while not holds():
         assert query.poll() is None, (directory / "query.out").read_text()[-3000:]
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -154,6 +156,13 @@ def start(directory, server, *more, **options):
     command += [f"{name}={value}" for name, value in given.items()]
     with open(directory / "query.out", "ab") as said:
         return subprocess.Popen([*command, *more], cwd=ROOT, stdout=said, stderr=said, start_new_session=True)
+
+
+def read_up_to(directory):
+    """The next offset of each partition after the micro-batches that are complete."""
+    lines = (directory / "checkpoint" / "offsets" / str(batches(directory) - 1)).read_text().splitlines()
+    places = json.loads(lines[-1])["orders"]
+    return [place if isinstance(place, int) else place["offset"] for _, place in sorted(places.items())]
 
 
 def batches(directory):

@@ -37,7 +37,7 @@ def server(tmp_path_factory: Any, spark: Any) -> Any:
     broker.start()
     kc.spark.register(spark)
     yield broker.server
-    broker.stop()
+    broker.kill()
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def frame(spark: Any) -> Any:
 
 def create(server: str, *topics: str) -> None:
     for topic in topics:
-        kafka_jvm.tool("create", server, topic, 4)
+        kafka_jvm.create_topic(server, topic, 4)
 
 
 def records(server: str, topic: str) -> list[kafka_jvm.JavaRecord]:

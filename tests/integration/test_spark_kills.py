@@ -200,7 +200,7 @@ def kill_between_renames(directory: Path, name: str) -> None:
 
 @pytest.mark.java
 def test_a_broker_serves_what_killed_jobs_and_their_reruns_have_written(broker: kafka_jvm.Broker) -> None:
-    kafka_jvm.tool("create", broker.server, "orders", PARTITIONS)
+    kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
     broker.stop()
     rnd = random.Random(5)
     expected: Counter[bytes] = Counter()

@@ -25,7 +25,7 @@ from tests.stream_query import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 
-SECONDS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_SECONDS", "14"))
+SECONDS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_SECONDS", "8"))
 KILLS = int(os.environ.get("KAFKACODEC_LIVE_STREAM_KILLS", "1"))
 ROOT = Path(__file__).parent.parent.parent
 PARTITIONS = 2
@@ -95,19 +95,16 @@ class Process:
         spans = [*planned, *((first, last or first, partition) for partition, first, last in read)]
         return {(int(partition), n) for first, last, partition in spans for n in range(int(first), int(last) + 1)}
 
-    def wait(self, seconds: int = 240) -> int:
-        return self._process.wait(seconds)
-
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def finish(self) -> None:
-        """Read everything that is there, up to the end of the log."""
+    def finish(self, ends: dict[int, int]) -> None:
+        """Read everything that is there, up to these offsets: the ends of the logs."""
+        until(lambda: self._process.poll() is not None or self.committed() == ends, 240)
+        assert self._process.poll() is None, self.failure()
         self.kill()
-        self.start("endAt=logEnd", "maxOffsetsPerTrigger=100000", "maxPartitionBytes=300000", "once")
-        assert self.wait() == 0, self.failure()
 
 
 @pytest.fixture
@@ -129,7 +126,7 @@ def busy_broker(tmp_path, request):
     broker = kafka_jvm.Broker(tmp_path, **getattr(request, "param", BUSY))
     broker.start()
     yield broker
-    broker.stop()
+    broker.kill()
 
 
 def produced(lines):
@@ -141,6 +138,13 @@ def produced(lines):
     return found
 
 
+def ends_of(broker):
+    """The ends of the logs, by partition."""
+    with kc.client.Admin(broker.server) as admin:
+        found = admin.list_offsets({("orders", partition): "latest" for partition in range(PARTITIONS)})
+    return {place.partition: end.offset for place, end in found.items()}
+
+
 def rows_of(query):
     rows = ds.dataset(written(query.out)).to_table(["partition", "offset", "key", "value"]).to_pylist()
     return {(r["partition"], r["offset"]): (r["key"], r["value"]) for r in rows}, len(rows)
@@ -148,8 +152,9 @@ def rows_of(query):
 
 def produce(broker, name, count):
     """Records in turn into the partitions, in several batches."""
-    lines = "".join(f"{f'{name} {n}'.ljust(200).encode().hex()}\n" for n in range(count))
-    kafka_jvm.tool("produce", broker.server, "orders", PARTITIONS, text=lines)
+    with kc.client.Producer(broker.server, batch_size=16_384) as producer:
+        for n in range(count):
+            producer.send("orders", f"{name} {n}".ljust(200), partition=n % PARTITIONS)
 
 
 def until(condition, seconds=60):
@@ -186,20 +191,21 @@ def run(query, broker, delete):
             query.kill()
             killed += 1
             if delete and killed % 2:  # what the query has read
-                for partition, offset in query.committed().items():
-                    kafka_jvm.tool("delete", broker.server, "orders", partition, offset)
-                    deleted = max(deleted, offset)
+                ends = query.committed()
+                with kc.client.Admin(broker.server) as admin:
+                    admin.delete_records({("orders", partition): offset for partition, offset in ends.items()})
+                deleted = max(deleted, *ends.values())
             query.start()
     return killed, deleted
 
 
 def test_every_record_once_while_the_cleaner_runs(busy_broker, directory, tmp_path):
     """Of the records that are missing in the table, the cleaner may have removed all: their keys have newer ones."""
-    kafka_jvm.tool("create", busy_broker.server, "orders", PARTITIONS)
+    kafka_jvm.create_topic(busy_broker.server, "orders", PARTITIONS)
     with load(busy_broker, tmp_path / "produced"):
         query = directory(busy_broker, maxOffsetsPerTrigger="2000")
         killed, deleted = run(query, busy_broker, delete=True)
-    query.finish()
+    query.finish(ends_of(busy_broker))
     expected = produced(tmp_path / "produced")
     found, count = rows_of(query)
     once = sum(key.startswith("once") for key, _ in expected.values())
@@ -221,13 +227,13 @@ def test_every_record_once_while_the_cleaner_runs(busy_broker, directory, tmp_pa
 @pytest.mark.parametrize("busy_broker", [DELETING], indirect=True, ids=["retention"])
 def test_every_record_once_or_reported_while_retention_deletes(busy_broker, directory, tmp_path):
     """A killed query may come too late for some records; it names them."""
-    kafka_jvm.tool("create", busy_broker.server, "orders", PARTITIONS)
+    kafka_jvm.create_topic(busy_broker.server, "orders", PARTITIONS)
     produce(busy_broker, "first", 100)
     query = directory(busy_broker, maxOffsetsPerTrigger="2000", failOnDataLoss="false")
     until(lambda: query.batches, 180)  # from offset 0 on
     with load(busy_broker, tmp_path / "produced"):
         killed, _ = run(query, busy_broker, delete=False)
-    query.finish()
+    query.finish(ends_of(busy_broker))
     expected = produced(tmp_path / "produced")
     found, count = rows_of(query)
     first = {place: row for place, row in found.items() if row[1].startswith("first")}
@@ -246,7 +252,7 @@ def test_every_record_once_or_reported_while_retention_deletes(busy_broker, dire
 
 def test_a_truncated_log_and_a_topic_created_again(broker):
     """The broker loses the end of its log in a crash, and writes other records; then the topic is created again."""
-    kafka_jvm.tool("create", broker.server, "orders", PARTITIONS)
+    kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
     produce(broker, "first", 1000)
     given = {"subscribe": "orders", "endAt": "logEnd"}
     query = Query(broker.logs, **given)
@@ -269,8 +275,9 @@ def test_a_truncated_log_and_a_topic_created_again(broker):
     second = [(partition, offset) for partition, cut in enumerate(cuts) for offset in range(cut, cut + 500)]
     assert places(lenient.rows(lenient.plan()), b"second") == second
 
-    kafka_jvm.tool("remove", broker.server, "orders")
-    kafka_jvm.tool("create", broker.server, "orders", PARTITIONS)
+    with kc.client.Admin(broker.server) as admin:
+        admin.delete_topics("orders")
+    kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
     produce(broker, "third", 3000)
     query = Query(broker.logs, lenient.at, **given)
     sentence = f"the topic of orders-0, which was read up to offset {cuts[0] + 500}, was deleted and created again"

@@ -51,7 +51,7 @@ def leads(broker, epochs):
 
 
 def test_a_leader_that_is_killed_truncates_its_log(cluster, tmp_path):
-    kafka_jvm.tool("create", cluster.servers, "orders", 1, 3)
+    kafka_jvm.create_topic(cluster.servers, "orders", 1, 3)
     load = ("load", cluster.servers, "orders", 1, 1000, "1")
     producer = kafka_jvm.background(*load, output=tmp_path / "acknowledged")
     try:

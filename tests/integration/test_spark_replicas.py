@@ -93,7 +93,7 @@ def consumed(cluster: Cluster) -> dict[int, list[tuple[int, bytes]]]:
 
 
 def test_directories_of_a_killed_cluster_are_one_log(cluster, tmp_path):
-    kafka_jvm.tool("create", cluster.servers, "orders", PARTITIONS, 3)
+    kafka_jvm.create_topic(cluster.servers, "orders", PARTITIONS, 3)
     load = ("load", cluster.servers, "orders", PARTITIONS, 1500, "1")
     producer = kafka_jvm.background(*load, output=tmp_path / "acknowledged")
     try:

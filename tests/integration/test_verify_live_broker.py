@@ -42,7 +42,7 @@ def busy(tmp_path: Path) -> Iterator[Broker]:
     """A broker with a producer that writes until the end of the test."""
     broker = Broker(tmp_path, **BUSY)
     broker.start()
-    kafka_jvm.tool("create", broker.server, "orders", PARTITIONS)
+    kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
     lines = tmp_path / "produced"
     producer = kafka_jvm.background("load", broker.server, "orders", PARTITIONS, 500, output=lines)
     try:
