@@ -10,6 +10,7 @@ AS_ANOTHER: dict[str, dict[str, str]] = {
         "cluster.nodes/*-UnregisterController-v0": "a version of 4.4, for quorums of several controllers",
         "configs.describe_group/01-*": "configurations of groups that 4.2 to 4.4 added are not there",
         "groups_consumer.*": _EPOCHS,
+        "groups_restarted.consumer_group/*": _EPOCHS,
         "streams.*": "streams groups are not served",
         "transaction_offsets.offsets_refused/*-group-not-added": "the error is that of 4.1",
     },
@@ -27,6 +28,7 @@ AS_ANOTHER: dict[str, dict[str, str]] = {
         "topics.*": _NEWER,
         "transaction_offsets.*": "markers of the second version of transactions have the next epoch (KIP-890)",
         "transactions.*": "markers of the second version of transactions have the next epoch (KIP-890)",
+        "restarts.configs/*": _NEWER,
         "versions.*": _NEWER,
     },
 }
@@ -42,6 +44,9 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "versions.features/*": "metadata.version is 27, which 4.1 opens too; share groups are on from the start",
     },
     "3.9": {
+        "groups_restarted.classic_group/*": "the members' sessions had ended before the broker of 3.9.1 was back",
+        "restarts.leader_epochs/*": _LEADER,
+        "restarts.producers/*-first-again": _FIVE,
         "old_versions.fetch_transactions/*-from-1": "a fetch that begins at a marker gets the next message twice",
         "old_versions.offsets/*": "offsets of version 0 were in ZooKeeper; here they are with those of other versions",
         "versions.advertised/*": "the newest versions are those of 4",

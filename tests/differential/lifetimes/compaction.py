@@ -21,6 +21,9 @@ def _cleaned(s, topic, *left, label="cleaned", **options):
 
 def _batches(a):
     part = a["responses"][0]["partitions"][0]
+    for batch in part["records"]:
+        if batch["attributes"] & 32:  # the value has the coordinator's epoch, which grows with restarts
+            batch["items"] = [{**item, "value": "marker"} for item in batch["items"]]
     return [part["error_code"], part["log_start_offset"], part["aborted_transactions"], part["records"]]
 
 
@@ -156,10 +159,16 @@ def idempotent_producers(s):
         again = (number, 0, sequence)
         s.produce(t, (b"a", b"%d" % sequence), at=sequence, producer=again, label=f"again-{sequence}")
     s.produce(t, (b"b", b"1"), at=FAR + 1001, producer=(number, 0, 3), label="next")
-    s.ask("DescribeProducers", 0, topics=[{"name": t, "partition_indexes": [0]}])
+    s.ask("DescribeProducers", 0, topics=[{"name": t, "partition_indexes": [0]}], hide=("coordinator_epoch",))
     yield
     s.ready(t)
-    s.ask("DescribeProducers", 0, topics=[{"name": t, "partition_indexes": [0]}], label="restarted")
+    s.ask(
+        "DescribeProducers",
+        0,
+        topics=[{"name": t, "partition_indexes": [0]}],
+        label="restarted",
+        hide=("coordinator_epoch",),
+    )
     s.produce(t, (b"b", b"1"), at=FAR + 1001, producer=(number, 0, 3), label="again-after-the-restart")
     s.produce(t, (b"b", b"2"), at=FAR + 1002, producer=(number, 0, 4), label="next-after-the-restart")
     s.fetch(t, 4, label="all", hide=("leader_epoch",), pick=_batches)
@@ -176,7 +185,7 @@ def committed_and_aborted(s):
     _rolled(s, t)
     _cleaned(s, t, 1, 2, 5, 6, 7, 8, 9, label="uncommitted")
     s.fetch(t, isolation_level=1, label="committed", pick=_batches)
-    s.ask("DescribeProducers", 0, topics=[{"name": t, "partition_indexes": [0]}])
+    s.ask("DescribeProducers", 0, topics=[{"name": t, "partition_indexes": [0]}], hide=("coordinator_epoch",))
 
 
 def transaction_of_nothing_left(s):

@@ -1,6 +1,6 @@
 """What remains of groups, offsets and transactions after a restart of the broker."""
 
-from tests.differential.members import Consumer, Member, ShareMember, acquired, settle, share_setting, stable
+from tests.differential.members import Consumer, ShareMember, acquired, settle, share_setting, stable
 from tests.differential.picking import seen
 from tests.differential.producers import Producer, finished
 
@@ -46,29 +46,6 @@ def classic_group(s):
     m.beat(label="the-other-left")
     m.join(label="again")
     m.sync({m.id: b"x"}, label="again")
-
-
-def static_member(s):
-    g = s.name("g")
-    m = Member(s, g, "m", group_instance_id="box")
-    m.join(quiet=True)
-    m.sync({m.id: b"x"}, quiet=True)
-    yield
-    s.ask("DescribeGroups", 5, groups=[g])
-    old = m.id
-    m.id = ""
-    m.join(label="comes-back")
-    s.note("another-id", m.id != old)
-
-
-def empty_classic_group(s):
-    t = s.topic()
-    (m,) = stable(s, s.name("g"), "m", topics=(t,))
-    m.leave(quiet=True)
-    yield
-    s.ask("DescribeGroups", 5, groups=[m.group])
-    m.id = ""
-    m.join(label="joins")
 
 
 def consumer_group(s):

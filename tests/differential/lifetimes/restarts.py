@@ -143,18 +143,6 @@ def producers(s):
     s.note("another-id", s.ask("InitProducerId", 4, quiet=True).producer_id > number)
 
 
-def users(s):
-    user = s.name("u")
-    new = {"name": user, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"x" * 32}
-    gone = {**new, "name": s.name("gone")}
-    s.ask("AlterUserScramCredentials", 0, deletions=[], upsertions=[new, gone])
-    deletion = {"name": gone["name"], "mechanism": 1}
-    s.ask("AlterUserScramCredentials", 0, deletions=[deletion], upsertions=[])
-    yield
-    rows = [{"name": user}, {"name": gone["name"]}]
-    s.ask("DescribeUserScramCredentials", 0, users=rows, until=lambda a: not all(r.error_code for r in a.results))
-
-
 def quotas(s):
     user = s.name("u")
     entity = [{"entity_type": "user", "entity_name": user}]

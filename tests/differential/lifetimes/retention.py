@@ -43,7 +43,6 @@ def by_size_down_to_one(s):
         s.produce(t, BIG, at=at, quiet=True)
     _starts_at(s, t, 3)
     s.produce(t, b"x", at=9, label="afterwards")
-    _read(s, t, 2, 3)
 
 
 def by_time(s):
