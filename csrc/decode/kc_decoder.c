@@ -39,8 +39,8 @@ static bool outside(const kc_decoder *d) {
     if (!kc_batch_is_wrapper(b)) {
         return b->last_offset < d->options.start_offset || !kc_before_end(b->base_offset, d->options.end_offset);
     }
-    /* A wrapper does not have its first offset, nor its last one if a producer left 0. */
-    return b->last_offset < d->options.start_offset && b->last_offset != 0;
+    /* A wrapper does not have its first offset, nor its last one if a producer left 0; no offset is negative. */
+    return b->last_offset < d->options.start_offset && b->last_offset > 0;
 }
 
 /* Positions inside records count from the start of the data; inside decompressed records, the batch's is used. */

@@ -17,7 +17,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log.partitions.inside import verify_files
 from tests.corpus import ROOT
-from tests.flips import batches, copy_of, counted, side_files, side_flips
+from tests.flips import SideFlip, batches, copy_of, counted, side_files, side_flips
 
 LONG = bool(os.environ.get("KAFKACODEC_LONG"))
 
@@ -81,6 +81,14 @@ def test_a_flip_costs_no_record(kind, tmp_path):
         shutil.rmtree(tmp_path / "source")
         shutil.rmtree(tmp_path / "saved")
     print(kind, dict(seen))
+
+
+def test_a_wrong_epoch_of_the_checkpoint_is_told_once(tmp_path):
+    """Each segment told it."""
+    source = ROOT / "logs/v2-0.11.0.3/compact-txn-0"
+    partition = SideFlip(source, "compact-txn-0/leader-epoch-checkpoint", 35).copy(tmp_path)
+    before, after = (kc.log.Partition(path).verify().counts for path in (source, partition))
+    assert after - before == Counter([("warning", "leader-epoch")])
 
 
 @pytest.mark.parametrize("kind", INDEXES)

@@ -86,6 +86,12 @@ class Corrections(NamedTuple):
         before = int(np.searchsorted(lasts, offset))
         return int(ends[before - 1]) if before else 0
 
+    def least_offset_at(self, position: int) -> int:
+        """The offset after the last one before a position; 0 if no batch with a right offset is before it."""
+        ends, lasts = self.known
+        before = int(np.searchsorted(ends, position, "right"))
+        return int(lasts[before - 1]) + 1 if before else 0
+
     def end_of_offsets(self, end_offset: int, size: int) -> int:
         """A position before which all batches are whose offsets are, or may be, below `end_offset`."""
         ends, lasts = self.known

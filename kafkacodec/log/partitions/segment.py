@@ -198,7 +198,7 @@ class Segment(Readable):
             lookup = self._lookup(file)
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
             end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
-            first = max(_first_offset(file, start), self.base_offset or 0)
+            first = max(lookup.least_offset_at(start), self.base_offset or 0)
             found = [
                 SegmentRange(
                     self.path,
@@ -348,12 +348,6 @@ def checked_limits(max_bytes: int | None, max_offsets: int | None, max_records: 
     """
     given = {"max_bytes": max_bytes, "max_offsets": max_offsets, "max_records": max_records}
     return Limits(*(None if value is None else limit(name, value, 1) for name, value in given.items()))
-
-
-def _first_offset(file: StoredFile, position: int) -> int:
-    """The smallest offset from the position on; unknown for a compressed message set, so 0."""
-    batch = first_batches(file, position)
-    return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
 
 
 def check_is_segment(file: StoredFile, consumed: int) -> None:

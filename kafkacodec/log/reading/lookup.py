@@ -68,6 +68,7 @@ class Lookup:
         self.problems: list[DecodeError] = []
         self.known_end: tuple[int, int | None] | None = None
         self._wrong_last: int | None = None
+        self._is_out_of_order = False  # as far as it was read
         self._indexes: dict[str, IndexFile | None] = {}
         self._reasons: set[str] | None = None
 
@@ -78,7 +79,17 @@ class Lookup:
         """
         start = max(least, self.start_for_offset(offset))
         found = self._walk_to(offset, start)
-        return max(least, self._corrections().position_of_offset(offset)) if found is None else found
+        if found is not None:
+            return found
+        self._is_out_of_order = True
+        return max(least, self._corrections().position_of_offset(offset))
+
+    def least_offset_at(self, position: int) -> int:
+        """The smallest offset that batches from a position on may have; 0 if a compressed message set is there."""
+        if self._is_out_of_order:
+            return self._corrections().least_offset_at(position)
+        batch = first_batches(self.file, position)
+        return int(batch["base_offset"][0]) if len(batch) and int(batch["magic"][0]) >= 2 else 0
 
     def _walk_to(self, offset: int, start: int) -> int | None:
         """As `position_of_offset`, from the headers that follow a position; None if one has a wrong offset."""
