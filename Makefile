@@ -152,6 +152,11 @@ $(STORES)/.installed:
 	npm install --silent --prefix $(STORES) azurite
 	@touch $@
 
+# Go's module proxy has the tests of franz-go. Takes some minutes.
+.PHONY: client-suites
+client-suites: $(VENV)/.dev $(VENV)/.built ## franz-go's own tests against the broker and against kfake: what passes, what fails and why
+	$(PY) -m tests.integration.client_suites
+
 # Clients take uvloop's event loop where uvloop is installed; the other tests are to run on asyncio's own.
 .PHONY: uvloop
 uvloop: $(VENV)/.dev $(VENV)/.built .cache/uvloop/.installed ## the clients on uvloop's event loop

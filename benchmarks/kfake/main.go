@@ -1,21 +1,28 @@
-// Command kfake runs franz-go's stand-in for Kafka until its standard input ends. It prints its address.
+// Command kfake runs franz-go's stand-in for Kafka until its standard input ends: one broker, or as many as its argument
+// says. It prints their addresses.
 package main
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 func main() {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	brokers := 1
+	if len(os.Args) > 1 {
+		brokers, _ = strconv.Atoi(os.Args[1])
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(brokers))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	defer cluster.Close()
-	fmt.Println(cluster.ListenAddrs()[0])
+	fmt.Println(strings.Join(cluster.ListenAddrs(), ","))
 	io.Copy(io.Discard, os.Stdin)
 }
