@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import socket
+import struct
 import threading
 import time
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +16,7 @@ from kafkacodec.broker.host.limits import Limits
 from kafkacodec.broker.host.runner import Runner
 from kafkacodec.errors import RemoteProtocolError
 from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, Reply, together
+from tests.patience import until
 
 
 class Lines:
@@ -288,6 +291,20 @@ async def test_stopping_closes_all_connections_and_ends_soon():
         await service.host.stop()
         assert time.monotonic() - start < 5
         assert await hear(one) == ""
+
+
+async def test_nothing_more_is_written_to_a_client_that_has_gone(caplog):
+    """It reset its connection while the host did not read, which learns of it by writing the first of many pieces."""
+    async with served(Limits(max_pending=9)) as (service, connect):
+        one, other = await connect(), await connect()
+        one[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await say(one, "wait", *["echo " + "x" * 16_000] * 7, "wait", "echo not read")
+        await until(lambda: len(service.waiting) == 2)
+        one[1].transport.abort()
+        await say(other, "go")
+        assert await hear(other) == "went"
+        await until(lambda: service.gone)
+    assert "socket.send() raised exception" not in caplog.text
 
 
 async def test_a_connection_rests_or_ends_after_an_answer():

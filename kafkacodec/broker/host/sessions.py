@@ -296,6 +296,8 @@ class Session(asyncio.BufferedProtocol):
             self._transport.write(b"".join(pieces))
         else:
             for piece in pieces:
+                if self._transport.is_closing():  # the client has gone: asyncio would log each further piece
+                    break
                 self._transport.write(piece)
 
     def _set_reading(self) -> None:
