@@ -76,7 +76,7 @@ class Broker:
     """A broker in an event loop; its methods are those of `kafkacodec.broker.Broker`, as coroutines.
 
     Attributes:
-        bootstrap_servers (str): host and port of the first listener, for clients; of each broker if there are several.
+        bootstrap_servers (str): host and port of the first ``kafka`` listener; of each broker if there are several.
         listeners (list[str]): the bound URLs, in the order of `listen`, broker after broker.
         data (str): the data directory.
     """

@@ -54,7 +54,7 @@ def serve(
         data: the data directory, in which the records stay; it is made if it is missing. None: a temporary one, which
             is removed when the broker stops. Several directories need `read_only`.
         listen: URLs of listeners; port 0 takes a free port. ``kafka+tls://`` needs `tls`; at ``kafka+sasl://`` and
-            ``kafka+sasl+tls://`` clients log in.
+            ``kafka+sasl+tls://`` clients log in. ``line://`` is the line protocol V1, over the same topics.
         topics: topics to make if they are missing: names, or the number of partitions by name.
         config: configurations of the broker, by Kafka's names, such as ``{"num.partitions": 4}``. Names of topics'
             configurations, such as ``retention.ms``, are defaults for all topics.
@@ -108,7 +108,7 @@ class Broker:
     """A running broker.
 
     Attributes:
-        bootstrap_servers (str): host and port of the first listener, for clients; of each broker if there are several.
+        bootstrap_servers (str): host and port of the first ``kafka`` listener; of each broker if there are several.
         listeners (list[str]): the bound URLs, in the order of `listen`, broker after broker.
         data (str): the data directory.
     """

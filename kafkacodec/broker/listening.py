@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 __all__ = ["Url", "listener_urls"]
 
-_SCHEMES: Final = ("kafka", "kafka+tls", "kafka+sasl", "kafka+sasl+tls")
-_DEFAULT_PORT: Final = 9092
+_PORTS: Final = {"kafka": 9092, "kafka+tls": 9092, "kafka+sasl": 9092, "kafka+sasl+tls": 9092, "line": 9094}
+"""The default port by scheme."""
 
 
 class Url(NamedTuple):
@@ -23,6 +23,11 @@ class Url(NamedTuple):
         """As a URL, with the bound address if it is known."""
         host, port = address or (self.host, self.port)
         return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @property
+    def protocol(self) -> str:
+        """What is spoken there: ``"kafka"`` or ``"line"``."""
+        return self.scheme.partition("+")[0]
 
     @property
     def has_tls(self) -> bool:
@@ -43,6 +48,8 @@ class Url(NamedTuple):
 def listener_urls(listen: str | Iterable[str]) -> list[Url]:
     """URLs such as ``kafka://127.0.0.1:9092``; with ``+tls`` or ``+sasl+tls`` for TLS, ``+sasl`` for SASL.
 
+    ``line://`` is the line protocol V1.
+
     Raises:
         ValueError: not a URL of a listener, or none at all.
         TypeError: not text.
@@ -56,13 +63,13 @@ def listener_urls(listen: str | Iterable[str]) -> list[Url]:
             port = parts.port
         except ValueError:
             raise ValueError(f"listen: {text!r} has no valid port") from None
-        if parts.scheme not in _SCHEMES or not parts.hostname or parts.path or parts.query or parts.username:
+        if parts.scheme not in _PORTS or not parts.hostname or parts.path or parts.query or parts.username:
             raise ValueError(f"listen: {text!r} is not {_named()}")
-        found.append(Url(parts.scheme, parts.hostname, _DEFAULT_PORT if port is None else port))
+        found.append(Url(parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port))
     if not found:
         raise ValueError("listen is empty: give a URL such as kafka://127.0.0.1:0")
     return found
 
 
 def _named() -> str:
-    return " or ".join(f"{scheme}://HOST:PORT" for scheme in _SCHEMES)
+    return " or ".join(f"{scheme}://HOST:PORT" for scheme in _PORTS)

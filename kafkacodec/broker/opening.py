@@ -76,6 +76,8 @@ class Opening:
         self._urls = listener_urls(listen)
         for url in self._urls:
             self._security.check(url)
+            if url.protocol != "kafka" and (read_only or brokers > 1):
+                raise ValueError(f"listen: {url.scheme}:// serves one broker, which may write")
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
 
     def serving(self, stack: ExitStack) -> Serving:
@@ -105,8 +107,10 @@ class Opening:
         return [url.text(address) for url, address in zip(urls, serving.addresses, strict=True)]
 
     def bootstrap_servers(self, listeners: list[str]) -> str:
-        """Host and port of the first listener of each broker."""
-        return ",".join(listener.partition("://")[2] for listener in listeners[:: len(self._urls)])
+        """Host and port of the first listener for Kafka's clients of each broker; empty if there is none."""
+        first = next((number for number, url in enumerate(self._urls) if url.protocol == "kafka"), None)
+        of_kafka = [] if first is None else listeners[first :: len(self._urls)]
+        return ",".join(listener.partition("://")[2] for listener in of_kafka)
 
 
 def _paths(data: Data) -> list[str]:

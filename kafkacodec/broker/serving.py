@@ -9,11 +9,12 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
+from kafkacodec.broker.dialects.inside import Inside
 from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.runner import Runner
@@ -29,9 +30,10 @@ from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.broker.kafka.service import KafkaService
 from kafkacodec.broker.kafka.sharing.offsets import Shares
 from kafkacodec.broker.options import group_options, transaction_options
+from kafkacodec.broker.protocols import Dialects
 from kafkacodec.broker.state.catalog import Catalog
 from kafkacodec.broker.state.coordinator import GroupCoordinator
-from kafkacodec.broker.state.leaders import moved, settled, started, stopped
+from kafkacodec.broker.state.leaders import moved, registrations, started, stopped
 from kafkacodec.broker.state.sharing.states import ShareStates
 from kafkacodec.broker.state.transactions import TransactionCoordinator
 from kafkacodec.broker.statistics import Statistics
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.options import BrokerConfig
     from kafkacodec.broker.security import Security
     from kafkacodec.broker.state.catalog import Topic
+    from kafkacodec.net.service import Codec
 
 __all__ = ["Serving"]
 
@@ -107,7 +110,7 @@ class Serving:
             self._urls, self._tls, self._buffers = urls, security.tls, FrameBuffers(_KEPT_BYTES)
             for broker in self.ids:
                 await self._listen(broker)
-                self.addresses += self._node.brokers.addresses(broker)
+                self.addresses += [listener.address for listener in self._listeners[broker]]
             for url in urls:
                 risk = security.risk(url)
                 if risk:
@@ -154,10 +157,11 @@ class Serving:
                 port = before[number][1] if before else url.port + self.ids.index(broker) if url.port else 0
                 context = self._tls if url.has_tls else None
                 name = f"{url.text()} of broker {broker}, {number}" if brokers.several else url.text()
-                codec = partial(self._codec, url)
-                listener = await self._host.listen(name, self._runner, codec, url.host, port, context)
+                runner, codec = self._answering(url)
+                listener = await self._host.listen(name, runner, codec, url.host, port, context)
                 begun.append(listener)
-                brokers.listens(broker, number, name, listener.address)
+                if url.protocol == "kafka":
+                    brokers.listens(broker, number, name, listener.address)
         except BaseException:
             await self._host.end(begun)
             begun.clear()
@@ -296,6 +300,16 @@ class Serving:
 
     # Putting together
 
+    def _answering(self, url: Url) -> tuple[Runner, Callable[[], Codec]]:
+        """What answers at a listener, and what makes the codec of a connection."""
+        if url.protocol == "kafka":
+            return self._runner, partial(self._codec, url)
+        return self._dialects.answering(url.protocol)
+
+    def _wake(self) -> None:
+        """Clients of Kafka that wait for records look again, once what runs now is done."""
+        self._loop.call_soon(lambda: self._run(self._service.woken(self._runner.now)))
+
     def _codec(self, url: Url) -> KafkaCodec:
         """For a new connection of a listener."""
         peer = Peer(certified=url.has_tls and not url.has_sasl)
@@ -352,6 +366,8 @@ class Serving:
             machine.alarm = self._waiting.alarm
         self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
+        inside = Inside(self.path, config, catalog, self._topics, partial(self._create, config={}), self._wake)
+        self._dialects = Dialects(inside, self._topics, loop)
         self._topics.flushes.flush = self._runner.flusher.flush
         self._topics.is_kept = self._keeps
 
@@ -400,7 +416,7 @@ class Serving:
         self._take(metadata_records(metadata))
         formatted = [] if metadata.high_watermark else formatted_records(self.path, metadata.log.path)
         self._record(formatted, "what the directory was formatted with cannot be recorded")
-        self._record(self._first_records(), "the brokers cannot be recorded")
+        self._record(registrations(catalog, self.ids, self._node.brokers.addresses), "the brokers cannot be recorded")
         for machine in (self._states, self._groups, self._transactions):
             self._run(loaded(self._node, machine, now))
         for name, count in topics.items():
@@ -448,20 +464,6 @@ class Serving:
             raise error(wrong.code)(wrong.text)
         _, records = self._node.new_topic(name, partitions, config)
         self._record(records, f"topic {name!r} cannot be recorded")
-
-    def _first_records(self) -> list[bytes]:
-        """The records of a new directory; of another one, those that its brokers are now these."""
-        catalog = self._node.catalog
-        known = catalog.metadata.brokers
-        records = [] if known or catalog.metadata.features else catalog.first_records()
-        for broker in self.ids:
-            if broker not in known:
-                points = [("PLAINTEXT", host, port) for host, port in self._node.brokers.addresses(broker)]
-                records.append(catalog.registered(broker, uuid.uuid4(), points))
-            elif known[broker]["fenced"]:
-                records.append(catalog.fenced(broker, fenced=False))
-        records += [catalog.unregistered(broker) for broker in known if broker not in self.ids]
-        return records + settled(catalog, self.ids)
 
     def _leave(self) -> None:
         """Record that no broker runs, so that another one, also an Apache Kafka, may register with its id at once."""

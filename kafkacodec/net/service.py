@@ -76,11 +76,16 @@ class Effect(NamedTuple):
     Attributes:
         appends, replies: belong together.
         others: further effects, which neither wait for these nor fail with them.
+        written: logs that the service's storage has appended to already; where an append must be on the disk to count,
+            the replies wait for that.
+        lost: what is replied instead if the disk does not take what was written.
     """
 
     appends: Sequence[Append] = ()
     replies: Sequence[Reply] = ()
     others: Sequence[Effect] = ()
+    written: Sequence[Any] = ()
+    lost: Sequence[Reply] = ()
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
@@ -116,7 +121,13 @@ class Service(Protocol):
 
 
 class Codec(Protocol):
-    """One connection's bytes to requests, and responses to bytes."""
+    """One connection's bytes to requests, and responses to bytes.
+
+    Attributes:
+        in_order: whether answers leave in the order of their requests; else each leaves when it is there.
+    """
+
+    in_order: bool
 
     def buffer(self) -> memoryview:
         """Where the next received bytes go."""

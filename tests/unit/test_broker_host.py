@@ -22,6 +22,8 @@ from tests.patience import until
 class Lines:
     """A codec of lines; a request is a line, a response a text."""
 
+    in_order = True
+
     def __init__(self):
         self.memory, self.kept = memoryview(bytearray(256)), b""
         self.released = []

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kafkacodec.dialects import line
-from kafkacodec.dialects.line import file_storage as storage_module
+from kafkacodec.dialects.line import group_files as storage_module
 from kafkacodec.errors import CorruptRecord, LocalProtocolError
 
 

@@ -110,6 +110,7 @@ class Runner:
             # What need not be flushed also waits for what was appended to its log before, so that the order is kept.
             if append.durability == "flushed" or log in self.flusher.asked or self._store.must_flush(log):
                 flushed.append(log)
+        flushed += [log for log in effect.written if log in self.flusher.asked or self._store.must_flush(log)]
         if flushed:
             self._flush(flushed, done, effect)
         else:
@@ -139,6 +140,8 @@ class Runner:
             else:
                 for append, _ in done:
                     self._failed(append, error, effect, waiting)
+                for to, response in effect.lost:
+                    to.answer(response)
             for one in waiting:
                 self.run(one)
             self._set_timer()

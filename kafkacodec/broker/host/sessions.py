@@ -92,6 +92,7 @@ class Session(asyncio.BufferedProtocol):
         self._limits, self._load = listener.limits, listener.load
         self._transport: Any = None
         self._pending: deque[Call] = deque()
+        self._answered: list[Call] = []  # of them, if answers need not keep the order of the requests
         self._later: deque[Any] = deque()  # requests that were received and are not begun
         self._out: list[bytes | memoryview] = []
         self._corked = self._full = self._paused = self._rests = self._ending = self._ended = False
@@ -157,6 +158,7 @@ class Session(asyncio.BufferedProtocol):
             self._codec.release(call.request)
             call.ready = True
         self._pending.clear()
+        self._answered.clear()
         self._later.clear()
         self.listener.remove(self)
 
@@ -176,7 +178,9 @@ class Session(asyncio.BufferedProtocol):
             except Exception:
                 _log.exception("an answer to %s could not be encoded; its connection is closed", self.peer)
                 call.pieces = CLOSE
-        if not self._corked and self._pending and self._pending[0] is call:
+        if not self._codec.in_order:
+            self._answered.append(call)
+        if not self._corked and (self._answered or (self._pending and self._pending[0] is call)):
             self._send()
             self._begin()
 
@@ -237,7 +241,7 @@ class Session(asyncio.BufferedProtocol):
                 load.nbytes += size
                 load.requests += 1
                 if request is CLOSE:
-                    call.ready, call.pieces = True, CLOSE
+                    call.answer(CLOSE)
                     self._later.clear()
                 else:
                     self.listener.receive(call)
@@ -258,8 +262,7 @@ class Session(asyncio.BufferedProtocol):
         out: list[bytes | memoryview] = []
         sent: list[Call] = []
         ends = False
-        while self._pending and self._pending[0].ready and not ends:
-            call = self._pending.popleft()
+        while not ends and (call := self._next_answered()) is not None:
             ends = call.pieces is CLOSE or call.rest == inf
             if not isinstance(call.pieces, Fate):
                 out += call.pieces
@@ -274,6 +277,16 @@ class Session(asyncio.BufferedProtocol):
             self._freed(call.size)
         if ends:
             self.close()
+
+    def _next_answered(self) -> Call | None:
+        """Takes the next call whose answer may leave now."""
+        if self._codec.in_order:
+            return self._pending.popleft() if self._pending and self._pending[0].ready else None
+        if not self._answered:
+            return None
+        call = self._answered.pop(0)
+        self._pending.remove(call)
+        return call
 
     def _rest(self, milliseconds: float) -> None:
         """Begin nothing more for a while."""

@@ -122,6 +122,8 @@ class KafkaCodec:
         account: counts an answer, and may change it, before it is encoded.
     """
 
+    in_order = True
+
     def __init__(
         self, versions: Mapping[int, range], buffers: FrameBuffers, peer: Peer,
         account: Callable[[Request, Any], None],

@@ -5,15 +5,38 @@ There is one log of each partition beneath all brokers, so that every replica th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kafkacodec.broker.state.catalog import Catalog, Topic
 
-__all__ = ["NO_LEADER", "elected", "moved", "reassigned", "settled", "spread", "started", "stopped"]
+__all__ = ["NO_LEADER", "elected", "moved", "reassigned", "registrations", "settled", "spread", "started", "stopped"]
 
 NO_LEADER: Final = -1
+
+
+def registrations(
+    catalog: Catalog, ids: Sequence[int], addresses: Callable[[int], Iterable[tuple[str, int]]]
+) -> list[bytes]:
+    """The records of a new directory; of another one, those that its brokers are now these, which lead everything.
+
+    Args:
+        catalog: what is known.
+        ids: of the brokers.
+        addresses: host and port of each listener of a broker.
+    """
+    known = catalog.metadata.brokers
+    records = [] if known or catalog.metadata.features else catalog.first_records()
+    for broker in ids:
+        if broker not in known:
+            points = [("PLAINTEXT", host, port) for host, port in addresses(broker)]
+            records.append(catalog.registered(broker, uuid.uuid4(), points))
+        elif known[broker]["fenced"]:
+            records.append(catalog.fenced(broker, fenced=False))
+    records += [catalog.unregistered(broker) for broker in known if broker not in ids]
+    return records + settled(catalog, ids)
 
 
 def spread(running: Sequence[int], others: Sequence[int], first: int, end: int, factor: int) -> list[list[int]]:

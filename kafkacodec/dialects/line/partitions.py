@@ -46,9 +46,11 @@ class Partitions:
         """The state of a partition; a new one, which is not kept, if there is none."""
         self.check(topic, partition)
         state = self._states.get((topic, partition))
+        end = self._storage.end(topic, partition)
         if state is None:
-            end = self._storage.end(topic, partition)
             state = Partition(self._config.replica_lag_ms, end, self._config.min_in_sync)
+        elif state.leader and end > state.end:  # others write to the same storage
+            state.appended(end, now)
         state.expire(now)
         return state
 

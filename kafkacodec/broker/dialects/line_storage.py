@@ -1,0 +1,137 @@
+"""The storage of the line protocol's broker: records in the topics of the broker, groups and offsets beside them."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacodec.broker.topics.committed import batches
+from kafkacodec.dialects.line.group_files import GroupFiles
+from kafkacodec.dialects.line.storage import Rows
+from kafkacodec.errors import CorruptRecord
+from kafkacodec.records.decode import iter_records
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.dialects.inside import Inside
+    from kafkacodec.broker.state.catalog import Catalog
+    from kafkacodec.records.record import Record
+
+__all__ = ["Counts", "TopicStorage"]
+
+
+class Counts(Mapping[str, int]):
+    """The number of partitions of each topic, as the catalog has it now."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __getitem__(self, name: str) -> int:
+        found = self._catalog.topic(name)
+        if found is None:
+            raise KeyError(name)
+        return found.partitions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._catalog.names())
+
+    def __len__(self) -> int:
+        return len(self._catalog.names())
+
+
+class _Rows(NamedTuple):
+    """Keys and values of one batch."""
+
+    rows: list[tuple[bytes, bytes]]
+    timestamp: int
+
+
+class TopicStorage:
+    """A `kafkacodec.dialects.line.storage.Storage` in the topics of a broker; a topic is made by its first record.
+
+    Groups and offsets are in ``groups.json`` and ``offsets.json`` of the data directory.
+
+    Args:
+        inside: the broker.
+
+    Raises:
+        CorruptRecord: on construction, one of the two files is damaged.
+        OSError: from the file system.
+    """
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._files = GroupFiles(inside.path)
+        self._written: dict[tuple[str, int], None] = {}
+
+    def take_written(self) -> list[tuple[str, int]]:
+        """The logs that were appended to since the last call."""
+        written = list(self._written)
+        self._written.clear()
+        return written
+
+    def append(self, topic: str, partition: int, key: str, value: str) -> int:
+        """Append a record and return its offset. Raises OSError, or BrokerError for a name that topics cannot have."""
+        inside, log = self._inside, (topic, partition)
+        if inside.catalog.topic(topic) is None:
+            inside.create(topic, inside.config.number("num.partitions"))
+        if inside.topics.partition(topic, partition) is None:
+            raise OSError(errno.EIO, f"partition {topic}-{partition} cannot be opened", inside.path)
+        rows = [(key.encode("utf-8", "surrogatepass"), value.encode("utf-8", "surrogatepass"))]
+        found = inside.topics.append(log, _Rows(rows, int(time.time() * 1000)))
+        self._written[log] = None
+        inside.wake()
+        return found.base_offset
+
+    def end(self, topic: str, partition: int) -> int:
+        """The offset of the next record."""
+        found = self._inside.topics.partition(topic, partition)
+        return 0 if found is None else found.high_watermark
+
+    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:
+        """Offset and value of the records from `start` to before `stop`; an offset without a record is left out.
+
+        Raises:
+            OSError: from the file system.
+            CorruptRecord: a record has no value, or one that is not text.
+        """
+        found = self._inside.topics.partition(topic, partition)
+        for data in batches(found, stop, start) if found is not None else ():
+            for record in iter_records(data, start_offset=start):
+                if record.offset >= stop:
+                    return
+                yield record.offset, _text(topic, partition, record)
+
+    def topics(self) -> list[str]:
+        """The topics that exist."""
+        return self._inside.catalog.names()
+
+    def load_groups(self) -> Rows:
+        """The groups last saved."""
+        return self._files.groups
+
+    def save_groups(self, groups: Rows) -> None:
+        """Write ``groups.json``."""
+        self._files.save_groups(groups)
+
+    def load_offsets(self) -> Rows:
+        """The offsets last saved."""
+        return self._files.offsets
+
+    def save_offsets(self, offsets: Rows) -> None:
+        """Write ``offsets.json`` after all records are on disk."""
+        for log in {(row["topic"], row["partition"]) for row in offsets}:
+            partition = self._inside.topics.partition(*log)
+            if partition is not None and partition.log.recovery_point < partition.high_watermark:
+                flush = partition.flushing()
+                flush.sync()
+                partition.flushed(flush)
+        self._files.save_offsets(offsets)
+
+
+def _text(topic: str, partition: int, record: Record) -> str:
+    try:
+        return bytes(record.value or b"").decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as e:
+        raise CorruptRecord(f"record {record.offset} of {topic}-{partition} is not text: {e.reason}") from None

@@ -1,0 +1,113 @@
+"""The files of a broker's groups: ``groups.json`` and ``offsets.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from kafkacodec.assignment.dividing import STRATEGIES
+from kafkacodec.dialects.line.record_log import open_or_make, sync_directory
+from kafkacodec.dialects.line.storage import Rows
+from kafkacodec.errors import CorruptRecord
+from kafkacodec.temporary import removed_on_error
+
+__all__ = ["GroupFiles", "write_atomically"]
+
+# Temporary files of a killed broker. No other files are removed.
+_UNFINISHED = re.compile(r"\.(groups|offsets)\.json\.[0-9a-f]{16}\.unfinished")
+
+
+class GroupFiles:
+    """Groups in ``groups.json`` and offsets in ``offsets.json`` of a directory, each replaced atomically.
+
+    Args:
+        directory: an existing directory. Other files in it are not touched.
+
+    Attributes:
+        groups, offsets: what was last saved.
+
+    Raises:
+        CorruptRecord: on construction, a file is damaged.
+        OSError: from the file system.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._directory = Path(directory)
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    os.unlink(entry.path)
+        self.groups = _load(self._directory / "groups.json", _GROUP)
+        self.offsets = _load(self._directory / "offsets.json", _OFFSET)
+
+    def save_groups(self, groups: Rows) -> None:
+        """Write ``groups.json``. Raises OSError."""
+        _save(self._directory / "groups.json", groups)
+        self.groups = groups
+
+    def save_offsets(self, offsets: Rows) -> None:
+        """Write ``offsets.json``. Raises OSError."""
+        _save(self._directory / "offsets.json", offsets)
+        self.offsets = offsets
+
+
+_FORMAT = 1
+_OFFSET = {"group": str, "topic": str, "partition": int, "offset": int}
+_GROUP = {"group": str, "topic": str, "generation": int, "assignor": str, "members": list, "assignments": dict}
+
+
+def _save(path: Path, rows: Rows) -> None:
+    write_atomically(path, json.dumps({"format": _FORMAT, "rows": rows}, separators=(",", ":")).encode())
+
+
+def _load(path: Path, shape: dict[str, type]) -> Rows:
+    """The rows of a file; none if it does not exist."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as e:
+        raise CorruptRecord(f"not JSON: {e}", path=path.name) from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT or not isinstance(content.get("rows"), list):
+        raise CorruptRecord("not a file of format 1", path=path.name)
+    for i, row in enumerate(content["rows"]):
+        if not isinstance(row, dict) or {k: type(v) for k, v in row.items()} != shape or not _is_sound(row):
+            raise CorruptRecord(f"invalid row: expected {', '.join(shape)}", path=f"{path.name}.rows[{i}]")
+    return list(content["rows"])
+
+
+def _is_sound(row: dict[str, Any]) -> bool:
+    members, assignments = row.get("members", []), row.get("assignments", {})
+    known = row.get("assignor", "range") in STRATEGIES
+    return (
+        known
+        and all(_is_number(n) for n in row.values() if isinstance(n, int))
+        and all(isinstance(m, str) for m in members)
+        and all(m in members and isinstance(p, list) and all(map(_is_number, p)) for m, p in assignments.items())
+    )
+
+
+def _is_number(n: object) -> bool:
+    return type(n) is int and 0 <= n < 1 << 63
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file atomically and durably: a kill at any moment leaves the old file or the new one.
+
+    Raises:
+        OSError: the old file is unchanged, unless only the sync of the directory failed.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
+    with removed_on_error(str(temporary)):
+        with open(temporary, "xb", opener=open_or_make) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    sync_directory(path.parent)

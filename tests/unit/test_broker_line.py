@@ -1,0 +1,83 @@
+"""The line protocol V1 at a listener of the broker, beside Kafka's: the examples of its text, over a socket."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing, contextmanager
+
+import pytest
+
+import kafkacodec as kc
+
+
+class Client:
+    """A connection that sends and receives lines."""
+
+    def __init__(self, listener):
+        host, port = listener.partition("://")[2].rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)))
+        self._file = self._socket.makefile("rwb")
+
+    def send(self, *lines):
+        self._file.write("".join(f"{line}\n" for line in lines).encode())
+        self._file.flush()
+
+    def receive(self):
+        return self._file.readline().decode().removesuffix("\n")
+
+    def ask(self, line):
+        self.send(line)
+        return self.receive()
+
+    def close(self):
+        self._file.close()
+        self._socket.close()
+
+
+@contextmanager
+def serving(data=None, **options):
+    listen = ("line://127.0.0.1:0", "kafka://127.0.0.1:0")
+    with (
+        kc.broker.serve(data, listen=listen, **options) as broker,
+        closing(Client(broker.listeners[0])) as client,
+    ):
+        yield broker, client
+
+
+def test_the_examples_of_the_text():
+    with serving() as (_, client):
+        assert client.ask("V1|42|PRODUCE|orders user1:created") == "V1|42|OK|partition=0 offset=0 hw=1"
+        assert client.ask("V1|43|PRODUCE|orders user1:created acks=all") == "V1|43|OK|partition=0 offset=1 hw=2"
+        assert client.ask("V1|99|PING|") == "V1|99|OK"
+        assert client.ask("V1|1|CONSUME|orders 0 1") == "V1|1|OK|messages=1:created hw=2"
+        assert client.ask("V1|2|CONSUME|orders 0 2") == "V1|2|OK|messages= hw=2"
+        assert client.ask("not a request").startswith("V1|0|ERR|BAD_REQUEST|")
+        assert client.ask("V1|3|NOTHING|").startswith("V1|3|ERR|UNKNOWN_COMMAND|")
+
+
+def test_what_is_produced_is_read_by_kafkas_clients_and_back():
+    with serving(topics={"orders": 1}) as (broker, client):
+        client.send(*(f"V1|{i}|PRODUCE|orders key{i}:value{i}" for i in range(200)))
+        assert [client.receive() for _ in range(200)][-1] == "V1|199|OK|partition=0 offset=199 hw=200"
+        assert bytes(broker.records("orders")["value"][199]) == b"value199"
+        broker.write("orders", [kc.Record(0, 1_000, 0, None, b"from Kafka", ())])
+        assert client.ask("V1|1|CONSUME|orders 0 200") == "V1|1|OK|messages=200:from Kafka hw=201"
+        assert broker.bootstrap_servers == broker.listeners[1].partition("://")[2]
+
+
+def test_groups_offsets_and_records_survive(tmp_path):
+    with serving(tmp_path) as (_, client):
+        client.ask("V1|1|PRODUCE|orders user1:created")
+        assert client.ask("V1|2|JOIN|billing orders c1") == "V1|2|OK|generation=1 assigned=[0]"
+        assert client.ask("V1|3|COMMIT|billing orders c1 1 0 1") == "V1|3|OK|committed=true"
+    assert {"groups.json", "offsets.json"} <= {path.name for path in tmp_path.iterdir()}
+    with serving(tmp_path) as (_, client):
+        assert client.ask("V1|4|OFFSET|billing orders 0") == "V1|4|OK|offset=1"
+        assert client.ask("V1|5|SYNC|billing orders c1 1") == "V1|5|OK|generation=1 assigned=[0]"
+        assert client.ask("V1|6|CONSUME|orders 0 0") == "V1|6|OK|messages=0:created hw=1"
+
+
+@pytest.mark.parametrize("options", [{"brokers": 2}, {"read_only": True}])
+def test_it_is_one_broker_that_writes(tmp_path, options):
+    with pytest.raises(ValueError, match="line:// serves one broker"):
+        kc.broker.serve(tmp_path, listen="line://127.0.0.1:0", **options)
