@@ -60,8 +60,8 @@ def test_what_is_produced_is_read_by_kafkas_clients_and_back():
         client.send(*(f"V1|{i}|PRODUCE|orders key{i}:value{i}" for i in range(200)))
         assert [client.receive() for _ in range(200)][-1] == "V1|199|OK|partition=0 offset=199 hw=200"
         assert bytes(broker.records("orders")["value"][199]) == b"value199"
-        broker.write("orders", [kc.Record(0, 1_000, 0, None, b"from Kafka", ())])
-        assert client.ask("V1|1|CONSUME|orders 0 200") == "V1|1|OK|messages=200:from Kafka hw=201"
+        broker.write("orders", [kc.Record(0, 1_000, 0, None, b"from-Kafka", ())])
+        assert client.ask("V1|1|CONSUME|orders 0 200") == "V1|1|OK|messages=200:from-Kafka hw=201"
         assert broker.bootstrap_servers == broker.listeners[1].partition("://")[2]
 
 

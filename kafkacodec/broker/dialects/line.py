@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LineCodec", "LineService"]
 
+_log = logging.getLogger("kafkacodec.broker")
 _RECEIVED_BYTES: Final = 1 << 16
 
 
@@ -117,6 +119,8 @@ class LineService:
         return NOTHING
 
     def _replies(self, found: list[LineReply]) -> Effect:
+        for failure in self._broker.take_failures():
+            _log.warning("line protocol: %s", failure)
         written = self._storage.take_written()
         replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
         return Effect((), replies, (), written)
