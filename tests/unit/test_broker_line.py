@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import closing, contextmanager
 
@@ -75,6 +76,26 @@ def test_groups_offsets_and_records_survive(tmp_path):
         assert client.ask("V1|4|OFFSET|billing orders 0") == "V1|4|OK|offset=1"
         assert client.ask("V1|5|SYNC|billing orders c1 1") == "V1|5|OK|generation=1 assigned=[0]"
         assert client.ask("V1|6|CONSUME|orders 0 0") == "V1|6|OK|messages=0:created hw=1"
+
+
+def test_records_are_on_the_disk_when_that_is_asked(tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.readlink(f"/proc/self/fd/{fd}")), real(fd))[1])
+    with serving(tmp_path, flush="always") as (_, client):
+        assert client.ask("V1|1|PRODUCE|orders user1:created") == "V1|1|OK|partition=0 offset=0 hw=1"
+        assert any(path.endswith("orders-0/00000000000000000000.log") for path in synced)
+
+
+def test_a_disk_that_fails_is_told_to_who_waits(tmp_path, monkeypatch):
+    def failing(fd):
+        if os.readlink(f"/proc/self/fd/{fd}").endswith("orders-0/00000000000000000000.log"):
+            raise OSError(5, "Input/output error")
+
+    with serving(tmp_path, flush="always", topics={"orders": 1}) as (_, client):
+        monkeypatch.setattr(os, "fsync", failing)
+        assert client.ask("V1|1|PRODUCE|orders user1:created").startswith("V1|1|ERR|STORAGE_ERROR|")
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("options", [{"brokers": 2}, {"read_only": True}])

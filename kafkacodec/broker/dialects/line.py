@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec.broker.dialects.line_storage import Counts, TopicStorage
 from kafkacodec.dialects.line.broker import Broker
 from kafkacodec.dialects.line.config import BrokerConfig
+from kafkacodec.dialects.line.errors import ErrorCode
+from kafkacodec.dialects.line.parsing import Response
 from kafkacodec.dialects.line.reading import MAX_LINE_BYTES, LineReader
 from kafkacodec.net.service import NOTHING, Effect, Reply
 
@@ -123,4 +125,12 @@ class LineService:
             _log.warning("line protocol: %s", failure)
         written = self._storage.take_written()
         replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
-        return Effect((), replies, (), written)
+        return Effect(
+            (), replies, (), written, [Reply(to, _not_stored(line)) for to, line in replies] if written else ()
+        )
+
+
+def _not_stored(line: str) -> str:
+    """The response instead of one that needs the disk, which did not take the records."""
+    correlation_id = line.split("|", 2)[1]
+    return Response.error(correlation_id, ErrorCode.STORAGE_ERROR, "the records may be lost; try again").encode()

@@ -80,7 +80,7 @@ class Runner:
         while True:
             if effect.others:
                 waiting.extend(effect.others)
-            if effect.appends:
+            if effect.appends or effect.written:
                 self._carry_out(effect, waiting)
             else:
                 for to, response in effect.replies:
