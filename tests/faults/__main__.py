@@ -1,6 +1,6 @@
 """Runs a program repeatedly, with a fault at the first, second, … system call, until no fault occurs.
 
-    LD_PRELOAD=shim.so python -m tests.faults PROGRAM FAULT DIRECTORY [RUNS]
+    LD_PRELOAD=shim.so python -m tests.faults PROGRAM FAULT,FAULT DIRECTORY [RUNS]
 
 RUNS is the maximum number of runs, evenly spread over the calls; by default one for each call. Each run is a separate
 process. Afterwards its files are checked, and the program is run again without a fault. Failures are printed, and the
@@ -120,9 +120,15 @@ def check(program: Program, states: list[State], fault: Fault, place: Path, outc
     assert not [name for name in leftovers(place) if "/log/" in name], f"left over: {leftovers(place)}"
 
 
-def main(name: str, kind: str, directory: str, runs: int | None = None) -> int:
-    program, fault = PROGRAMS[name], FAULTS[kind]
+def main(name: str, kinds: str, directory: str, runs: int | None = None) -> int:
+    """The exit status."""
     place = Path(directory).resolve() / "place"
+    return max([try_fault(name, kind, place, runs) for kind in kinds.split(",")])
+
+
+def try_fault(name: str, kind: str, place: Path, runs: int | None) -> int:
+    """Whether the program fails with a fault, as an exit status; what it does then is printed."""
+    program, fault = PROGRAMS[name], FAULTS[kind]
     clear(place)
     program.set_up(place)
     states = [state for state in program.states if state is not None]

@@ -1,6 +1,6 @@
 """Runs the embedded broker repeatedly, with a fault at the first, second, … system call on its directory.
 
-    LD_PRELOAD=shim.so python -m tests.faults.broker FAULT DIRECTORY [RUNS]
+    LD_PRELOAD=shim.so python -m tests.faults.broker FAULT,FAULT DIRECTORY [RUNS]
 
 Each run is a process: it starts a broker that flushes always, and asks it for all that is written, with an answer for
 each request. Once the fault was met the disk is sound again, and everything is asked for once more. Then another
@@ -301,10 +301,16 @@ def shim_of() -> ctypes.CDLL:
     return shim
 
 
-def main(kind: str, directory: str, runs: int | None = None) -> int:
-    fault, place = FAULTS[kind], Path(directory).resolve() / "place"
-    before = place.with_name("before")
+def main(kinds: str, directory: str, runs: int | None = None) -> int:
+    """The exit status."""
+    before = Path(directory).resolve() / "before"
     set_up(before)
+    return max([try_fault(kind, before, runs) for kind in kinds.split(",")])
+
+
+def try_fault(kind: str, before: Path, runs: int | None) -> int:
+    """Whether the broker fails with a fault, as an exit status; what it does then is printed."""
+    fault, place = FAULTS[kind], before.with_name(f"place-{kind}")
     shutil.copytree(before, place)
     status, events = child(lambda tell: live(place, fault, MOST_CALLS, tell))
     assert status == 0, events

@@ -12,7 +12,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.records.parallel import runs
 from tests.corpus import Sample, blobs, segments
-from tests.examples import some
+from tests.examples import examples, some
 from tests.property.test_damaged_formats import damaged, sound
 
 DAMAGED = blobs("corrupt", "foreign", "cut")
@@ -95,7 +95,7 @@ def test_damage_in_golden_logs(sample: Sample) -> None:
 def test_damage_in_many_small_batches(magic: int) -> None:
     rnd = random.Random(magic)
     data = sound(magic)
-    for _ in range(30):
+    for _ in range(examples(30)):
         assert_threads_change_nothing(damaged(data, rnd), rnd.randrange(2, 9))
 
 

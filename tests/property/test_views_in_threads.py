@@ -87,7 +87,7 @@ def test_damaged_golden_files(sample: Sample) -> None:
 def test_damage_in_many_small_batches(magic: int) -> None:
     rnd = random.Random(magic)
     data = sound(magic)
-    for _ in range(60):
+    for _ in range(examples(60)):
         assert_views_agree(damaged(data, rnd), rnd.randrange(2, 5), rnd.choice([1, 7, 8192]))
 
 
@@ -96,7 +96,7 @@ def test_damage_with_right_checksums(sample: Sample) -> None:
     """Records before the damage of a compressed batch are kept: their views point into what one thread decompressed."""
     rnd = random.Random(sample.name)
     damage = damaged_batch if sample in V2 else damaged_messages
-    for _ in range(10):
+    for _ in range(examples(10)):
         data = damage(sample, rnd) + sample.data()[:2000] + damage(sample, rnd)
         assert_views_agree(data, rnd.randrange(2, 5), rnd.choice([3, 8192]))
 
@@ -108,7 +108,7 @@ def test_segments(magic: int, mapped: bool, tmp_path: Path) -> None:
     rnd = random.Random(magic)
     path = tmp_path / "00000000000000000000.log"
     segment = kc.log.Segment(path)
-    for _ in range(40):
+    for _ in range(examples(40)):
         path.write_bytes(damaged(sound(magic), rnd))
         for on_error in ("skip", "stop", "raise"):
             options: dict[str, Any] = {"on_error": on_error, "max_rows": rnd.choice([1, 7, 8192]), **COMPLETE}
