@@ -55,7 +55,7 @@ def with_shim(shim: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=3600 if ALL else 900,
+        timeout=3600,
     )
 
 

@@ -523,6 +523,7 @@ def test_a_batch_that_no_response_can_hold():
         assert read.read_all(500) == [(0, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["columns", "getmany", "iterate"])
 def test_a_batch_larger_than_the_limit_when_it_is_decompressed(mode):
     model = ModelCluster(1, {"t": 1})

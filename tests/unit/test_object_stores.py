@@ -24,6 +24,8 @@ from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from tests.object_server import BUCKET, Server, client, upload
 from tests.patience import SOON
 
+pytestmark = pytest.mark.slow  # the server takes more than a few seconds of processor time
+
 
 @pytest.fixture(scope="module")
 def server():
@@ -100,7 +102,6 @@ def test_a_log_directory_reads_as_on_disk(sample):
             assert there.size_in_bytes == here.size_in_bytes
 
 
-@pytest.mark.slow
 def test_damage_is_reported_as_on_disk(damaged):
     local, remote = (log.verify() for log in both(damaged))
     assert local.findings

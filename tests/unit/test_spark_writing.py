@@ -236,6 +236,7 @@ def test_small_segments_are_joined(tmp_path):
     assert kc.log.LogDirectory(tmp_path).verify().clean
 
 
+@pytest.mark.slow
 def test_many_segments_in_a_partition_give_one_warning(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("kafkacodec.spark.writing.publish.JOIN_AT_MOST", 0)
     tasks = [[batch(topic=["t"] * 2, partition=[0, 1], value=[b"a", b"b"])] for _ in range(65)]
