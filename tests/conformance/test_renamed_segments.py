@@ -112,6 +112,7 @@ def test_no_batch_is_lost(indexes, tmp_path):
     assert seen["lost"] * 50 <= seen.total()
 
 
+@pytest.mark.slow  # its share is one of all cases: of every fifth it is another
 @pytest.mark.parametrize("indexes", [False, True], ids=["log", "log and indexes"])
 def test_a_wrong_name_is_one_finding(indexes, tmp_path):
     seen = Counter()
