@@ -78,6 +78,15 @@ def broker(tmp_path):
     broker.kill()
 
 
+@pytest.fixture(scope="session")
+def plain_broker(tmp_path_factory):
+    """For files with topics of their own: a broker that makes none by itself, and is Kafka's in all else."""
+    broker = kafka_jvm.Broker(tmp_path_factory.mktemp("broker"), auto_create_topics_enable="false")
+    broker.start()
+    yield broker
+    broker.kill()
+
+
 @pytest.fixture
 def damaged(tmp_path):
     """A real segment with a wrong checksum in the first batch after byte 2000."""

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on the loopback interface: a master and two workers, each a process of its own."""
+"""A standalone cluster of Spark on the loopback interface: a master and a worker, each a process of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tests.integration.kafka_jvm import free_port
 from tests.integration.spark_archive import java_options
 
 SPARK_HOME = Path(pyspark.__file__).parent
-WORKERS = 2
-
 # As a directory of configuration would; with one, whose path is new each time, no JVM takes classes from an archive.
 _CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -39,11 +37,9 @@ class SparkCluster:
         host, port = "127.0.0.1", self.master.rpartition(":")[2]
         deploy = "org.apache.spark.deploy"
         self.run("master", "bin/spark-class", f"{deploy}.master.Master", "--host", host, "--port", port)
-        for number in range(WORKERS):
-            worker = ["--host", host, "-c", "1", "-m", "600m", "-d", str(self.work / str(number)), self.master]
-            self.run(f"worker-{number}", "bin/spark-class", f"{deploy}.worker.Worker", *worker)
-        for number in range(WORKERS):
-            self.wait(f"worker-{number}", "Successfully registered with master")
+        worker = ["--host", host, "-c", "1", "-m", "600m", "-d", str(self.work), self.master]
+        self.run("worker", "bin/spark-class", f"{deploy}.worker.Worker", *worker)
+        self.wait("worker", "Successfully registered with master")
 
     def environment(self, **more: str) -> dict[str, str]:
         """Variables for a program that uses the cluster, without this process's own Python."""

@@ -23,7 +23,7 @@ from tests.integration.kafka_jvm import Broker
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 LONG = bool(os.environ.get("KAFKACODEC_LONG"))
-KILLS = 60 if LONG else 3
+KILLS = 60 if LONG else 2
 COORDINATOR_KILLS = 20 if LONG else 2
 COORDINATED = ("__transaction_state", "__consumer_offsets")
 PARTITIONS = 3
@@ -103,8 +103,7 @@ class Load:
                     delivery = await producer.send("orders", b"%d" % number, partition=partition)
                     self.deliveries[partition].append(delivery)
                 number += 1
-                if number % 10 == 0:
-                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.005)
             await producer.flush()
             assert producer.metrics()["producer.retries"] > 0  # the kills were noticed
 

@@ -9,7 +9,7 @@ import os
 import signal
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -32,11 +32,8 @@ SCHEMA = schema_of("topic string, partition int, value binary")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: Any) -> Iterator[str]:
-    broker = Broker(tmp_path_factory.mktemp("broker"))
-    broker.start()
-    yield broker.server
-    broker.kill()
+def server(plain_broker: Broker) -> str:
+    return plain_broker.server
 
 
 @pytest.fixture

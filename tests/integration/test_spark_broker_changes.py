@@ -16,18 +16,15 @@ from kafkacodec.spark.live.producing import send
 from kafkacodec.spark.live.read_options import parse_broker_options
 from kafkacodec.spark.live.streaming import BrokerStreamReader
 from kafkacodec.spark.live.write_options import parse_sink_options
-from tests.integration import kafka_jvm
+from tests.integration.kafka_jvm import Broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: Any, spark: Any) -> Iterator[str]:
-    broker = kafka_jvm.Broker(tmp_path_factory.mktemp("broker"), auto_create_topics_enable="false")
-    broker.start()
+def server(plain_broker: Broker, spark: Any) -> str:
     kc.spark.register(spark)
-    yield broker.server
-    broker.kill()
+    return plain_broker.server
 
 
 @pytest.fixture

@@ -32,12 +32,9 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: Any, spark: Any) -> Any:
-    broker = kafka_jvm.Broker(tmp_path_factory.mktemp("broker"))
-    broker.start()
+def server(plain_broker: kafka_jvm.Broker, spark: Any) -> str:
     kc.spark.register(spark)
-    yield broker.server
-    broker.kill()
+    return plain_broker.server
 
 
 @pytest.fixture
