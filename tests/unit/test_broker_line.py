@@ -66,6 +66,22 @@ def test_what_is_produced_is_read_by_kafkas_clients_and_back():
         assert broker.bootstrap_servers == broker.listeners[1].partition("://")[2]
 
 
+@pytest.mark.parametrize("value", [b"two words", b"a|b", b"line\n", b"\xff"])
+def test_a_record_that_a_line_cannot_have_is_named(value):
+    with serving(topics={"orders": 1}) as (broker, client):
+        broker.write(
+            "orders", [kc.Record(i, 1_000, 0, None, text, ()) for i, text in enumerate([b"good", value, b"last"])]
+        )
+        assert client.ask("V1|1|CONSUME|orders 0 0") == "V1|1|OK|messages=0:good hw=3"
+        assert client.ask("V1|2|CONSUME|orders 0 1").startswith("V1|2|ERR|BAD_REQUEST|the record at offset 1 ")
+        assert client.ask("V1|3|CONSUME|orders 0 2") == "V1|3|OK|messages=2:last hw=3"
+
+
+def test_a_name_that_topics_cannot_have_is_refused():
+    with serving() as (_, client):
+        assert client.ask("V1|1|PRODUCE|not/one k:v").startswith("V1|1|ERR|BAD_REQUEST|")
+
+
 def test_groups_offsets_and_records_survive(tmp_path):
     with serving(tmp_path) as (_, client):
         client.ask("V1|1|PRODUCE|orders user1:created")

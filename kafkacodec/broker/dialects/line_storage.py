@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkacodec.broker.topics.committed import batches
+from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.group_files import GroupFiles
+from kafkacodec.dialects.line.groups import Refused
 from kafkacodec.dialects.line.storage import Rows
-from kafkacodec.errors import CorruptRecord
+from kafkacodec.errors import BrokerError
 from kafkacodec.records.decode import iter_records
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from kafkacodec.records.record import Record
 
 __all__ = ["Counts", "TopicStorage"]
+
+_MARKS: Final = (" ", "|", "\r", "\n")  # which values in a line cannot have
 
 
 class Counts(Mapping[str, int]):
@@ -72,10 +76,15 @@ class TopicStorage:
         return written
 
     def append(self, topic: str, partition: int, key: str, value: str) -> int:
-        """Append a record and return its offset. Raises OSError, or BrokerError for a name that topics cannot have."""
+        """Append a record and return its offset.
+
+        Raises:
+            OSError: it cannot be written.
+            Refused: a topic cannot have this name.
+        """
         inside, log = self._inside, (topic, partition)
         if inside.catalog.topic(topic) is None:
-            inside.create(topic, inside.config.number("num.partitions"))
+            self._create(topic)
         if inside.topics.partition(topic, partition) is None:
             raise OSError(errno.EIO, f"partition {topic}-{partition} cannot be opened", inside.path)
         rows = [(key.encode("utf-8", "surrogatepass"), value.encode("utf-8", "surrogatepass"))]
@@ -92,16 +101,32 @@ class TopicStorage:
     def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:
         """Offset and value of the records from `start` to before `stop`; an offset without a record is left out.
 
+        It ends before a record that a line cannot have; a null value is an empty one.
+
         Raises:
             OSError: from the file system.
-            CorruptRecord: a record has no value, or one that is not text.
+            Refused: the first record is one that a line cannot have.
         """
         found = self._inside.topics.partition(topic, partition)
+        is_first = True
         for data in batches(found, stop, start) if found is not None else ():
             for record in iter_records(data, start_offset=start):
                 if record.offset >= stop:
                     return
-                yield record.offset, _text(topic, partition, record)
+                text = _text(record)
+                if text is None and is_first:
+                    reason = f"the record at offset {record.offset} is not text without spaces, bars and line ends"
+                    raise Refused(ErrorCode.BAD_REQUEST, f"{reason}; go on after it, or read it as Kafka's clients do")
+                if text is None:
+                    return
+                is_first = False
+                yield record.offset, text
+
+    def _create(self, topic: str) -> None:
+        try:
+            self._inside.create(topic, self._inside.config.number("num.partitions"))
+        except BrokerError as e:
+            raise Refused(ErrorCode.BAD_REQUEST, e.args[0]) from None
 
     def topics(self) -> list[str]:
         """The topics that exist."""
@@ -130,8 +155,10 @@ class TopicStorage:
         self._files.save_offsets(offsets)
 
 
-def _text(topic: str, partition: int, record: Record) -> str:
+def _text(record: Record) -> str | None:
+    """The value; None if a line cannot have it."""
     try:
-        return bytes(record.value or b"").decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as e:
-        raise CorruptRecord(f"record {record.offset} of {topic}-{partition} is not text: {e.reason}") from None
+        text = bytes(record.value or b"").decode()
+    except UnicodeDecodeError:
+        return None
+    return None if any(mark in text for mark in _MARKS) else text
