@@ -77,6 +77,15 @@ def test_a_record_that_a_line_cannot_have_is_named(value):
         assert client.ask("V1|3|CONSUME|orders 0 2") == "V1|3|OK|messages=2:last hw=3"
 
 
+def test_offsets_without_records_are_passed_over():
+    with serving(topics={"orders": 1}) as (broker, client):
+        data = kc.encode(
+            [kc.Record(offset, 1_000, 0, None, b"v", ()) for offset in (0, 5_000)], first_offset=0, last_offset=5_000
+        )
+        broker._thread.run(lambda: broker._serving.append("orders", 0, data))
+        assert client.ask("V1|1|CONSUME|orders 0 1") == "V1|1|OK|messages=5000:v hw=5001"
+
+
 def test_a_name_that_topics_cannot_have_is_refused():
     with serving() as (_, client):
         assert client.ask("V1|1|PRODUCE|not/one k:v").startswith("V1|1|ERR|BAD_REQUEST|")

@@ -6,6 +6,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from kafkacodec.dialects.line.config import MAX_ID_LENGTH, MAX_NAME_LENGTH, RESPONSE_ROOM, BrokerConfig
@@ -231,10 +232,10 @@ class Broker:
         state = self._partitions.look(topic, index, self._now)
         if start < 0:
             raise Refused(ErrorCode.BAD_REQUEST, "negative offset")
-        stop = min(state.high_watermark, start + self._config.max_messages)
+        found = self._storage.read(topic, index, start, state.high_watermark) if start < state.high_watermark else ()
         room = self._config.max_line_bytes - RESPONSE_ROOM
         messages: list[dict[str, Any]] = []
-        for offset, value in self._storage.read(topic, index, start, stop) if start < stop else ():
+        for offset, value in islice(found, self._config.max_messages):  # offsets may have no records
             room -= message_size(offset, value)
             if room < 0 and not messages:
                 raise Refused(ErrorCode.BAD_REQUEST, f"record at offset {offset} too long for a response line")

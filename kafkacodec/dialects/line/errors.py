@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, KafkaCodecError
 
-__all__ = ["ErrorCode", "LineProtocolError"]
+__all__ = ["ErrorCode", "LineProtocolError", "RequestRefused"]
 
 
 class ErrorCode(StrEnum):
@@ -51,3 +51,19 @@ def _rebuild(
     reason: str, code: ErrorCode | None, correlation_id: str, path: str | None, position: int | None
 ) -> LineProtocolError:
     return LineProtocolError(reason, code=code, correlation_id=correlation_id, path=path, position=position)
+
+
+class RequestRefused(KafkaCodecError):
+    """A server answered a request with an error.
+
+    Attributes:
+        code (str): the error's code; `ErrorCode` has those of V1.
+        message (str): its text.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code, self.message = code, message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RequestRefused, (self.code, self.message)

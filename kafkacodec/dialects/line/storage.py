@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 __all__ = ["MemoryStorage", "Rows", "Storage"]
@@ -30,7 +30,7 @@ class Storage(Protocol):
         """The offset of the next record."""
 
     def read(self, topic: str, partition: int, start: int, stop: int) -> Iterable[tuple[int, str]]:
-        """Offset and value of the records from `start` to before `stop`."""
+        """Offset and value of the records from `start` to before `stop`; often only the first ones are taken."""
 
     def topics(self) -> Iterable[str]:
         """The topics that have records."""
@@ -76,10 +76,10 @@ class MemoryStorage:
         """The offset of the next record."""
         return len(self._records.get((topic, partition), ()))
 
-    def read(self, topic: str, partition: int, start: int, stop: int) -> list[tuple[int, str]]:
+    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:
         """Offset and value of the records from `start` to before `stop`."""
         log = self._records.get((topic, partition), [])
-        return [(offset, value) for offset, (_, value) in enumerate(log[start:stop], start)]
+        return ((offset, log[offset][1]) for offset in range(start, min(stop, len(log))))
 
     def topics(self) -> set[str]:
         """The topics that have records."""

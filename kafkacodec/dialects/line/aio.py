@@ -1,0 +1,313 @@
+"""A producer and a consumer of the line protocol for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from types import TracebackType
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from kafkacodec.arguments import limit, one_of
+from kafkacodec.client.lifecycle import made_at, warn_of
+from kafkacodec.dialects.line.connection import Dialer
+from kafkacodec.dialects.line.errors import RequestRefused
+from kafkacodec.dialects.line.membership import Membership
+from kafkacodec.dialects.line.parsing import Response
+from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, KafkaCodecError
+from kafkacodec.net.addresses import addresses
+from kafkacodec.signatures import suggests_options
+
+__all__ = ["Acks", "Consumer", "Message", "Produced", "Producer"]
+
+Acks = Literal["0", "1", "all"]
+"""When a record counts as produced: the leader has it, or every replica in sync. V1 answers ``"0"`` as ``"1"``."""
+
+_ACKS: Final = ("0", "1", "all")
+_PAUSE_SECONDS: Final = 0.02  # between two looks for records, as the protocol has no waiting
+
+
+class Produced(NamedTuple):
+    """Where a record is.
+
+    Attributes:
+        topic, partition, offset: its place.
+        high_watermark: up to which offset the partition is committed, when the server answered.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    high_watermark: int
+
+
+class Message(NamedTuple):
+    """A record as a consumer gets it; the protocol does not tell its key."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: str
+
+
+class _Client:
+    """What both have in common: one that is dropped without `close` warns, and its connection ends."""
+
+    def __init__(self, server: str, request_timeout_ms: int) -> None:
+        found = addresses(server, "server")
+        if len(found) != 1:
+            raise ValueError(f"server must be one host:port, not {len(found)}")
+        self._dialer = Dialer(found[0], limit("request_timeout_ms", request_timeout_ms, 1))
+        self._closed = False
+        self._made: tuple[str, int] | None = made_at()  # None inside a blocking client
+        self._made_in: tuple[str, int] | None = None  # then the place where that was
+
+    def __repr__(self) -> str:
+        return f"<kafkacodec.dialects.line.aio.{type(self).__name__} of {self._dialer.name}>"
+
+    def __del__(self) -> None:
+        dialer = getattr(self, "_dialer", None)
+        if dialer is None or self._closed or not dialer.was_used:
+            return
+        dialer.close_soon()
+        if self._made is not None:
+            warn_of(self, self._made)
+
+    async def close(self) -> None:
+        """Close the client."""
+        raise NotImplementedError
+
+    async def _close_dropped(self) -> None:
+        """Close the client although the application has dropped it."""
+        await self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Producer(_Client):
+    """Sends records to one server, many at a time.
+
+    A record whose delivery fails with an error that has `sent` may be stored all the same: the protocol has no ids by
+    which a server would know it again, so nothing is sent twice.
+
+    Args:
+        server: ``host:port`` of the server.
+        acks: for all records; `send` may have another.
+        request_timeout_ms: how long connecting and each answer may take.
+        max_in_flight: how many records may wait for their answers; `send` waits while there are as many.
+
+    Raises:
+        ValueError, TypeError: an argument is wrong.
+    """
+
+    @suggests_options
+    def __init__(
+        self, server: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
+    ) -> None:
+        one_of("acks", acks, _ACKS)
+        self._acks: Acks = acks
+        super().__init__(server, request_timeout_ms)
+        self._room = asyncio.Semaphore(limit("max_in_flight", max_in_flight, 1))
+        self._waiting: set[asyncio.Task[Produced]] = set()
+
+    async def send(self, topic: str, key: str, value: str, *, acks: Acks | None = None) -> asyncio.Task[Produced]:
+        """Send a record; await what is returned to know where it is, or why it is not.
+
+        Args:
+            topic, key, value: of the record; neither key nor value may contain spaces, bars or line ends, and a key no
+                colon.
+            acks: see `Acks`; None: the producer's.
+
+        Raises:
+            ClientClosed: the producer is closed.
+
+        The delivery raises `RequestRefused`, `EncodeError`, `ConnectionFailed` or `DeadlineExceeded`.
+        """
+        chosen = self._acks if acks is None else acks
+        one_of("acks", chosen, _ACKS)
+        if self._closed:
+            raise ClientClosed("the producer is closed")
+        await self._room.acquire()
+        task = asyncio.ensure_future(self._deliver({"topic": topic, "key": key, "value": value, "acks": chosen}))
+        self._waiting.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def flush(self) -> None:
+        """Wait until all records are known to be delivered or not."""
+        while self._waiting:
+            await asyncio.wait(self._waiting)
+
+    async def close(self) -> None:
+        """Wait for all deliveries, then close the connection."""
+        self._closed = True
+        await self.flush()
+        self._dialer.close()
+
+    async def _deliver(self, args: dict[str, Any]) -> Produced:
+        fields = (await self._dialer.demand("PRODUCE", args)).fields
+        return Produced(args["topic"], fields["partition"], fields["offset"], fields["hw"])
+
+    def _done(self, task: asyncio.Task[Produced]) -> None:
+        self._waiting.discard(task)
+        self._room.release()
+        if not task.cancelled():
+            task.exception()  # nobody may ask for it
+
+
+class Consumer(_Client):
+    """Reads a topic as a member of a group.
+
+    Args:
+        server: ``host:port`` of the server.
+        topic: what it reads.
+        group: the group's name.
+        consumer_id: the member's; None: a new one.
+        assignor: ``round_robin`` or ``range``, if it is the first member; None: the group's.
+        auto_commit: whether `poll` commits what it handed out before, and `close` what is left.
+        heartbeat_interval_ms: how often the group hears of it; the server forgets silent members.
+        request_timeout_ms: how long connecting and each answer may take.
+
+    Raises:
+        ValueError, TypeError: an argument is wrong.
+    """
+
+    @suggests_options
+    def __init__(
+        self, server: str, topic: str, *, group: str, consumer_id: str | None = None,
+        assignor: Literal["round_robin", "range"] | None = None, auto_commit: bool = True,
+        heartbeat_interval_ms: int = 3_000, request_timeout_ms: int = 30_000,
+    ) -> None:  # fmt: skip
+        super().__init__(server, request_timeout_ms)
+        self._member = Membership(group, topic, consumer_id or f"consumer-{uuid.uuid4()}", assignor)
+        self._auto_commit = auto_commit
+        self._beat = limit("heartbeat_interval_ms", heartbeat_interval_ms, 1) / 1000
+        self._heart: asyncio.Task[None] | None = None
+        self._next = 0  # of its partitions, the one that is read next
+
+    @property
+    def assignment(self) -> list[int]:
+        """Its partitions, as last told."""
+        return self._member.assigned
+
+    @property
+    def generation(self) -> int | None:
+        """The generation of the group that it is a member of; None: of none."""
+        return self._member.generation
+
+    async def poll(self, timeout: float = 0.0) -> list[Message]:
+        """Records of one of its partitions, in order; none if there are none within `timeout` seconds.
+
+        It joins the group if it has to, and commits what was handed out before (`auto_commit`).
+
+        Raises:
+            ClientClosed: it is closed.
+            RequestRefused: the server refuses what it asks for.
+            ConnectionFailed, DeadlineExceeded: the server was not reached within `timeout`.
+        """
+        if self._closed:
+            raise ClientClosed("the consumer is closed")
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        while True:
+            try:
+                found = await self._step()
+            except (ConnectionFailed, DeadlineExceeded):
+                if loop.time() >= end:
+                    raise
+                found = []
+            if found or loop.time() >= end:
+                return found
+            await asyncio.sleep(min(_PAUSE_SECONDS, max(end - loop.time(), 0.0)))
+
+    async def commit(self) -> None:
+        """Commit what was handed out. What belongs to an ended generation is not: others read it again.
+
+        Raises:
+            RequestRefused, ConnectionFailed, DeadlineExceeded: as `poll`.
+        """
+        if self._member.generation is None:
+            return
+        for command, args in self._member.commits():
+            response = await self._dialer.ask(command, args)
+            if self._member.refused(response):
+                return
+            _require(response)
+            self._member.has_committed(args["partition"], args["offset"])
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Read a partition on from an offset. Raises ValueError: it is none of its partitions."""
+        if partition not in self._member.assigned:
+            raise ValueError(f"partition {partition} is none of the consumer's: {self._member.assigned}")
+        self._member.positions[partition] = limit("offset", offset)
+
+    async def close(self) -> None:
+        """Commit (`auto_commit`), leave the group, and close the connection."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._heart is not None:
+            self._heart.cancel()
+        with contextlib.suppress(KafkaCodecError):  # the session ends without it
+            if self._auto_commit:
+                await self.commit()
+            if self._member.generation is not None:
+                await self._dialer.ask(*self._member.member("LEAVE"))
+        self._dialer.close()
+
+    async def _step(self) -> list[Message]:
+        """One look at each partition, from the one after that of the last records."""
+        if self._auto_commit:
+            await self.commit()
+        if self._member.generation is None:
+            await self._join()
+        for command, args in self._member.unknown():
+            self._member.begins(args["partition"], await self._dialer.demand(command, args))
+        partitions = self._member.assigned
+        for turn in range(len(partitions)):
+            partition = partitions[(self._next + turn) % len(partitions)]
+            found = await self._read(partition)
+            if found:
+                self._next = (self._next + turn + 1) % len(partitions)
+                return found
+        return []
+
+    async def _join(self) -> None:
+        """Become a member of the newest generation: SYNC tells whether JOIN's is still that."""
+        while self._member.generation is None:
+            self._member.joined(await self._dialer.demand(*self._member.join()))
+            response = await self._dialer.ask(*self._member.member("SYNC"))
+            if not self._member.refused(response):
+                self._member.joined(_require(response))
+        if self._heart is None:
+            self._heart = asyncio.ensure_future(_live(self._dialer, self._member, self._beat))
+
+    async def _read(self, partition: int) -> list[Message]:
+        topic, position = self._member.topic, self._member.positions.get(partition, 0)
+        response = await self._dialer.demand("CONSUME", {"topic": topic, "partition": partition, "offset": position})
+        messages = response.fields["messages"]
+        if not messages or self._member.positions.get(partition) != position:
+            return []  # the group has changed meanwhile
+        self._member.read(partition, messages[-1]["offset"] + 1)
+        return [Message(topic, partition, row["offset"], row["value"]) for row in messages]
+
+
+async def _live(dialer: Dialer, member: Membership, seconds: float) -> None:
+    """Send the heartbeats of a member until its client is closed or dropped."""
+    while not dialer.closed:
+        await asyncio.sleep(seconds)
+        if member.generation is not None:
+            with contextlib.suppress(KafkaCodecError):  # the next poll meets it
+                member.refused(await dialer.ask(*member.member("HEARTBEAT")))
+
+
+def _require(response: Response) -> Response:
+    if not response.ok:
+        raise RequestRefused(response.code or "", response.message or "")
+    return response

@@ -1,0 +1,132 @@
+"""A producer and a consumer of the line protocol for threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Literal, Self
+
+from kafkacodec.client.lifecycle import BlockingClient
+from kafkacodec.dialects.line import aio
+from kafkacodec.errors import ClientClosed
+from kafkacodec.net.loop import LoopThread
+from kafkacodec.signatures import suggests_options
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import TracebackType
+
+    from kafkacodec.dialects.line.aio import Acks, Message, Produced
+
+__all__ = ["Consumer", "Producer"]
+
+
+class _Blocking(BlockingClient):
+    """A client on a thread of its own; a context manager. Threads may share it."""
+
+    def _begin(self, face: aio.Producer | aio.Consumer, name: str) -> None:
+        self._face = face
+        face._made_in, face._made = face._made, None
+        self._thread = LoopThread(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Producer(_Blocking):
+    """As `kafkacodec.dialects.line.aio.Producer`, for threads.
+
+    with line.Producer("127.0.0.1:9094") as producer:
+        delivery = producer.send("orders", "user1", "created")
+        print(delivery.result().offset)
+    """
+
+    @suggests_options
+    def __init__(
+        self, server: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
+    ) -> None:
+        face = aio.Producer(server, acks=acks, request_timeout_ms=request_timeout_ms, max_in_flight=max_in_flight)
+        self._begin(face, "kafkacodec line producer")
+
+    def send(self, topic: str, key: str, value: str, *, acks: Acks | None = None) -> Future[Produced]:
+        """Send a record; the future has where it is, or why it is not. Waits only while too many are in flight.
+
+        Arguments and errors are those of `kafkacodec.dialects.line.aio.Producer.send`.
+        """
+        delivery: Future[Produced] = Future()
+        delivery.set_running_or_notify_cancel()  # it cannot be cancelled
+
+        async def begin() -> None:
+            task = await self._face.send(topic, key, value, acks=acks)
+            task.add_done_callback(lambda task: _copy(task, delivery))
+
+        self._thread.run(begin)
+        return delivery
+
+    def flush(self) -> None:
+        """Wait until all records are known to be delivered or not."""
+        self._thread.run(self._face.flush)
+
+
+class Consumer(_Blocking):
+    """As `kafkacodec.dialects.line.aio.Consumer`, for threads; heartbeats go on between calls.
+
+    with line.Consumer("127.0.0.1:9094", "orders", group="billing") as consumer:
+        for message in consumer.poll(timeout=5):
+            print(message.offset, message.value)
+    """
+
+    @suggests_options
+    def __init__(
+        self, server: str, topic: str, *, group: str, consumer_id: str | None = None,
+        assignor: Literal["round_robin", "range"] | None = None, auto_commit: bool = True,
+        heartbeat_interval_ms: int = 3_000, request_timeout_ms: int = 30_000,
+    ) -> None:  # fmt: skip
+        face = aio.Consumer(
+            server, topic, group=group, consumer_id=consumer_id, assignor=assignor, auto_commit=auto_commit,
+            heartbeat_interval_ms=heartbeat_interval_ms, request_timeout_ms=request_timeout_ms,
+        )  # fmt: skip
+        self._begin(face, "kafkacodec line consumer")
+
+    @property
+    def assignment(self) -> list[int]:
+        """Its partitions, as last told."""
+        found: list[int] = self._face.assignment
+        return found
+
+    @property
+    def generation(self) -> int | None:
+        """The generation of the group that it is a member of; None: of none."""
+        found: int | None = self._face.generation
+        return found
+
+    def poll(self, timeout: float = 0.0) -> list[Message]:
+        """As `kafkacodec.dialects.line.aio.Consumer.poll`."""
+        found: list[Message] = self._thread.run(lambda: self._face.poll(timeout))
+        return found
+
+    def commit(self) -> None:
+        """As `kafkacodec.dialects.line.aio.Consumer.commit`."""
+        self._thread.run(self._face.commit)
+
+    def seek(self, partition: int, offset: int) -> None:
+        """As `kafkacodec.dialects.line.aio.Consumer.seek`."""
+
+        async def seek() -> None:
+            self._face.seek(partition, offset)
+
+        self._thread.run(seek)
+
+
+def _copy(task: asyncio.Task[Produced], delivery: Future[Produced]) -> None:
+    """Give the outcome of a task to whoever waits in another thread."""
+    if task.cancelled():
+        delivery.set_exception(ClientClosed("the producer was closed meanwhile"))
+    elif (error := task.exception()) is not None:
+        delivery.set_exception(error)
+    else:
+        delivery.set_result(task.result())
