@@ -7,7 +7,7 @@ durable as asked, and only then sends the replies. So no answer can leave before
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -78,14 +78,14 @@ class Effect(NamedTuple):
         others: further effects, which neither wait for these nor fail with them.
         written: logs that the service's storage has appended to already; where an append must be on the disk to count,
             the replies wait for that.
-        lost: what is replied instead if the disk does not take what was written.
+        lost: makes what is replied instead if the disk does not take what was written.
     """
 
     appends: Sequence[Append] = ()
     replies: Sequence[Reply] = ()
     others: Sequence[Effect] = ()
     written: Sequence[Any] = ()
-    lost: Sequence[Reply] = ()
+    lost: Callable[[], Sequence[Reply]] = tuple
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""

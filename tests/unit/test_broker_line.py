@@ -86,6 +86,23 @@ def test_offsets_without_records_are_passed_over():
         assert client.ask("V1|1|CONSUME|orders 0 1") == "V1|1|OK|messages=5000:v hw=5001"
 
 
+def test_records_that_come_together_are_a_batch_and_a_failing_disk_loses_none_in_silence(tmp_path):
+    with serving(tmp_path, topics={"orders": 1}) as (broker, client):
+        lines = [f"V1|{i}|PRODUCE|orders k:v{i}" for i in range(100)]
+        client.send(*lines, "V1|x|PRODUCE|orders novalue", *lines)
+        answers = [client.receive() for _ in range(201)]
+        assert answers[99] == "V1|99|OK|partition=0 offset=99 hw=100"
+        assert answers[100].startswith("V1|x|ERR|BAD_REQUEST|")
+        assert answers[200] == "V1|99|OK|partition=0 offset=199 hw=200"
+        assert len(kc.scan((tmp_path / "orders-0" / f"{0:020}.log").read_bytes())) < 100
+        log = broker._serving._topics.partition("orders", 0)
+        log.failed = True  # as after a flush that failed
+        client.send(*lines)
+        assert all("|ERR|STORAGE_ERROR|" in client.receive() for _ in lines)
+        log.failed = False
+        assert client.ask("V1|1|PRODUCE|orders k:v") == "V1|1|OK|partition=0 offset=200 hw=201"
+
+
 def test_a_name_that_topics_cannot_have_is_refused():
     with serving() as (_, client):
         assert client.ask("V1|1|PRODUCE|not/one k:v").startswith("V1|1|ERR|BAD_REQUEST|")

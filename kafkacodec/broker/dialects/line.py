@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkacodec.broker.dialects.line_storage import Counts, TopicStorage
-from kafkacodec.dialects.line.broker import Broker
+from kafkacodec.dialects.line.broker import Broker, Reply as LineReply
 from kafkacodec.dialects.line.config import BrokerConfig
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.parsing import Response
@@ -16,10 +16,12 @@ from kafkacodec.net.service import NOTHING, Effect, Reply
 
 if TYPE_CHECKING:
     from kafkacodec.broker.dialects.inside import Inside
-    from kafkacodec.dialects.line.broker import Reply as LineReply
     from kafkacodec.dialects.line.errors import LineProtocolError
 
-__all__ = ["LineCodec", "LineService"]
+__all__ = ["LineCodec", "LineRequest", "LineService"]
+
+LineRequest: TypeAlias = "str | LineProtocolError | list[str]"
+"""A line, what is wrong with one, or several with records."""
 
 _log = logging.getLogger("kafkacodec.broker")
 _RECEIVED_BYTES: Final = 1 << 16
@@ -38,12 +40,22 @@ class LineCodec:
         """Where the next received bytes go."""
         return self._memory
 
-    def received(self, count: int) -> list[str | LineProtocolError]:
-        """The lines that are now complete."""
-        return self._reader.receive(self._memory[:count])
+    def received(self, count: int) -> list[LineRequest]:
+        """The lines that are now complete; those of records that are answered at once are together, in a list."""
+        found: list[LineRequest] = []
+        run: list[str] = []
+        for line in self._reader.receive(self._memory[:count]):
+            if isinstance(line, str) and _is_answered_at_once(line):
+                if not run:
+                    found.append(run)
+                run.append(line)
+            else:
+                run = []
+                found.append(line)
+        return found
 
     def response(self, request: Any, response: str) -> list[bytes | memoryview]:
-        """The bytes of a response."""
+        """The bytes of a response, or of several with line ends between them."""
         return [response.encode() + b"\n"]
 
     def rest(self, request: Any) -> float:
@@ -56,6 +68,11 @@ class LineCodec:
     def drop(self) -> None:
         """Free the memory of an incomplete line."""
         self._reader = LineReader(max_line_bytes=MAX_LINE_BYTES)
+
+
+def _is_answered_at_once(line: str) -> bool:
+    """Whether a line has a record, and is answered without waiting for followers."""
+    return not line.endswith(" acks=all") and line.partition("|")[2].partition("|")[2].startswith("PRODUCE|")
 
 
 class _Asked:
@@ -93,10 +110,15 @@ class LineService:
         )
         return Broker(self._storage, config, now=self._now)
 
-    def receive(self, request: str | LineProtocolError, session: Any, to: Any, now: float) -> Effect:
+    def receive(self, request: LineRequest, session: Any, to: Any, now: float) -> Effect:
         """Answer a line, or keep it until it is replicated."""
         self._now = int(now)
-        return self._replies(self._broker.receive(request, self._now, _Asked(session, to)))
+        asked = _Asked(session, to)
+        if not isinstance(request, list):
+            return self._replies(self._broker.receive(request, self._now, asked))
+        replies = self._broker.receive_all(request, self._now, asked)
+        own = "\n".join(reply.line for reply in replies if reply.connection is asked)
+        return self._replies([LineReply(asked, own), *(reply for reply in replies if reply.connection is not asked)])
 
     def disconnected(self, session: Any, now: float) -> Effect:
         """Forget what waits for a connection."""
@@ -121,16 +143,26 @@ class LineService:
         return NOTHING
 
     def _replies(self, found: list[LineReply]) -> Effect:
+        lost = self._storage.store()
+        for topic, partition in lost:
+            self._broker.lost(topic, partition)
         for failure in self._broker.take_failures():
             _log.warning("line protocol: %s", failure)
-        written = self._storage.take_written()
+        for log, error in lost.items():
+            _log.warning("line protocol: %s-%d: %s", *log, error)
         replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
-        return Effect(
-            (), replies, (), written, [Reply(to, _not_stored(line)) for to, line in replies] if written else ()
-        )
+        if lost:
+            return Effect((), _not_stored(replies))
+        return Effect((), replies, (), self._storage.take_written(), partial(_not_stored, replies))
 
 
-def _not_stored(line: str) -> str:
-    """The response instead of one that needs the disk, which did not take the records."""
-    correlation_id = line.split("|", 2)[1]
-    return Response.error(correlation_id, ErrorCode.STORAGE_ERROR, "the records may be lost; try again").encode()
+def _not_stored(replies: list[Reply]) -> list[Reply]:
+    """The responses instead of those that need the disk, which did not take the records."""
+    return [Reply(to, "\n".join(map(_refused, lines.split("\n")))) for to, lines in replies]
+
+
+def _refused(line: str) -> str:
+    _, correlation_id, rest = line.split("|", 2)
+    if not rest.startswith("OK|partition="):  # the answer to a record
+        return line
+    return Response.error(correlation_id, ErrorCode.STORAGE_ERROR, "the record may be lost; try again").encode()

@@ -32,10 +32,7 @@ class Counts(Mapping[str, int]):
         self._catalog = catalog
 
     def __getitem__(self, name: str) -> int:
-        found = self._catalog.topic(name)
-        if found is None:
-            raise KeyError(name)
-        return found.partitions
+        return len(self._catalog.metadata.topics[name]["partitions"])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._catalog.names())
@@ -67,6 +64,7 @@ class TopicStorage:
     def __init__(self, inside: Inside) -> None:
         self._inside = inside
         self._files = GroupFiles(inside.path)
+        self._rows: dict[tuple[str, int], list[tuple[bytes, bytes]]] = {}  # taken, not stored yet
         self._written: dict[tuple[str, int], None] = {}
 
     def take_written(self) -> list[tuple[str, int]]:
@@ -76,27 +74,43 @@ class TopicStorage:
         return written
 
     def append(self, topic: str, partition: int, key: str, value: str) -> int:
-        """Append a record and return its offset.
+        """Take a record, which `store` appends, and return its offset.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the partition cannot be opened.
             Refused: a topic cannot have this name.
         """
         inside, log = self._inside, (topic, partition)
-        if inside.catalog.topic(topic) is None:
-            self._create(topic)
-        if inside.topics.partition(topic, partition) is None:
-            raise OSError(errno.EIO, f"partition {topic}-{partition} cannot be opened", inside.path)
-        rows = [(key.encode("utf-8", "surrogatepass"), value.encode("utf-8", "surrogatepass"))]
-        found = inside.topics.append(log, _Rows(rows, int(time.time() * 1000)))
-        self._written[log] = None
-        inside.wake()
-        return found.base_offset
+        rows = self._rows.get(log)
+        if rows is None:
+            if inside.catalog.topic(topic) is None:
+                self._create(topic)
+            if inside.topics.partition(topic, partition) is None:
+                raise OSError(errno.EIO, f"partition {topic}-{partition} cannot be opened", inside.path)
+            rows = self._rows[log] = []
+        rows.append((key.encode(), value.encode()))
+        return self.end(topic, partition) - 1
+
+    def store(self) -> dict[tuple[str, int], OSError]:
+        """Append the records that were taken, those of a partition as one batch; returns what failed, by log."""
+        failed: dict[tuple[str, int], OSError] = {}
+        taken, self._rows = self._rows, {}
+        now = int(time.time() * 1000)
+        for log, rows in taken.items():
+            try:
+                self._inside.topics.append(log, _Rows(rows, now))
+                self._written[log] = None
+            except OSError as error:
+                failed[log] = error
+        if taken:
+            self._inside.wake()
+        return failed
 
     def end(self, topic: str, partition: int) -> int:
         """The offset of the next record."""
         found = self._inside.topics.partition(topic, partition)
-        return 0 if found is None else found.high_watermark
+        stored = 0 if found is None else found.high_watermark
+        return stored + len(self._rows.get((topic, partition), ()))
 
     def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:
         """Offset and value of the records from `start` to before `stop`; an offset without a record is left out.

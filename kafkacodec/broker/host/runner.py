@@ -140,7 +140,7 @@ class Runner:
             else:
                 for append, _ in done:
                     self._failed(append, error, effect, waiting)
-                for to, response in effect.lost:
+                for to, response in effect.lost():
                     to.answer(response)
             for one in waiting:
                 self.run(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -105,6 +105,20 @@ class Broker:
         answer = self._answer(line, connection)
         replies = [Reply(connection, answer)] if answer is not None else []
         return replies + self._answer_waiting()
+
+    def receive_all(self, lines: Iterable[str], now: int, connection: Hashable = None) -> list[Reply]:
+        """As `receive` for each line of a connection, all at one time.
+
+        Raises:
+            LocalProtocolError: `now` is earlier than in a previous call.
+        """
+        self._set_clock(now)
+        answers = [self._answer(line, connection) for line in lines]
+        return [Reply(connection, answer) for answer in answers if answer is not None] + self._answer_waiting()
+
+    def lost(self, topic: str, partition: int) -> None:
+        """The storage has fewer records than it returned offsets for: the partition ends where the storage does."""
+        self._partitions.lost(topic, partition)
 
     def tick(self, now: int) -> list[Reply]:
         """Advance the clock: expire followers, sessions and waiting acks=all.

@@ -68,6 +68,12 @@ class Partitions:
         self._reported.pop((topic, partition), None)
         self._states[topic, partition] = state
 
+    def lost(self, topic: str, partition: int) -> None:
+        """The storage has lost the newest records."""
+        state = self._states.get((topic, partition))
+        if state is not None:
+            state.cut(self._storage.end(topic, partition))
+
     def reported(self, topic: str, partition: int, state: Partition) -> None:
         """A follower has reported: keep the state."""
         key = topic, partition

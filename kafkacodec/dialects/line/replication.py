@@ -62,6 +62,11 @@ class Partition:
         self.end = end
         self._advance()
 
+    def cut(self, end: int) -> None:
+        """The leader's log ends at `end`, before what it had: none of that was told to anybody."""
+        self.end = min(self.end, end)
+        self.high_watermark = min(self.high_watermark, end)
+
     def reported(self, replica_id: int, end: int, now: int) -> None:
         """A follower reports the end of its log, which must not be past the leader's."""
         self._ends[replica_id] = end
@@ -74,6 +79,8 @@ class Partition:
 
     def expire(self, now: int) -> None:
         """Remove the followers that are no longer caught up from the replicas in sync."""
+        if not self._caught_up:
+            return
         late = {i for i in self._caught_up if (deadline := self._late_at(i)) is not None and now >= deadline}
         self._caught_up -= late
         self._in_sync -= late
@@ -105,6 +112,8 @@ class Partition:
         return self._appended[at][1] + self.lag_ms + 1 if at >= 0 else -(1 << 63)
 
     def _advance(self) -> None:
-        if self.leader and len(self._in_sync) >= self.min_in_sync:
+        if not self._caught_up and self.leader and self.min_in_sync == 1:
+            self.high_watermark = max(self.high_watermark, self.end)
+        elif self.leader and len(self._in_sync) >= self.min_in_sync:
             committed = min((self._ends[i] for i in self._caught_up), default=self.end)
             self.high_watermark = max(self.high_watermark, min(committed, self.end))
