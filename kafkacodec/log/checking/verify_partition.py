@@ -67,11 +67,14 @@ def _verify_segments(
 
 
 def _right_end(path: str, last: int) -> int:
-    """The last offset of a segment that ends with `last` as written: a wrong one was reported for its batch."""
+    """The last right offset of a segment that ends with `last` as written, -1 if it has none.
+
+    A wrong one was reported for its batch.
+    """
     with open_file(path) as file:
         corrections = corrections_of(file, bounds_beside(path, None))
     right = corrections.end()[1] if corrections else last
-    return last if right is None else right
+    return -1 if right is None else right
 
 
 def _verify_arranged(
