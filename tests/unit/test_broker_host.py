@@ -50,6 +50,12 @@ class Lines:
         self.kept = b""
 
 
+class Unordered(Lines):
+    """The same, whose answers leave when they are there."""
+
+    in_order = False
+
+
 class Store:
     """Logs in memory, which can fail, and whose flush waits for an event."""
 
@@ -137,12 +143,12 @@ class Service:
 
 
 @asynccontextmanager
-async def served(limits=None):
+async def served(limits=None, codec=Lines):
     loop = asyncio.get_running_loop()
     service, store = Service(), Store()
     host = Host(loop, limits)
     runner = Runner(service, store, loop)
-    listener = await host.listen("lines", runner, Lines, "127.0.0.1", 0)
+    listener = await host.listen("lines", runner, codec, "127.0.0.1", 0)
     service.store, service.host, service.runner = store, host, runner
     opened = []
 
@@ -178,6 +184,19 @@ async def test_answers_are_in_the_order_of_the_requests():
         await say(other, "go")
         assert [await hear(one) for _ in range(3)] == ["woken", "second", "third"]
         assert await hear(other) == "went"
+
+
+async def test_answers_leave_when_they_are_there_where_no_order_is_kept():
+    async with served(codec=Unordered) as (service, connect):
+        one, other = await connect(), await connect()
+        await say(one, "wait", "echo second", "quiet", "wait", "echo third")
+        assert [await hear(one), await hear(one)] == ["second", "third"]
+        await say(other, "go")
+        assert [await hear(one), await hear(one)] == ["woken", "woken"]
+        assert await hear(other) == "went"
+        await say(one, "wait", "close", "echo not heard")
+        assert await hear(one) == ""
+        assert service.waiting
 
 
 async def test_replies_leave_after_what_they_promise_is_appended_and_flushed():

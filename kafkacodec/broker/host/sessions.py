@@ -92,7 +92,8 @@ class Session(asyncio.BufferedProtocol):
         self._limits, self._load = listener.limits, listener.load
         self._transport: Any = None
         self._pending: deque[Call] = deque()
-        self._answered: list[Call] = []  # of them, if answers need not keep the order of the requests
+        # Those of them whose answers have not left, where answers need not keep the order of the requests.
+        self._answered: deque[Call] | None = None if self._codec.in_order else deque()
         self._later: deque[Any] = deque()  # requests that were received and are not begun
         self._out: list[bytes | memoryview] = []
         self._corked = self._full = self._paused = self._rests = self._ending = self._ended = False
@@ -158,7 +159,7 @@ class Session(asyncio.BufferedProtocol):
             self._codec.release(call.request)
             call.ready = True
         self._pending.clear()
-        self._answered.clear()
+        self._answered = None
         self._later.clear()
         self.listener.remove(self)
 
@@ -178,7 +179,7 @@ class Session(asyncio.BufferedProtocol):
             except Exception:
                 _log.exception("an answer to %s could not be encoded; its connection is closed", self.peer)
                 call.pieces = CLOSE
-        if not self._codec.in_order:
+        if self._answered is not None:
             self._answered.append(call)
         if not self._corked and (self._answered or (self._pending and self._pending[0] is call)):
             self._send()
@@ -256,19 +257,24 @@ class Session(asyncio.BufferedProtocol):
 
     def _send(self) -> None:
         """Send the answers whose turn it is, together if they are small."""
-        first = self._pending[0] if self._pending else None
-        if first is None or not first.ready:
+        due = self._pending if self._answered is None else self._answered
+        if not due or not due[0].ready:
             return
         out: list[bytes | memoryview] = []
         sent: list[Call] = []
         ends = False
-        while not ends and (call := self._next_answered()) is not None:
+        while not ends:
+            call = due.popleft()
+            if due is self._answered:
+                self._pending.remove(call)
             ends = call.pieces is CLOSE or call.rest == inf
             if not isinstance(call.pieces, Fate):
                 out += call.pieces
             sent.append(call)
             if call.rest and not ends:
                 self._rest(call.rest)
+            if not due or not due[0].ready:
+                break
         if out and not self._ended:
             self._write(out)
         for call in sent:  # after writing: the memory of a request may be part of its answer
@@ -277,16 +283,6 @@ class Session(asyncio.BufferedProtocol):
             self._freed(call.size)
         if ends:
             self.close()
-
-    def _next_answered(self) -> Call | None:
-        """Takes the next call whose answer may leave now."""
-        if self._codec.in_order:
-            return self._pending.popleft() if self._pending and self._pending[0].ready else None
-        if not self._answered:
-            return None
-        call = self._answered.pop(0)
-        self._pending.remove(call)
-        return call
 
     def _rest(self, milliseconds: float) -> None:
         """Begin nothing more for a while."""
