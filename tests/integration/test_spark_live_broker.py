@@ -233,6 +233,7 @@ def test_every_record_once_or_reported_while_retention_deletes(busy_broker, dire
     until(lambda: query.batches, 180)  # from offset 0 on
     with load(busy_broker, tmp_path / "produced"):
         killed, _ = run(query, busy_broker, delete=False)
+        until(lambda: min(int(log.stem) for log in busy_broker.logs.glob("orders-*/*.log")) > 0)  # retention deletes
     query.finish(ends_of(busy_broker))
     expected = produced(tmp_path / "produced")
     found, count = rows_of(query)
@@ -247,7 +248,6 @@ def test_every_record_once_or_reported_while_retention_deletes(busy_broker, dire
     )
     assert found.items() <= expected.items()
     assert missing - lost == set()
-    until(lambda: min(int(log.stem) for log in busy_broker.logs.glob("orders-*/*.log")) > 0)  # retention deletes
 
 
 def test_a_truncated_log_and_a_topic_created_again(broker):
