@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 
@@ -121,6 +122,16 @@ def test_a_connection_that_ends_fails_what_waits_and_the_next_request_makes_anot
             assert failed.value.sent
             assert producer.send("orders", "k", "v").result(30).offset == 7
         thread.join()
+
+
+async def test_a_connection_that_is_made_while_the_client_closes_is_closed(server):
+    consumer = line.aio.Consumer(server, "orders", group="g")
+    polling = asyncio.ensure_future(consumer.poll())
+    await asyncio.sleep(0)  # it is connecting
+    await consumer.close()
+    with pytest.raises(ClientClosed):
+        await polling
+    assert not consumer._dialer._connection.is_open
 
 
 def test_a_closed_client_says_so(server):

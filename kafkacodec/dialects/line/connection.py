@@ -149,6 +149,9 @@ class Dialer:
                 raise ClientClosed("the client is closed")
             if self._connection is None or not self._connection.is_open:
                 self._connection = await self._connect()
+            if self.closed:  # meanwhile
+                self.close()
+                raise ClientClosed("the client is closed")
             return self._connection
 
     async def ask(self, command: str, args: dict[str, Any]) -> Response:

@@ -112,8 +112,6 @@ class Partition:
         return self._appended[at][1] + self.lag_ms + 1 if at >= 0 else -(1 << 63)
 
     def _advance(self) -> None:
-        if not self._caught_up and self.leader and self.min_in_sync == 1:
-            self.high_watermark = max(self.high_watermark, self.end)
-        elif self.leader and len(self._in_sync) >= self.min_in_sync:
-            committed = min((self._ends[i] for i in self._caught_up), default=self.end)
+        if self.leader and len(self._in_sync) >= self.min_in_sync:
+            committed = min(self._ends[i] for i in self._caught_up) if self._caught_up else self.end
             self.high_watermark = max(self.high_watermark, min(committed, self.end))
