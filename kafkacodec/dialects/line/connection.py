@@ -145,11 +145,9 @@ class Dialer:
     async def connected(self) -> Connection:
         """An open connection. Raises ClientClosed, ConnectionFailed, DeadlineExceeded."""
         async with self._connecting:
-            if self.closed:
-                raise ClientClosed("the client is closed")
-            if self._connection is None or not self._connection.is_open:
+            if not self.closed and (self._connection is None or not self._connection.is_open):
                 self._connection = await self._connect()
-            if self.closed:  # meanwhile
+            if self.closed or self._connection is None:  # it may have been closed meanwhile
                 self.close()
                 raise ClientClosed("the client is closed")
             return self._connection
