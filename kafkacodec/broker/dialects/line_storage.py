@@ -48,7 +48,7 @@ class _Rows(NamedTuple):
     timestamp: int
 
 
-class TopicStorage:
+class TopicStorage(GroupFiles):
     """A `kafkacodec.dialects.line.storage.Storage` in the topics of a broker; a topic is made by its first record.
 
     Groups and offsets are in ``groups.json`` and ``offsets.json`` of the data directory.
@@ -62,8 +62,8 @@ class TopicStorage:
     """
 
     def __init__(self, inside: Inside) -> None:
+        super().__init__(inside.path)
         self._inside = inside
-        self._files = GroupFiles(inside.path)
         self._rows: dict[tuple[str, int], list[tuple[bytes, bytes]]] = {}  # taken, not stored yet
         self._written: dict[tuple[str, int], None] = {}
 
@@ -146,18 +146,6 @@ class TopicStorage:
         """The topics that exist."""
         return self._inside.catalog.names()
 
-    def load_groups(self) -> Rows:
-        """The groups last saved."""
-        return self._files.groups
-
-    def save_groups(self, groups: Rows) -> None:
-        """Write ``groups.json``."""
-        self._files.save_groups(groups)
-
-    def load_offsets(self) -> Rows:
-        """The offsets last saved."""
-        return self._files.offsets
-
     def save_offsets(self, offsets: Rows) -> None:
         """Write ``offsets.json`` after all records are on disk."""
         for log in {(row["topic"], row["partition"]) for row in offsets}:
@@ -166,7 +154,7 @@ class TopicStorage:
                 flush = partition.flushing()
                 flush.sync()
                 partition.flushed(flush)
-        self._files.save_offsets(offsets)
+        super().save_offsets(offsets)
 
 
 def _text(record: Record) -> str | None:

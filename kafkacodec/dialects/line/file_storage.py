@@ -17,7 +17,7 @@ from kafkacodec.errors import LocalProtocolError
 __all__ = ["FileStorage"]
 
 
-class FileStorage:
+class FileStorage(GroupFiles):
     """Records in ``records.log``, groups in ``groups.json`` and offsets in ``offsets.json`` of a directory.
 
     The protocol names the last two; it has no file for records. Records are written through to disk before an offset
@@ -38,11 +38,10 @@ class FileStorage:
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self._directory = Path(directory)
-        self._lock = _lock(self._directory / ".lock")
+        self._lock = _lock(Path(directory) / ".lock")
         try:
-            self._files = GroupFiles(directory)
-            self._records = RecordLog(self._directory / "records.log")
+            super().__init__(directory)
+            self._records = RecordLog(Path(directory) / "records.log")
         except BaseException:
             self._lock.close()
             raise
@@ -75,22 +74,10 @@ class FileStorage:
         """The topics that have records."""
         return self._records.topics()
 
-    def load_groups(self) -> Rows:
-        """The groups last saved."""
-        return self._files.groups
-
-    def save_groups(self, groups: Rows) -> None:
-        """Write ``groups.json``."""
-        self._files.save_groups(groups)
-
-    def load_offsets(self) -> Rows:
-        """The offsets last saved."""
-        return self._files.offsets
-
     def save_offsets(self, offsets: Rows) -> None:
         """Write ``offsets.json`` after all records are on disk."""
         self._records.sync()
-        self._files.save_offsets(offsets)
+        super().save_offsets(offsets)
 
 
 def _lock(path: Path) -> BinaryIO:

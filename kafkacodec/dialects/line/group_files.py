@@ -22,13 +22,10 @@ _UNFINISHED = re.compile(r"\.(groups|offsets)\.json\.[0-9a-f]{16}\.unfinished")
 
 
 class GroupFiles:
-    """Groups in ``groups.json`` and offsets in ``offsets.json`` of a directory, each replaced atomically.
+    """The part of a storage that is about groups: ``groups.json`` and ``offsets.json``, each replaced atomically.
 
     Args:
         directory: an existing directory. Other files in it are not touched.
-
-    Attributes:
-        groups, offsets: what was last saved.
 
     Raises:
         CorruptRecord: on construction, a file is damaged.
@@ -41,18 +38,26 @@ class GroupFiles:
             for entry in entries:
                 if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     os.unlink(entry.path)
-        self.groups = _load(self._directory / "groups.json", _GROUP)
-        self.offsets = _load(self._directory / "offsets.json", _OFFSET)
+        self._groups = _load(self._directory / "groups.json", _GROUP)
+        self._offsets = _load(self._directory / "offsets.json", _OFFSET)
+
+    def load_groups(self) -> Rows:
+        """The groups last saved."""
+        return self._groups
 
     def save_groups(self, groups: Rows) -> None:
         """Write ``groups.json``. Raises OSError."""
         _save(self._directory / "groups.json", groups)
-        self.groups = groups
+        self._groups = groups
+
+    def load_offsets(self) -> Rows:
+        """The offsets last saved."""
+        return self._offsets
 
     def save_offsets(self, offsets: Rows) -> None:
         """Write ``offsets.json``. Raises OSError."""
         _save(self._directory / "offsets.json", offsets)
-        self.offsets = offsets
+        self._offsets = offsets
 
 
 _FORMAT = 1
