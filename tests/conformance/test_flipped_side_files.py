@@ -162,3 +162,17 @@ def test_a_wrong_entry_of_a_transaction_index_is_one_finding(tmp_path, position,
     found = [str(f) for f in verify_files(kc.log.Partition(partition), []).findings if f.kind == "transaction-index"]
     assert len(found) == 1
     assert found[0].endswith(text)
+
+
+def test_a_wrong_offset_in_a_transaction_index_is_told_once_after_compaction(tmp_path):
+    """The transaction's first batches are gone: the entry begins before them."""
+    source = ROOT / "logs/kraft-4.1.0/compact-txn-0"
+    partition = copy_of(source, tmp_path)
+    path = partition / "00000000000000000838.txnindex"
+    data = bytearray(path.read_bytes())
+    data[21] ^= 1 << 6
+    path.write_bytes(data)
+    found = verify_files(kc.log.Partition(partition), []).findings
+    known = verify_files(kc.log.Partition(source), []).findings
+    (more,) = [str(f) for f in found if f.text not in {f.text for f in known}]
+    assert "the entry for the transaction aborted at offset 858 has the offset" in more

@@ -366,8 +366,9 @@ def test_a_topic_that_is_deleted_after_planning(server: str, topic: str, caplog:
 
 def test_a_topic_that_is_deleted_while_it_is_read(server: str, topic: str) -> None:
     """What is already fetched is given; then the task does not wait for `kafkaConsumer.pollTimeoutMs`, two minutes."""
-    fill(server, topic, 40_000, "x" * 1000)  # more than a consumer fetches ahead
-    reader = stream_reader(server, topic)
+    fill(server, topic, 40_000, "x" * 1000)  # 20 MB in each partition
+    limits = {"kafka.prefetch.bytes": "1000000", "kafka.max.partition.fetch.bytes": "250000"}
+    reader = stream_reader(server, topic, **limits)
     start = reader.initialOffset()
     (task, _) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
     batches = iter(reader.read(task))

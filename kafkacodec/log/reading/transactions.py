@@ -336,16 +336,17 @@ class TransactionIndex:
         with_records = {marker for marker, entry in found.items() if entry["first_offset"] < marker}
         surplus = {marker for marker in self._by_marker if before is None or marker < before} - found.keys()
         last = max(self._by_marker.keys() - surplus, default=-1)
-        wrong = {int(self._by_marker[marker]["first_offset"]): marker for marker in sorted(surplus)}
+        missing = with_records - self._by_marker.keys()
+        displaced = self._displaced({marker: found[marker] for marker in missing}, surplus)
         texts = []
-        for marker in sorted(with_records - self._by_marker.keys()):
-            written = wrong.pop(int(found[marker]["first_offset"]), None)
+        for marker in sorted(missing):
+            written = displaced.get(marker)
             if written is not None:
                 texts.append(f"the entry for the transaction aborted at offset {marker} has the offset {written}")
             elif not self.faults or marker < last:
                 what = "entry" if self.there else "index"
                 texts.append(f"there is no {what} for the transaction aborted at offset {marker}")
-        for marker in sorted(wrong.values()):
+        for marker in sorted(surplus - set(displaced.values())):
             texts.append(f"there is an entry for offset {marker}, where no transaction was aborted")
         for marker in sorted(self._by_marker.keys() & found.keys()):
             entry, right = self._by_marker[marker], found[marker]
@@ -358,6 +359,27 @@ class TransactionIndex:
         problems += [CorruptIndex(text, path=self.path) for text in texts]
         if not surplus or max(surplus) < last:
             problems += self.faults  # else the entry before it is wrong
+
+    def _displaced(self, missing: Mapping[int, np.void], surplus: Iterable[int]) -> dict[int, int]:
+        """Which of the markers without an entry have one with another offset, and that offset.
+
+        The entry has the right producer, and begins where the transaction does, or earlier: compaction may have removed
+        its first batches.
+        """
+        unused: dict[int, list[tuple[int, int]]] = {}
+        for written in surplus:
+            entry = self._by_marker[written]
+            unused.setdefault(int(entry["producer_id"]), []).append((int(entry["first_offset"]), written))
+        for entries_of in unused.values():
+            entries_of.sort()
+        displaced = {}
+        for marker in sorted(missing, reverse=True):  # a producer's transactions begin in the order in which they end
+            left = unused.get(int(missing[marker]["producer_id"]), [])
+            while left and left[-1][0] > missing[marker]["first_offset"]:
+                left.pop()
+            if left:
+                displaced[marker] = left.pop()[1]
+        return displaced
 
 
 def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:
