@@ -47,7 +47,17 @@ static void decode(const uint8_t *data, size_t size, bool verify, bool deep, int
     while (s.count) free(s.data[--s.count]);
 }
 
+static void outline(const uint8_t *data, size_t size, uint64_t max_payload) {
+    kc_msgset07_outline found;
+    kc_error error = {0};
+    const int code = kc_msgset07_outermost(data, size, max_payload, &found, &error);
+    MUST(code == KC_OK || error.what);
+    MUST(found.size <= size && found.compressed <= found.messages && found.messages <= size / 9);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    outline(data, size, UINT64_MAX);
+    outline(data, size, 20);
     for (int variant = 0; variant < 4; variant++) decode(data, size, variant & 1, variant & 2, 1 << 20);
     decode(data, size, false, true, 2);
     return 0;

@@ -297,6 +297,43 @@ uint64_t kc_msgset07_skip(kc_msgset07_decoder *d) {
     return d->position - from;
 }
 
+int kc_msgset07_outermost(const uint8_t *data, uint64_t size, uint64_t max_payload, kc_msgset07_outline *found,
+                          kc_error *error) {
+    const uint8_t *p = data, *const end = data + size;
+    *found = (kc_msgset07_outline){0};
+    for (;;) {
+        message m = {0};
+        const uint64_t at = (uint64_t)(p - data);
+        switch (find_message(p, end, &m)) {
+            case FOUND:
+                break;
+            case SET_ENDS:
+                return KC_OK;
+            case IS_PARTIAL:
+                if (at) return KC_OK;
+                return kc_fail(error, KC_TRUNCATED, "the first message is incomplete", at, (int64_t)size - LENGTH_SIZE,
+                               (int32_t)kc_load_u32(p));
+            case UNKNOWN_MAGIC:
+                return kc_fail(error, KC_BAD_MAGIC, "unknown Kafka 0.7 magic", at + LENGTH_SIZE, m.magic, 1);
+            default:
+                return kc_fail(error, KC_CORRUPT, "a message's length is smaller than its header", at,
+                               (int32_t)kc_load_u32(p), (int64_t)KC_MSGSET07_HEADER(0) - LENGTH_SIZE);
+        }
+        uint32_t crc = kc_crc32(0, m.payload, m.size);
+        if (KC_UNLIKELY(crc != m.crc)) {
+            return kc_fail(error, KC_CRC_MISMATCH, "the CRC-32 of a message is wrong", at, crc, m.crc);
+        }
+        if (KC_UNLIKELY(m.size > max_payload)) {
+            found->too_large = true;
+            return KC_OK;
+        }
+        p += m.whole;
+        found->size = at + m.whole;
+        found->messages++;
+        found->compressed += m.codec != 0;
+    }
+}
+
 void kc_msgset07_write_header(uint8_t *out, int magic, int codec, const uint8_t *payload, uint32_t size) {
     size_t header = KC_MSGSET07_HEADER(magic);
     kc_store_u32(out, (uint32_t)(header - LENGTH_SIZE) + size);

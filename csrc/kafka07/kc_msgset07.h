@@ -65,6 +65,19 @@ KC_MUST_CHECK int kc_msgset07_provide(kc_msgset07_decoder *d, const uint8_t *dat
 /* As kc_decoder_skip. */
 uint64_t kc_msgset07_skip(kc_msgset07_decoder *d);
 
+/* The outermost messages of a set that a broker is to append. */
+typedef struct kc_msgset07_outline {
+    uint64_t size;       /* of the complete messages, in bytes */
+    uint64_t messages;   /* their number */
+    uint64_t compressed; /* how many of them are compressed */
+    bool too_large;      /* the next one has a payload above the limit: what follows it was not looked at */
+} kc_msgset07_outline;
+
+/* Checks lengths, magic and CRC of the outermost messages, one after another. The set may end within a message that is
+ * not the first, or within a length. */
+KC_MUST_CHECK int kc_msgset07_outermost(const uint8_t *data, uint64_t size, uint64_t max_payload,
+                                        kc_msgset07_outline *found, kc_error *error);
+
 /* Writes the header of a message with this payload, KC_MSGSET07_HEADER(magic) bytes. */
 #define KC_MSGSET07_HEADER(magic) ((size_t)9 + ((magic) != 0))
 void kc_msgset07_write_header(uint8_t *out, int magic, int codec, const uint8_t *payload, uint32_t size);

@@ -308,3 +308,38 @@ TEST(msgset07_reads_large_values) {
     CHECK(memcmp(t->columns[KC_COL_VALUE].data.data + 150000, payload, 130000) == 0);
     kc_table_release(t);
 }
+
+/* What a broker appends: the complete outermost messages, if all of them are right. */
+TEST(msgset07_outermost_messages) {
+    uint8_t data[64];
+    size_t size = put(data, 0, 0, 0, "abc", 3);
+    size = put(data, size, 1, KC_CODEC_GZIP, "packed", 6);
+    const size_t whole = size;
+    size = put(data, size, 1, 0, "x", 1);
+    kc_msgset07_outline found;
+    kc_error error = {0};
+    for (size_t cut = whole; cut < size; cut++) {
+        CHECK_EQ(kc_msgset07_outermost(data, cut, 6, &found, &error), KC_OK);
+        CHECK_EQ(found.size, whole);
+        CHECK_EQ(found.messages, 2);
+        CHECK_EQ(found.compressed, 1);
+        CHECK(!found.too_large);
+    }
+    CHECK_EQ(kc_msgset07_outermost(data, size, 5, &found, &error), KC_OK);
+    CHECK(found.too_large);
+    CHECK_EQ(found.messages, 1);
+    data[size - 1] ^= 1; /* behind the message that is too large */
+    CHECK_EQ(kc_msgset07_outermost(data, size, 5, &found, &error), KC_OK);
+    CHECK_EQ(kc_msgset07_outermost(data, size, 6, &found, &error), KC_CRC_MISMATCH);
+    CHECK_EQ(error.position, whole);
+    for (size_t cut = 0; cut < 12; cut++) {
+        CHECK_EQ(kc_msgset07_outermost(data, cut, 6, &found, &error), cut < 4 ? KC_OK : KC_TRUNCATED);
+        CHECK_EQ(found.size, 0);
+    }
+    data[4] = 2;
+    CHECK_EQ(kc_msgset07_outermost(data, size, 6, &found, &error), KC_BAD_MAGIC);
+    memset(data, 0, 8);
+    CHECK_EQ(kc_msgset07_outermost(data, size, 6, &found, &error), KC_CORRUPT);
+    memset(data, 0xff, 4);
+    CHECK_EQ(kc_msgset07_outermost(data, size, 6, &found, &error), KC_CORRUPT);
+}

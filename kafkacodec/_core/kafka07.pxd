@@ -25,9 +25,17 @@ cdef extern from "kafka07/kc_msgset07.h" nogil:
         size_t payload_size
         int depth
 
+    ctypedef struct kc_msgset07_outline:
+        uint64_t size
+        uint64_t messages
+        uint64_t compressed
+        bint too_large
+
     void kc_msgset07_init(kc_msgset07_decoder *d, const uint8_t *data, uint64_t size, const kc_msgset07_options *options)
     kc_event kc_msgset07_run(kc_msgset07_decoder *d, kc_table *t, int64_t max_rows, uint64_t max_bytes, kc_error *error)
     int kc_msgset07_provide(kc_msgset07_decoder *d, const uint8_t *data, size_t size, kc_error *error)
     uint64_t kc_msgset07_skip(kc_msgset07_decoder *d)
+    int kc_msgset07_outermost(
+        const uint8_t *data, uint64_t size, uint64_t max_payload, kc_msgset07_outline *found, kc_error *error)
     size_t KC_MSGSET07_HEADER(int magic)
     void kc_msgset07_write_header(uint8_t *out, int magic, int codec, const uint8_t *payload, uint32_t size)

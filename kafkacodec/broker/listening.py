@@ -8,7 +8,14 @@ from urllib.parse import urlsplit
 
 __all__ = ["Url", "listener_urls"]
 
-_PORTS: Final = {"kafka": 9092, "kafka+tls": 9092, "kafka+sasl": 9092, "kafka+sasl+tls": 9092, "line": 9094}
+_PORTS: Final = {
+    "kafka": 9092,
+    "kafka+tls": 9092,
+    "kafka+sasl": 9092,
+    "kafka+sasl+tls": 9092,
+    "line": 9094,
+    "kafka07": 9092,
+}
 """The default port by scheme."""
 
 
@@ -26,7 +33,7 @@ class Url(NamedTuple):
 
     @property
     def protocol(self) -> str:
-        """What is spoken there: ``"kafka"`` or ``"line"``."""
+        """What is spoken there: ``"kafka"``, ``"kafka07"`` or ``"line"``."""
         return self.scheme.partition("+")[0]
 
     @property
@@ -48,7 +55,7 @@ class Url(NamedTuple):
 def listener_urls(listen: str | Iterable[str]) -> list[Url]:
     """URLs such as ``kafka://127.0.0.1:9092``; with ``+tls`` or ``+sasl+tls`` for TLS, ``+sasl`` for SASL.
 
-    ``line://`` is the line protocol V1.
+    ``line://`` is the line protocol V1, ``kafka07://`` Kafka 0.6 and 0.7.
 
     Raises:
         ValueError: not a URL of a listener, or none at all.

@@ -78,6 +78,7 @@ class Opening:
             self._security.check(url)
             if url.protocol != "kafka" and (read_only or brokers > 1):
                 raise ValueError(f"listen: {url.scheme}:// serves one broker, which may write")
+        self._only_kafka07 = all(url.protocol == "kafka07" for url in self._urls)
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
 
     def serving(self, stack: ExitStack) -> Serving:
@@ -95,11 +96,12 @@ class Opening:
             keeps=data is not None and not self._frozen,
             serves_old=self._serves_old,
             frozen=self._frozen,
+            partitions=self._topics if self._only_kafka07 else None,
         )
 
     async def start(self, serving: Serving) -> None:
         """Start it in the running loop. Raises OSError."""
-        await serving.start(self._urls, self._topics, self._security)
+        await serving.start(self._urls, {} if self._only_kafka07 else self._topics, self._security)
 
     def listeners(self, serving: Serving) -> list[str]:
         """The bound URLs of a broker that was started, broker after broker."""

@@ -97,6 +97,7 @@ def _table() -> dict[str, BrokerKey]:
 BROKER_CONFIGS: Final[Mapping[str, BrokerKey]] = _table()
 """The configurations of the broker by name. The rebalance delay is 0 (Kafka: 3,000), as tests wait for it."""
 
+_OF_BOTH: Final = ("log.roll.hours",)  # shown to Kafka's clients, heeded by Kafka 0.7's logs
 _BY_UNIT: Final = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 
 
@@ -111,6 +112,8 @@ class BrokerConfig:
     Attributes:
         texts: what was set for the broker, as text.
         topic_defaults: defaults of topics that differ from Kafka's, as text.
+        flushes_always: `flush` is "always".
+        kafka07: properties of Kafka 0.7's broker, as text, for ``kafka07://``.
 
     Raises:
         ValueError: an unknown name, or a value that is not allowed.
@@ -119,8 +122,10 @@ class BrokerConfig:
     def __init__(self, given: Mapping[str, Any] | None = None, flush: str = "system") -> None:
         if flush not in ("system", "always"):
             raise ValueError(f"flush must be 'system' or 'always', not {flush!r}")
+        self.flushes_always = flush == "always"
         self.texts: dict[str, str] = {}
         self.topic_defaults: dict[str, str] = {}
+        self.kafka07: dict[str, str] = {}
         of_broker = {key.of_broker: key.name for key in TOPIC_CONFIGS.values() if key.of_broker}
         for name, value in (given or {}).items():
             text = _text(value)
@@ -132,12 +137,23 @@ class BrokerConfig:
                 if wrong:
                     raise ValueError(f"config {name}={text!r}: {wrong}")
                 self.topic_defaults[topic_name] = text
-            elif name not in BROKER_CONFIGS:
+            elif name not in BROKER_CONFIGS and not self._takes_kafka07(name, text):
                 raise ValueError(f"config has {name!r}, which this broker does not know: see docs/broker.md")
             if name in BROKER_CONFIGS:
                 self.texts[name] = text
-        if flush == "always" and "flush.messages" not in self.topic_defaults:
+            if name in _OF_BOTH:
+                self._takes_kafka07(name, text)
+        if self.flushes_always and "flush.messages" not in self.topic_defaults:
             self.topic_defaults["flush.messages"] = self.texts["log.flush.interval.messages"] = "1"
+
+    def _takes_kafka07(self, name: str, text: str) -> bool:
+        from kafkacodec.dialects.kafka07.settings import NAMES, BrokerSettings
+
+        if name not in NAMES:
+            return False
+        BrokerSettings.parse({name: text})  # raises ValueError
+        self.kafka07[name] = text
+        return True
 
     def text(self, name: str) -> str:
         """A configuration as text."""

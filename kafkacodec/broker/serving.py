@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import errno
 import logging
 import math
@@ -79,6 +78,7 @@ class Serving:
         keeps: whether the directory is used again; else it is left as after a crash, which is faster.
         serves_old: whether clients of 0.8 to 0.11 are served too.
         frozen: these directories are only read.
+        partitions: of topics that are not in the catalog.
 
     Attributes:
         path: the data directory.
@@ -88,9 +88,9 @@ class Serving:
 
     def __init__(
         self, path: str, config: BrokerConfig, ids: Sequence[int], clock: Clock, *, keeps: bool, serves_old: bool,
-        frozen: Sequence[str] = (),
+        frozen: Sequence[str] = (), partitions: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
-        self._serves_old, self._frozen = serves_old, list(frozen)
+        self._serves_old, self._frozen, self._partitions = serves_old, list(frozen), partitions or {}
         self.path, self._config, self.ids, self._keeps = path, config, tuple(ids), keeps
         self._node_id = self.ids[0]
         self._clock = clock
@@ -133,6 +133,7 @@ class Serving:
         """Answer what was received, close the connections, then the files."""
         await self._host.stop()
         self._topics.stop()
+        self._dialects.close(keeps=self._keeps)
         self._background.close()
         if self._keeps:
             self._leave()
@@ -326,7 +327,7 @@ class Serving:
             self._directory, config.topic_defaults, self._waiting, config.number("log.retention.check.interval.ms"),
             self._background, config.number("log.cleaner.backoff.ms"),
         )  # fmt: skip
-        catalog = Catalog(self._node_id, _uuid(self._identity.directory_id), self._changed)
+        catalog = Catalog(self._node_id, self._identity.directory_uuid, self._changed)
         catalog.access.super_users = frozenset(filter(None, config.text("super.users").split(";")))
         catalog.access.open_without_entries = config.flag("allow.everyone.if.no.acl.found")
         slots = config.number("max.incremental.fetch.session.cache.slots")
@@ -366,8 +367,12 @@ class Serving:
             machine.alarm = self._waiting.alarm
         self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
-        inside = Inside(self.path, config, catalog, self._topics, partial(self._create, config={}), self._wake)
+        inside = Inside(
+            self.path, config, catalog, self._topics, self._directory.was_clean, self._partitions,
+            partial(self._create, config={}), self._wake,
+        )  # fmt: skip
         self._dialects = Dialects(inside, self._topics, loop)
+        self._node.is_taken = self._dialects.has_topic
         self._topics.flushes.flush = self._runner.flusher.flush
         self._topics.is_kept = self._keeps
 
@@ -491,8 +496,3 @@ class Serving:
 
     def _run(self, effect: Effect) -> None:
         self._runner.run(effect)
-
-
-def _uuid(text: str) -> uuid.UUID:
-    """An id as Kafka writes it: 22 characters of base64."""
-    return uuid.UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))

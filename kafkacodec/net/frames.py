@@ -76,6 +76,9 @@ class FrameReader:
     Args:
         buffers: memory for large frames; several readers may share it.
         max_frame_size: the largest frame accepted, in bytes, without its size field. It may be changed.
+
+    Attributes:
+        before (list[Frame]): the complete frames before one whose size was refused.
     """
 
     def __init__(self, buffers: FrameBuffers, max_frame_size: int) -> None:
@@ -86,6 +89,7 @@ class FrameReader:
         self._at = 0  # where the last frame begins in it
         self._large: memoryview | None = None
         self._size = self._have = 0  # of the large frame
+        self.before: list[Frame] = []
 
     def buffer(self) -> memoryview:
         """The memory for the next received bytes."""
@@ -117,12 +121,13 @@ class FrameReader:
         return bytes(self._scratch[self._at : self._at + SIZE_BYTES])
 
     def _split(self, end: int) -> list[Frame]:
-        frames = []
+        frames: list[Frame] = []
         at, scratch, most = 0, self._scratch, self.max_frame_size
         while end - at >= SIZE_BYTES:
             self._at = at
             size = _size_at(scratch, at)[0]
             if not 0 <= size <= most:
+                self.before = frames
                 frame_size(scratch, at, max_size=most)  # raises
             size += SIZE_BYTES
             if size > end - at:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ class Inside(NamedTuple):
         config: of the broker.
         catalog: its topics; records that change it go through `create`.
         topics: their logs.
+        was_clean: the data directory was left in good order.
+        partitions: of topics that are not in the catalog, by name; 0: as many as is configured.
         create: makes a topic with a number of partitions. Raises BrokerError.
         wake: clients of Kafka that wait for records look again; to be called after an append.
     """
@@ -29,5 +31,7 @@ class Inside(NamedTuple):
     config: BrokerConfig
     catalog: Catalog
     topics: Topics
+    was_clean: bool
+    partitions: Mapping[str, int]
     create: Callable[[str, int], None]
     wake: Callable[[], None]

@@ -142,6 +142,13 @@ class LineService:
         """Nothing is appended by effects: the storage does."""
         return NOTHING
 
+    def close(self, *, keeps: bool) -> None:
+        """Nothing is open."""
+
+    def has_topic(self, name: str) -> bool:
+        """None but those of the catalog."""
+        return False
+
     def _replies(self, found: list[LineReply]) -> Effect:
         lost = self._storage.store()
         for topic, partition in lost:

@@ -74,6 +74,7 @@ class Node:
         quotas: what clients have used of theirs.
         frozen: nothing is written: requests that would are refused.
         authorizes: whether there is an authorizer.
+        is_taken: whether another protocol has a topic of a name.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Node:
         self.shares: Any = None
         self.later = Later(waiting.alarm)
         self.quotas = Quotas(catalog)
+        self.is_taken: Callable[[str], bool] = lambda name: False
         self.authorizes = config.text("authorizer.class.name") != ""
         self._running: tuple[Machine, ...] | None = None
         self._next_producer_id = self._reserved_producer_ids = 0

@@ -77,6 +77,8 @@ def refuses_topic(node: Node, topic: Any, made: Sequence[Any]) -> _Wrong | None:
         return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"topic name is invalid: {wrong}")
     if node.catalog.topic(topic.name) is not None:
         return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    if node.is_taken(topic.name):
+        return _Wrong(errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists, in another protocol.")
     others = [*node.catalog.names(), *(row.name for row in made if not row.error_code)]
     same = next((name for name in others if alike(name) == alike(topic.name)), None)
     if same is not None:

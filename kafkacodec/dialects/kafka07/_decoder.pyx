@@ -119,6 +119,22 @@ cdef class Decoder(ChunkDecoder):
         return k.kc_msgset07_skip(&self.decoder)
 
 
+def outermost(data, uint64_t max_payload):
+    """outermost(data: Buffer, max_payload: int) -> tuple[int, int, int, bool]
+
+    Size, number and compressed ones of the complete outermost messages; whether the next payload is too large.
+    """
+    cdef HeldBuffer held = HeldBuffer(data)
+    cdef k.kc_msgset07_outline found
+    cdef k.kc_error error
+    cdef int code
+    with nogil:
+        code = k.kc_msgset07_outermost(held.start, held.size, max_payload, &found, &error)
+    if code:
+        raise exception_from(&error)
+    return found.size, found.messages, found.compressed, found.too_large
+
+
 def encode_message(payload, int magic, int codec):
     """encode_message(payload: Buffer, magic: int, codec: int) -> bytes"""
     cdef HeldBuffer held = HeldBuffer(payload)

@@ -7,10 +7,11 @@ messages; a position inside a compressed message has no offset.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Unpack
 
 from kafkacodec.dialects.kafka07.message_set import DecodeOptions, decode
 from kafkacodec.dialects.kafka07.wire import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kafkacodec.records.columns import RecordColumns
 
 __all__ = [
+    "LogSegment",
     "Position",
     "Segment",
     "answer_fetch",
@@ -45,6 +47,7 @@ __all__ = [
 _LENGTH_BYTES = 4
 # Length, magic and checksum of a message of magic 0 without a payload.
 _SMALLEST_MESSAGE = 9
+_START: Final = attrgetter("start")
 
 
 class Position(NamedTuple):
@@ -153,38 +156,77 @@ class Segment:
         """The offset after its last byte."""
         return self.start + memoryview(self.data).nbytes
 
+    def read(self, offset: int, size: int) -> memoryview:
+        """Its bytes from an offset on, at most `size`."""
+        return memoryview(self.data).cast("B")[offset - self.start :][:size]
 
-def answer_fetch(segments: Sequence[Segment], request: FetchRequest) -> FetchResponse:
+
+class LogSegment(Protocol):
+    """What has the attributes of a `Segment`, wherever its bytes are."""
+
+    @property
+    def start(self) -> int:
+        """As in `Segment`."""
+
+    @property
+    def end(self) -> int:
+        """As in `Segment`."""
+
+    @property
+    def modified_ms(self) -> int:
+        """As in `Segment`."""
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """As in `Segment`."""
+
+
+def answer_fetch(segments: Sequence[LogSegment], request: FetchRequest, *, end: int | None = None) -> FetchResponse:
     """The broker's response to a FETCH: bytes of one segment, however few.
 
     Args:
         segments: the partition's, in order, each starting where the previous one ends; empty for a partition that was
             never written to, which has no messages at any offset.
-        request: the request.
+        request: the request. With a negative size it gets `ErrorCode.INVALID_FETCH_SIZE`; a 0.7.2 broker answers with
+            a frame that no client can read.
+        end: the offset up to which readers see the log; None: all of it.
     """
     if not segments:
         return FetchResponse(ErrorCode.NONE, b"")
-    if request.max_size < 0 or not segments[0].start <= request.offset <= segments[-1].end:
+    end = segments[-1].end if end is None else end
+    if not segments[0].start <= request.offset <= end:
         return FetchResponse(ErrorCode.OFFSET_OUT_OF_RANGE, b"")
-    i = bisect_right([segment.start for segment in segments], request.offset) - 1
-    at = request.offset - segments[i].start
-    return FetchResponse(ErrorCode.NONE, memoryview(segments[i].data).cast("B")[at : at + request.max_size])
+    if request.max_size < 0:
+        return FetchResponse(ErrorCode.INVALID_FETCH_SIZE, b"")
+    segment = segments[bisect_right(segments, request.offset, key=_START) - 1]
+    size = min(request.max_size, segment.end - request.offset, end - request.offset)
+    return FetchResponse(ErrorCode.NONE, segment.read(request.offset, size) if size else b"")
 
 
-def answer_offsets(segments: Sequence[Segment], request: OffsetsRequest) -> OffsetsResponse:
+def answer_offsets(
+    segments: Sequence[LogSegment], request: OffsetsRequest, *, end: int | None = None, now_ms: int | None = None
+) -> OffsetsResponse:
     """The broker's response to OFFSETS.
 
     Args:
         segments: as in `answer_fetch`.
-        request: the request. Negative times other than `LATEST` and `EARLIEST` are before all segments.
+        request: the request. Negative times other than `LATEST` and `EARLIEST` are before all segments. Its count
+            must not be negative where there are segments: a broker then closes the connection.
+        end: as in `answer_fetch`.
+        now_ms: the time, at which the end of the log counts as written; None: the end has no time.
     """
-    starts = [(segment.start, segment.modified_ms) for segment in segments] or [(0, 0)]
+    if not segments:
+        return OffsetsResponse(ErrorCode.NONE, (0,) if request.time in (LATEST, EARLIEST) else ())
+    count = max(request.max_offsets, 0)
     if request.time == EARLIEST:
-        offsets = [starts[0][0]]
-    elif request.time == LATEST:
-        end = segments[-1].end if segments else 0
-        offsets = [end, *(start for start, _ in reversed(starts) if start != end)]
+        return OffsetsResponse(ErrorCode.NONE, (segments[0].start,)[:count])
+    end = segments[-1].end if end is None else end
+    known = bisect_left(segments, end, key=_START)  # a segment that begins at the end has nothing to read
+    if request.time == LATEST or (now_ms is not None and now_ms <= request.time):
+        rest = count - 1
+        ends: tuple[int, ...] = (end,)[:count]
     else:
-        written = [start for start, modified in starts if segments and modified <= request.time]
-        offsets = written[::-1]
-    return OffsetsResponse(ErrorCode.NONE, tuple(offsets[: max(request.max_offsets, 0)]))
+        known, rest, ends = len(segments), count, ()
+        while known and segments[known - 1].modified_ms > request.time:
+            known -= 1
+    older = segments[max(known - max(rest, 0), 0) : known]
+    return OffsetsResponse(ErrorCode.NONE, (*ends, *(segment.start for segment in reversed(older))))

@@ -6,7 +6,7 @@ Such bytes cannot always be distinguished from later formats, so this format has
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 from kafkacodec.arguments import column_names, int64, limit, one_of
 from kafkacodec.arrow._columns import Budget
@@ -32,7 +32,10 @@ from kafkacodec.signatures import shows_options, suggests_options
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["COLUMNS", "DecodeOptions", "decode", "encode_messages", "iter_columns", "valid_bytes"]
+__all__ = [
+    "COLUMNS", "DecodeOptions", "Produced", "check_produced", "decode", "encode_messages", "iter_columns",
+    "valid_bytes",
+]  # fmt: skip
 
 _BIT = {name: 1 << i for i, name in enumerate(_decoder.columns())}
 _ALL = [name for name in _BIT if name not in PLACE_COLUMNS]
@@ -150,18 +153,55 @@ def placed_columns(
     return read_chunks(open_decoder(data, place=place, **options), options.get("on_error", "raise"), rows, size)
 
 
-def valid_bytes(data: Buffer) -> int:
+def valid_bytes(data: Buffer, *, any_magic: bool = False) -> int:
     """The size in bytes of the valid messages at the start, to which a 0.7 broker truncates the log at start-up.
 
     Compressed messages are not decompressed. Raises UnsupportedMagic for an unknown magic, with which the broker does
-    not start.
+    not start, unless `any_magic`: then a message of an unknown magic is invalid like others.
     """
     with open_decoder(data, columns=(), deep=False) as decoder:
         kept = read_whole(decoder, "stop")
     for problem in kept.problems:
-        if isinstance(problem.exception, UnsupportedMagic):
+        if isinstance(problem.exception, UnsupportedMagic) and not any_magic:
             raise problem.exception
     return kept.consumed
+
+
+class Produced(NamedTuple):
+    """What a broker appends of a message set.
+
+    Attributes:
+        size: of the complete messages, in bytes; a partial message after them is dropped.
+        messages: how many there are, those inside compressed messages one by one.
+        too_large: a payload is above the limit: nothing of the set is appended, without an error.
+    """
+
+    size: int
+    messages: int
+    too_large: bool
+
+
+def check_produced(
+    data: Buffer, *, max_payload: int, max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
+) -> Produced:
+    """What a 0.7.2 broker makes of a message set that is produced.
+
+    Every message is checked, also those inside compressed ones, but only the outermost ones have a limit.
+
+    Args:
+        data: the message set.
+        max_payload: the largest payload of an outermost message, in bytes; compressed if it is.
+        max_decompressed_bytes: as in `decode`.
+
+    Raises:
+        DecodeError: as for `decode`: the broker closes the connection, and appends nothing.
+    """
+    size, messages, compressed, too_large = _decoder.outermost(data, max_payload)
+    if compressed and not too_large:
+        whole = memoryview(data).cast("B")[:size]
+        with open_decoder(whole, columns=(), max_decompressed_bytes=max_decompressed_bytes) as decoder:
+            messages = len(read_whole(decoder, "raise"))
+    return Produced(size, messages, too_large)
 
 
 @suggests_options

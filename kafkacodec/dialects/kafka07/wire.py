@@ -35,6 +35,7 @@ __all__ = [
     "Request",
     "Response",
     "check_topic",
+    "decode_received",
     "decode_request",
     "decode_response",
 ]
@@ -51,6 +52,8 @@ RANDOM_PARTITION = -1
 # Names that a broker refuses: `.`, `..`, and any with control characters, slashes, surrogates or specials.
 _ILLEGAL_TOPIC = re.compile("^\\.{1,2}$|[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 _LONGEST_TOPIC = 255
+_WRONG_TOPICS = 9  # are looked for in one request, each with a copy of it
+_STRING_LENGTH = 2  # bytes
 
 
 def check_topic(topic: str, *, path: str | None = None) -> str:
@@ -203,13 +206,48 @@ def decode_request(frame: Buffer, *, max_size: int = MAX_FRAME_SIZE) -> Request:
         LimitExceeded: the frame's size exceeds `max_size`.
     """
     _check_frame(frame, max_size)
-    header: Any
-    header, at = _SCHEMA["RequestType"].decode_prefix(frame, 0, SIZE_BYTES)
-    cls: Any = _REQUESTS.get(header.type)
-    if cls is None:
-        raise DecodeError(f"unknown request type {header.type}", position=SIZE_BYTES)
+    cls, at = _request_class(frame)
     made: Request = _from_schema(cls, _SCHEMA[cls.__name__].decode(frame, 0, at))
     return made
+
+
+def decode_received(frame: Buffer) -> Request:
+    """The request in a frame as a 0.7 broker reads it: bytes after the last field are ignored.
+
+    A topic that is not UTF-8 becomes one that `check_topic` refuses, as it does in Java. Message sets are
+    memoryviews of the frame, or of a copy.
+
+    Raises:
+        DecodeError: an unknown type, invalid lengths, more than 8 topics that are not UTF-8.
+    """
+    cls, at = _request_class(frame)
+    for _ in range(_WRONG_TOPICS):
+        try:
+            body = _SCHEMA[cls.__name__].decode_prefix(frame, 0, at)[0]
+        except DecodeError as error:
+            if "not UTF-8" not in error.reason or error.position is None:
+                raise
+            frame = _without_text(frame, error.position)
+        else:
+            made: Request = _from_schema(cls, body)
+            return made
+    raise DecodeError(f"more than {_WRONG_TOPICS - 1} topics are not UTF-8")
+
+
+def _request_class(frame: Buffer) -> tuple[Any, int]:
+    header: Any
+    header, at = _SCHEMA["RequestType"].decode_prefix(frame, 0, SIZE_BYTES)
+    cls = _REQUESTS.get(header.type)
+    if cls is None:
+        raise DecodeError(f"unknown request type {header.type}", position=SIZE_BYTES)
+    return cls, at
+
+
+def _without_text(frame: Buffer, position: int) -> Buffer:
+    """A copy in which a string is slashes, which no topic may have; it begins at a position, after its length."""
+    view = memoryview(frame).cast("B")
+    size = int.from_bytes(view[position - _STRING_LENGTH : position], "big")
+    return b"".join((view[:position], b"/" * size, view[position + size :]))
 
 
 def _check_frame(frame: Buffer, max_size: int) -> None:
@@ -220,48 +258,66 @@ def _check_frame(frame: Buffer, max_size: int) -> None:
         raise DecodeError(f"unexpected {found - size} bytes after the frame", position=size)
 
 
-def _response_frame(error_code: int, *parts: Buffer) -> bytes:
+class _Answer:
+    """What responses have in common."""
+
+    __slots__ = ()
+
+    def pieces(self) -> list[bytes | memoryview]:
+        """The frame in pieces, without a copy of the messages. Raises as `encode`."""
+        raise NotImplementedError
+
+    def encode(self) -> bytes:
+        """The frame.
+
+        Raises:
+            EncodeError: a value that it cannot represent, such as an error code of more than 16 bits.
+        """
+        return b"".join(self.pieces())
+
+
+def _response_pieces(error_code: int, parts: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
     header = _SCHEMA["ErrorCode"](error_code=error_code).encode(0)
-    size = len(header) + sum(memoryview(part).nbytes for part in parts)
-    return b"".join((_SCHEMA["FrameSize"](size=size).encode(0), header, *parts))
+    size = len(header) + sum(map(len, parts))
+    return [_SCHEMA["FrameSize"](size=size).encode(0) + header, *parts]
 
 
 @dataclass(frozen=True, slots=True)
-class FetchResponse:
+class FetchResponse(_Answer):
     """Messages from the offset of the request; none if there is an error."""
 
     error_code: int
     message_set: Buffer
 
-    def encode(self) -> bytes:
-        """The frame. Raises EncodeError if an error code does not fit 16 bits."""
-        return _response_frame(self.error_code, self.message_set)
+    def pieces(self) -> list[bytes | memoryview]:
+        """As in `encode`, in pieces."""
+        return _response_pieces(self.error_code, [memoryview(self.message_set).cast("B")])
 
 
 @dataclass(frozen=True, slots=True)
-class MultiFetchResponse:
+class MultiFetchResponse(_Answer):
     """A `FetchResponse` for each request, in order. Brokers always set the outer error code to 0."""
 
     error_code: int
     responses: Sequence[FetchResponse]
 
-    def encode(self) -> bytes:
-        """The frame. Raises EncodeError if an error code does not fit 16 bits."""
-        return _response_frame(self.error_code, *(response.encode() for response in self.responses))
+    def pieces(self) -> list[bytes | memoryview]:
+        """As in `encode`, in pieces."""
+        return _response_pieces(self.error_code, [piece for part in self.responses for piece in part.pieces()])
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsResponse:
+class OffsetsResponse(_Answer):
     """Offsets, the largest first; None for an error without a list. Real brokers send no errors here."""
 
     error_code: int
     offsets: Sequence[int] | None
 
-    def encode(self) -> bytes:
-        """The frame. Raises EncodeError for values that it cannot represent."""
+    def pieces(self) -> list[bytes | memoryview]:
+        """As in `encode`, in pieces."""
         if self.offsets is None:
-            return _response_frame(self.error_code)
-        return _response_frame(self.error_code, _SCHEMA["OffsetsResponse"](offsets=list(self.offsets)).encode(0))
+            return _response_pieces(self.error_code, [])
+        return _response_pieces(self.error_code, [_SCHEMA["OffsetsResponse"](offsets=list(self.offsets)).encode(0)])
 
 
 Response: TypeAlias = FetchResponse | MultiFetchResponse | OffsetsResponse

@@ -22,11 +22,17 @@ from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.log.growing.settings import LogConfig, now_ms
 from kafkacodec.log.opening.checkpoints import read_checkpoint, read_topic_id
 
-__all__ = ["DirectoryRefused", "GrowingDirectory", "PartitionFound"]
+__all__ = ["DirectoryRefused", "GrowingDirectory", "PartitionFound", "has_segments07"]
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _LONGEST_NAME = 255
 Key = tuple[str, int]
+
+
+def has_segments07(path: str) -> bool:
+    """Whether a partition's directory has segments of Kafka 0.6 or 0.7. Raises OSError."""
+    with os.scandir(path) as entries:
+        return any(entry.name.endswith(layout.KAFKA07_SUFFIX) for entry in entries)
 
 
 class PartitionFound(NamedTuple):
@@ -95,7 +101,8 @@ class GrowingDirectory:
             raise
 
     def partitions(self) -> list[PartitionFound]:
-        """The partitions in the directory, by topic and number. Those that a broker has set aside are left out.
+        """The partitions in the directory, by topic and number. Those that a broker has set aside are left out, and
+        those of Kafka 0.7.
 
         Raises:
             DirectoryRefused: there is a directory that is no partition's; a broker does not start with it either.
@@ -110,7 +117,9 @@ class GrowingDirectory:
                 reason = "not the directory of a partition: move it elsewhere"
                 raise DirectoryRefused(errno.EINVAL, reason, path)
             if parts.state == "current":
-                found.append(PartitionFound(parts.topic, parts.partition, self._topic_id(path)))
+                topic_id = self._topic_id(path)
+                if topic_id is not None or not has_segments07(path):
+                    found.append(PartitionFound(parts.topic, parts.partition, topic_id))
         return sorted(found, key=lambda p: (p.topic, p.partition))
 
     def open(

@@ -27,6 +27,11 @@ class Identity(NamedTuple):
     node_id: int
     directory_id: str
 
+    @property
+    def directory_uuid(self) -> uuid.UUID:
+        """The directory's id, which is 22 characters of base64."""
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(f"{self.directory_id}=="))
+
 
 def new_id() -> str:
     """A random id as Kafka writes it: 16 bytes in 22 characters of base64, not beginning with a dash."""

@@ -12,6 +12,7 @@ from kafkacodec.log.files._mapping import Mapping
 from kafkacodec.log.formats import layout
 from kafkacodec.log.growing._batches import BatchHead, batch_heads, find_batch
 from kafkacodec.log.growing.aborted import AbortedTransactions
+from kafkacodec.log.growing.appended_file import AppendedFile
 from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.growing.indexes import GrowingIndexes
 from kafkacodec.log.writing.index_entries import NO_TIMESTAMP
@@ -19,7 +20,6 @@ from kafkacodec.log.writing.index_entries import NO_TIMESTAMP
 __all__ = ["GrowingSegment", "Range"]
 
 _HEADS_AT_ONCE = 4096
-_LEAST_MAPPED = 1 << 20
 SUFFIXES = (
     layout.LOG_SUFFIX,
     layout.OFFSET_INDEX_SUFFIX,
@@ -57,7 +57,7 @@ class Range:
         return os.pread(self.file.fileno(), self.count, self.position)
 
 
-class GrowingSegment:
+class GrowingSegment(AppendedFile):
     """A segment of a partition's directory.
 
     Args:
@@ -75,12 +75,8 @@ class GrowingSegment:
     """
 
     def __init__(self, directory: str, base_offset: int, interval: int, disk: Disk, created: int) -> None:
-        self.path = os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX))
-        self.base_offset, self.created, self._disk = base_offset, created, disk
-        self.size = 0
-        self._file: OpenFile | None = None
-        self._mapping: Mapping | None = None
-        self._untidy = False
+        super().__init__(os.path.join(directory, layout.file_name(base_offset, layout.LOG_SUFFIX)), disk)
+        self.base_offset, self.created = base_offset, created
         self._first_timestamp: int | None = None
         self._loaded = False
         self._indexes = GrowingIndexes(self.path, base_offset, interval, disk)
@@ -94,15 +90,6 @@ class GrowingSegment:
         segment._loaded = True
         segment._indexes.write()
         return segment
-
-    @property
-    def file(self) -> OpenFile:
-        """The open ``.log`` file, which another thread may close in the segment, but not for who has it."""
-        file = self._file
-        if file is None:
-            file = self._file = self._disk.open(self.path)
-            self._disk.keep(self)
-        return file
 
     @property
     def indexes(self) -> GrowingIndexes:
@@ -141,22 +128,13 @@ class GrowingSegment:
         Raises:
             OSError: they cannot be written; the segment is as before.
         """
-        position = self.size
-        if self._untidy:
-            self._tidy()
-        try:
-            self._disk.write(self.file, data, position)
-        except BaseException:
-            self._untidy = True
-            with suppress(OSError):  # tried again before the next batch
-                self._tidy()
-            raise
+        indexes = self.indexes  # made from what is there before the batches are
+        position = self.write(data)
         if len(heads) == 1:
             head = heads[0]
-            self.indexes.add_one(head.size, head.last_offset, head.max_timestamp)
+            indexes.add_one(head.size, head.last_offset, head.max_timestamp)
         else:
             self._index(heads)
-        self.size = position + len(data)
         return position
 
     def write_indexes(self) -> None:
@@ -182,18 +160,6 @@ class GrowingSegment:
         """A part of the segment."""
         return Range(self.file, position, count, self.base_offset, self.mapped)
 
-    def mapped(self) -> Mapping:
-        """The file in memory: at least the bytes that it has now."""
-        mapping = self._mapping
-        if mapping is None or len(mapping) < self.size:
-            # More than there is yet, so that it need not be mapped for each batch.
-            size = _LEAST_MAPPED
-            while size < self.size:
-                size *= 2
-            file = self.file
-            mapping = self._mapping = Mapping(file.fileno(), size)
-        return mapping
-
     def truncate(self, position: int) -> None:
         """Remove the batches from a position on, which is where one begins, and their index entries.
 
@@ -207,10 +173,7 @@ class GrowingSegment:
 
     def cut(self, position: int) -> None:
         """Remove the bytes from a position on; the indexes stay. Raises OSError: nothing has changed."""
-        if position < self.size:
-            self._disk.truncate(self.file, position)
-            self.size = position
-            self._mapping = None
+        super().cut(position)
         if not position:
             self._first_timestamp = None
 
@@ -264,14 +227,5 @@ class GrowingSegment:
                 renamed.append(path + layout.DELETED_SUFFIX)
         return renamed
 
-    def release(self) -> None:
-        """Let go of the file and of what is in memory of the indexes; all is opened again when it is needed."""
-        self._file = self._mapping = None
-
     def _index(self, heads: Sequence[BatchHead]) -> None:
         self._indexes.add([h.size for h in heads], [h.last_offset for h in heads], [h.max_timestamp for h in heads])
-
-    def _tidy(self) -> None:
-        """Remove what a failed write left."""
-        self._disk.truncate(self.file, self.size)
-        self._untidy = False

@@ -1,0 +1,326 @@
+"""Kafka 0.7 as a service of the host: its requests, over logs of its own format in the data directory."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkacodec.dialects.kafka07.driver import answer_offsets
+from kafkacodec.dialects.kafka07.message_set import check_produced
+from kafkacodec.dialects.kafka07.settings import BrokerSettings
+from kafkacodec.dialects.kafka07.wire import (
+    RANDOM_PARTITION,
+    ErrorCode,
+    FetchRequest,
+    FetchResponse,
+    MultiFetchRequest,
+    MultiFetchResponse,
+    MultiProduceRequest,
+    OffsetsRequest,
+    OffsetsResponse,
+    ProduceRequest,
+    check_topic,
+    decode_received,
+)
+from kafkacodec.errors import DecodeError, EncodeError, RemoteProtocolError
+from kafkacodec.internal_records import INTERNAL_TOPICS
+from kafkacodec.log.growing.kafka07_directory import GrowingDirectory07
+from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Effect, Reply
+
+if TYPE_CHECKING:
+    from kafkacodec.broker.dialects.inside import Inside
+    from kafkacodec.dialects.kafka07.wire import Request, Response
+    from kafkacodec.log.growing.kafka07 import GrowingLog07
+
+__all__ = ["Kafka07Codec", "Kafka07Request", "Kafka07Service"]
+
+_log = logging.getLogger("kafkacodec.broker")
+_FIRST_CLEANUP_MS: Final = 60_000
+_RETENTION: Final = "retention.ms"
+_DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
+
+
+class Kafka07Request:
+    """A request with the memory that it keeps.
+
+    Attributes:
+        message: the request.
+        nbytes: the size of that memory.
+    """
+
+    __slots__ = ("frame", "message", "nbytes")
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.nbytes = frame, frame.nbytes
+        self.message: Request = decode_received(frame.view)
+
+
+class Kafka07Codec:
+    """The codec of a connection of Kafka 0.7.
+
+    Args:
+        buffers: memory for large frames, which all connections share.
+        max_request_bytes: the largest request.
+    """
+
+    in_order = True
+
+    def __init__(self, buffers: FrameBuffers, max_request_bytes: int) -> None:
+        self._reader = FrameReader(buffers, max_request_bytes)
+
+    def buffer(self) -> memoryview:
+        """Where the next received bytes go."""
+        return self._reader.buffer()
+
+    def received(self, count: int) -> list[Kafka07Request]:
+        """The requests that are now complete.
+
+        Raises:
+            RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
+        """
+        requests: list[Kafka07Request] = []
+        wrong: DecodeError | None = None
+        try:
+            frames = self._reader.received(count)
+        except DecodeError as error:
+            frames, wrong = self._reader.before, error
+        try:
+            requests += map(Kafka07Request, frames)
+        except DecodeError as error:
+            wrong = error
+        if wrong is not None:
+            raise RemoteProtocolError(str(wrong), events=requests) from wrong
+        return requests
+
+    def response(self, request: Kafka07Request, response: Response) -> list[bytes | memoryview]:
+        """The bytes of a response."""
+        return response.pieces()
+
+    def rest(self, request: Kafka07Request) -> float:
+        """The connection never rests."""
+        return 0.0
+
+    def release(self, request: Kafka07Request) -> None:
+        """The memory of a request may be used again."""
+        request.frame.release()
+
+    def drop(self) -> None:
+        """Free the memory of an incomplete request."""
+        self._reader.drop()
+
+
+class _Refused(Exception):
+    """What has no error answer: the connection is closed."""
+
+
+class Kafka07Service:
+    """A `kafkacodec.net.service.Service` for clients of Kafka 0.6 and 0.7.
+
+    Args:
+        inside: what it uses of the broker.
+        settings: its properties.
+        choose: a partition of so many, for producers that leave it to the broker.
+
+    Raises:
+        DirectoryRefused: a log cannot be used.
+        OSError: a file cannot be read.
+    """
+
+    def __init__(
+        self, inside: Inside, settings: BrokerSettings, choose: Callable[[int], int] = random.randrange
+    ) -> None:
+        self._inside, self._settings, self._choose = inside, settings, choose
+        retention = int(inside.config.topic_defaults.get(_RETENTION, _DEFAULT_RETENTION_MS))
+        self._started = now = time.time() * 1000
+        self._now = now
+        self._syncs = inside.config.flushes_always
+        self.logs = GrowingDirectory07(
+            inside.path, lambda topic: settings.of_topic(topic, retention),
+            clean=inside.was_clean, syncs=self._syncs, now=lambda: self._now,
+        )  # fmt: skip
+        self._next_cleanup = now + _FIRST_CLEANUP_MS
+        self._unflushed: dict[tuple[str, int], GrowingLog07] = {}
+        self._written: dict[tuple[str, int], None] = {}  # to be put on the disk
+
+    # Of the host
+
+    def receive(self, request: Kafka07Request, session: Any, to: Any, now: float) -> Effect:
+        """Answer a request, or carry it out."""
+        self._now = now
+        try:
+            response = self._answer(request.message)
+        except (DecodeError, EncodeError, OSError, _Refused) as error:
+            kind = type(request.message).__name__
+            _log.info("%s: %s cannot be carried out: %s; its connection is closed", session.peer, kind, error)
+            response = CLOSE
+        return self._effect([Reply(to, response)])
+
+    def disconnected(self, session: Any, now: float) -> Effect:
+        """Nothing is kept of a session."""
+        return NOTHING
+
+    def tick(self, now: float) -> Effect:
+        """Flush what is due, and delete what is old."""
+        self._now = now
+        for key, log in list(self._unflushed.items()):
+            due = self._flush_at(log)
+            if due is not None and due <= now:
+                self._flush(key, log, log.end)
+        if now >= self._next_cleanup:
+            self._next_cleanup = now + self._settings.cleanup_minutes * 60_000
+            self._clean()
+        return self._effect([])
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do."""
+        flushes = (self._flush_at(log) for log in self._unflushed.values())
+        return min((due for due in flushes if due is not None), default=self._next_cleanup)
+
+    def appended(self, token: Any, result: Any, now: float) -> Effect:
+        """Nothing is appended by effects."""
+        return NOTHING
+
+    def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
+        """Nothing is appended by effects."""
+        return NOTHING
+
+    # Requests
+
+    def _answer(self, request: Request) -> Any:
+        match request:
+            case FetchRequest():
+                return self._fetch(request, self._settings.max_request_bytes)
+            case MultiFetchRequest():
+                return self._fetch_all(request)
+            case ProduceRequest():
+                self._produce(request)
+            case MultiProduceRequest():
+                for part in request.requests:
+                    self._produce(part)
+            case OffsetsRequest():
+                return self._offsets(request)
+        return NO_ANSWER
+
+    def _produce(self, request: ProduceRequest) -> None:
+        """Append a set. Raises _Refused, DecodeError, EncodeError, OSError."""
+        topic, partition = request.topic, request.partition
+        if partition == RANDOM_PARTITION:
+            partition = self._choose(self._partitions(topic))
+        self._check(topic, partition)
+        key = (topic, partition)
+        log = self.logs.logs.get(key) or self._create(topic, partition)
+        data = memoryview(request.message_set)
+        found = check_produced(
+            data,
+            max_payload=self._settings.max_message_size,
+            max_decompressed_bytes=self._settings.max_request_bytes,
+        )
+        if found.too_large:
+            _log.info("%s-%d: a message above max.message.size; nothing of its set is appended", topic, partition)
+            return
+        log.append(data[: found.size], found.messages, self._now)
+        end = log.flush_due_to
+        if end > log.visible:
+            self._flush(key, log, end)
+        if log.flush_due_at is not None and key not in self._written:
+            self._unflushed[key] = log
+
+    def _fetch(self, request: FetchRequest, most: int) -> FetchResponse:
+        try:
+            self._check(request.topic, request.partition)
+            log = self.logs.logs.get((request.topic, request.partition))
+            if log is None:
+                return FetchResponse(ErrorCode.NONE, b"")
+            return log.fetch(replace(request, max_size=min(request.max_size, most)))
+        except _Refused:
+            return FetchResponse(ErrorCode.WRONG_PARTITION, b"")
+        except (EncodeError, OSError) as error:
+            _log.info("%s-%d: %s", request.topic, request.partition, error)
+            return FetchResponse(ErrorCode.UNKNOWN, b"")
+
+    def _fetch_all(self, request: MultiFetchRequest) -> MultiFetchResponse:
+        """The answers of all parts, together no larger than one may be; those that do not fit are empty."""
+        left = self._settings.max_request_bytes
+        parts = []
+        for part in request.requests:
+            found = self._fetch(part, left)
+            left -= memoryview(found.message_set).nbytes
+            parts.append(found)
+        return MultiFetchResponse(ErrorCode.NONE, parts)
+
+    def _offsets(self, request: OffsetsRequest) -> OffsetsResponse:
+        self._check(request.topic, request.partition)
+        log = self.logs.logs.get((request.topic, request.partition))
+        if log is None:
+            return answer_offsets((), request)
+        if request.max_offsets < 0:
+            raise _Refused(f"a count of {request.max_offsets}")
+        return log.offsets(request, self._now)
+
+    def _check(self, topic: str, partition: int) -> None:
+        """Refuse what cannot be. Raises EncodeError: the name; _Refused: the partition."""
+        check_topic(topic)
+        if topic in INTERNAL_TOPICS or self._inside.catalog.topic(topic) is not None:
+            raise EncodeError(f"topic {topic!r} is one of Kafka's clients of later versions")
+        count = self._partitions(topic)
+        if not 0 <= partition < count:
+            raise _Refused(f"partition {partition} of {topic!r}, which has {count}")
+
+    def _partitions(self, topic: str) -> int:
+        given = self._settings.partitions_by_topic.get(topic) or self._inside.partitions.get(topic)
+        return given or self._inside.config.number("num.partitions")
+
+    def _create(self, topic: str, partition: int) -> GrowingLog07:
+        return self.logs.create(topic, partition)
+
+    # Flushing and cleaning
+
+    def _flush(self, key: tuple[str, int], log: GrowingLog07, end: int) -> None:
+        self._unflushed.pop(key, None)
+        if self._syncs:
+            self._written[key] = None
+        else:
+            log.flushed(end, self._now)
+
+    def _flush_at(self, log: GrowingLog07) -> float | None:
+        """When a log is flushed because of time: at the first look after that; None: it has nothing."""
+        due = log.flush_due_at
+        if due is None:
+            return None
+        look = self._settings.flush_look_ms
+        return self._started + max(-(-(due - self._started) // look), 1) * look
+
+    def _clean(self) -> None:
+        for log in self.logs.logs.values():
+            try:
+                log.retain(self._now)
+            except OSError as error:
+                _log.warning("%s: old segments cannot be deleted: %s", log.path, error)
+
+    def _effect(self, replies: list[Reply]) -> Effect:
+        """Replies at once; they say nothing of what is flushed."""
+        if not self._written:
+            return Effect((), replies)
+        written, self._written = list(self._written), {}
+        flush = Effect((), (), (), written, lambda: self._not_flushed(written))
+        return Effect((), replies, (flush,))
+
+    def _not_flushed(self, logs: list[tuple[str, int]]) -> tuple[()]:
+        for key in logs:
+            _log.warning("%s-%d cannot be flushed; it is tried again", *key)
+            self._unflushed[key] = log = self.logs.logs[key]
+            log.last_flush = self._now
+        return ()
+
+    def has_topic(self, name: str) -> bool:
+        """Whether there is a log of a topic."""
+        return name in self.logs.topics()
+
+    def close(self, *, keeps: bool) -> None:
+        """Let go of the logs. Raises OSError."""
+        self.logs.close(keeps=keeps)

@@ -1,0 +1,226 @@
+"""A growing log of Kafka 0.6 or 0.7: ``.kafka`` files, in which an offset is a position."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from kafkacodec.dialects.kafka07.driver import answer_fetch, answer_offsets
+from kafkacodec.dialects.kafka07.message_set import valid_bytes
+from kafkacodec.log.formats import layout
+from kafkacodec.log.growing.appended_file import AppendedFile
+from kafkacodec.log.growing.disk import Disk, OpenFile
+from kafkacodec.log.growing.refused import DirectoryRefused
+
+if TYPE_CHECKING:
+    from kafkacodec.dialects.kafka07.settings import TopicSettings
+    from kafkacodec.dialects.kafka07.wire import FetchRequest, FetchResponse, OffsetsRequest, OffsetsResponse
+
+__all__ = ["Flushing07", "GrowingLog07"]
+
+
+class _Segment(AppendedFile):
+    """A file of the log: a `kafkacodec.dialects.kafka07.driver.LogSegment`."""
+
+    def __init__(self, path: str, start: int, disk: Disk) -> None:
+        super().__init__(path, disk)
+        self.start = start
+        self.first_append: float | None = None  # of this process, in ms
+
+    @property
+    def end(self) -> int:
+        """The offset after its last byte."""
+        return self.start + self.size
+
+    @property
+    def modified_ms(self) -> int:
+        """When it was last written, in milliseconds since 1970."""
+        return os.stat(self.path).st_mtime_ns // 1_000_000
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Its bytes from an offset on, at most `size`: a view of the mapped file."""
+        at = offset - self.start
+        return memoryview(self.mapped())[at : min(at + size, self.size)]
+
+
+class Flushing07:
+    """What puts on the disk what a log has now.
+
+    Attributes:
+        end (int): up to which offset.
+    """
+
+    def __init__(self, files: Sequence[OpenFile], end: int, disk: Disk) -> None:
+        self._files, self._disk, self.end = files, disk, end
+
+    def sync(self) -> None:
+        """Wait for the disk. Raises OSError."""
+        for file in self._files:
+            self._disk.sync(file)
+
+
+class GrowingLog07:
+    """The log of a partition. Readers see what was flushed; what is flushed when is up to the caller.
+
+    Args:
+        path: the partition's directory, which is made if it is missing.
+        settings: when it rolls, and what it keeps.
+        clean: its last owner stopped in good order; otherwise the last segment is cut after its last valid message.
+        now: the time, in milliseconds since 1970.
+        disk: changes the files.
+
+    Attributes:
+        path (str): the directory.
+        settings (TopicSettings): as given.
+        visible (int): the offset up to which readers see it.
+        unflushed (int): how many messages after that there are.
+        last_flush (float): when something was last flushed, or when it was opened, in ms.
+
+    Raises:
+        DirectoryRefused: its segments do not follow one another, or one has no number for a name.
+        OSError: a file cannot be read or made.
+    """
+
+    def __init__(self, path: str, settings: TopicSettings, *, clean: bool, now: float, disk: Disk) -> None:
+        self.path, self.settings, self._disk = path, settings, disk
+        os.makedirs(path, exist_ok=True)
+        self._segments = self._found()
+        if self._segments:
+            self._check()
+            if not clean:
+                self._recover()
+        else:
+            self._begin(0)
+        self.visible = self.end
+        self.unflushed, self.last_flush = 0, now
+
+    @property
+    def start(self) -> int:
+        """The offset of the first byte."""
+        return self._segments[0].start
+
+    @property
+    def end(self) -> int:
+        """The offset after the last byte, whether readers see it or not."""
+        return self._segments[-1].end
+
+    @property
+    def starts(self) -> list[int]:
+        """The start of each segment."""
+        return [segment.start for segment in self._segments]
+
+    def append(self, data: memoryview, messages: int, now: float) -> None:
+        """Append a message set, also an empty one: a segment that is large or old enough ends first. Raises OSError."""
+        last = self._segments[-1]
+        began = last.first_append
+        if last.size > self.settings.file_size or (began is not None and now - began > self.settings.roll_ms):
+            last = self._begin(last.end)
+            self.unflushed = 0  # the ended one is flushed
+        if not len(data):
+            return
+        last.write(data)
+        if last.first_append is None:
+            last.first_append = now
+        self.unflushed += messages
+
+    @property
+    def flush_due_to(self) -> int:
+        """The offset up to which an append is to be flushed: its messages are enough, or it has begun a segment."""
+        last = self._segments[-1]
+        return last.end if self.unflushed >= self.settings.flush_messages else max(self.visible, last.start)
+
+    @property
+    def flush_due_at(self) -> float | None:
+        """When what was appended is to be flushed at the latest; None: there is nothing."""
+        return self.last_flush + self.settings.flush_ms if self.visible < self.end else None
+
+    def flushing(self) -> Flushing07:
+        """What puts on the disk what is not visible yet. Raises OSError."""
+        return Flushing07([s.file for s in self._segments if s.end > self.visible], self.end, self._disk)
+
+    def flushed(self, end: int, now: float) -> None:
+        """Note that it was flushed up to an offset: readers see it."""
+        self.visible, self.last_flush = max(self.visible, end), now
+        if self.visible == self.end:
+            self.unflushed = 0
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        """The response to a FETCH. Raises OSError."""
+        return answer_fetch(self._segments, request, end=self.visible)
+
+    def offsets(self, request: OffsetsRequest, now: float) -> OffsetsResponse:
+        """The response to OFFSETS. Raises OSError."""
+        return answer_offsets(self._segments, request, end=self.visible, now_ms=int(now))
+
+    def retain(self, now: float) -> None:
+        """Delete the segments that are too old, and those without which it is large enough. Raises OSError."""
+        kept = self.settings
+        if kept.retention_ms >= 0:
+            before = now - kept.retention_ms
+            self._delete_first(len(list(takewhile(lambda segment: segment.modified_ms < before, self._segments))))
+        size = sum(segment.size for segment in self._segments)
+        if 0 <= kept.retention_bytes <= size:
+            left = size - kept.retention_bytes
+            count = 0
+            for segment in self._segments:
+                if left < segment.size:
+                    break
+                left -= segment.size
+                count += 1
+            self._delete_first(count)
+
+    def close(self, *, keeps: bool) -> None:
+        """Let go of the files; what it has is on the disk then, if it is kept. Raises OSError."""
+        if keeps and self._segments[-1].size:
+            self._disk.sync(self._segments[-1].file)
+        for segment in self._segments:
+            segment.release()
+
+    def _found(self) -> list[_Segment]:
+        found = []
+        for name in os.listdir(self.path):
+            path = os.path.join(self.path, name)
+            if not name.endswith(layout.KAFKA07_SUFFIX) or not os.path.isfile(path):
+                continue
+            stem = name.removesuffix(layout.KAFKA07_SUFFIX)
+            if not (stem.isascii() and stem.isdigit() and int(stem) < 1 << 62):
+                raise DirectoryRefused(errno.EINVAL, "the name of a segment is not its offset", path)
+            segment = _Segment(path, int(stem), self._disk)
+            segment.size = os.path.getsize(path)
+            found.append(segment)
+        return sorted(found, key=lambda segment: segment.start)
+
+    def _check(self) -> None:
+        for segment, following in zip(self._segments, self._segments[1:], strict=False):
+            if segment.end != following.start:
+                reason = f"it does not begin where {os.path.basename(segment.path)} ends, at {segment.end}"
+                raise DirectoryRefused(errno.EINVAL, reason, following.path)
+
+    def _recover(self) -> None:
+        last = self._segments[-1]
+        if last.size:
+            last.cut(valid_bytes(memoryview(last.mapped())[: last.size], any_magic=True))
+
+    def _begin(self, start: int) -> _Segment:
+        segment = _Segment(os.path.join(self.path, layout.file_name(start, layout.KAFKA07_SUFFIX)), start, self._disk)
+        self._disk.truncate(segment.file, 0)
+        self._segments.append(segment)
+        return segment
+
+    def _delete_first(self, count: int) -> None:
+        """Delete the first segments; a log without messages keeps its end."""
+        if count == len(self._segments):
+            last = self._segments[-1]
+            if last.size:
+                self._begin(last.end)
+                self.visible = max(self.visible, last.end)
+            else:
+                os.utime(last.path)
+                count -= 1
+        gone, self._segments = self._segments[:count], self._segments[count:]
+        for segment in gone:
+            self._disk.remove(segment.path)
+            segment.release()
