@@ -85,7 +85,9 @@ def serve(
 
     Raises:
         ValueError: a wrong URL, configuration, clock, release or number of brokers.
-        OSError: an address is in use, the directory cannot be used, or another broker uses it.
+        OSError: an address is in use, the directory cannot be used, or another broker uses it; ``zk.connect`` is not
+            reached, or has a broker with this id.
+        ImportError: ``zk.connect`` needs kazoo.
     """
     return Broker(
         Opening(

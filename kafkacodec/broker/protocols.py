@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkacodec.broker.host.runner import Runner, Store
 from kafkacodec.net.frames import FrameBuffers
@@ -12,44 +12,14 @@ from kafkacodec.net.service import Service
 
 if TYPE_CHECKING:
     from kafkacodec.broker.dialects.inside import Inside
+    from kafkacodec.broker.dialects.kafka07_registration import Registration
+    from kafkacodec.broker.listening import Url
     from kafkacodec.broker.topics.topics import Topics
     from kafkacodec.net.service import Codec
 
 __all__ = ["Dialect", "Dialects"]
 
 _KEPT_BYTES: Final = 16 << 20
-
-
-class Dialects:
-    """The services of a broker's other protocols, each begun by its first listener.
-
-    Args:
-        inside: what they use of the broker.
-        topics: where what they append goes.
-        loop: the event loop.
-    """
-
-    def __init__(self, inside: Inside, topics: Topics, loop: asyncio.AbstractEventLoop) -> None:
-        self._inside, self._topics, self._loop = inside, topics, loop
-        self._begun: dict[str, tuple[Runner, Callable[[], Codec]]] = {}
-        self._services: list[Dialect] = []
-
-    def answering(self, protocol: str) -> tuple[Runner, Callable[[], Codec]]:
-        """What runs the service of a protocol, and what makes the codec of a connection. Raises OSError."""
-        if protocol not in self._begun:
-            service, codec, store = _BEGINNINGS[protocol](self._inside)
-            self._services.append(service)
-            self._begun[protocol] = Runner(service, store or self._topics, self._loop), codec
-        return self._begun[protocol]
-
-    def has_topic(self, name: str) -> bool:
-        """Whether one of them has a topic that is not in the catalog."""
-        return any(service.has_topic(name) for service in self._services)
-
-    def close(self, *, keeps: bool) -> None:
-        """Let go of their files; what they have is on the disk then, if the directory is kept. Raises OSError."""
-        for service in self._services:
-            service.close(keeps=keeps)
 
 
 class Dialect(Service, Protocol):
@@ -62,24 +32,76 @@ class Dialect(Service, Protocol):
         """Let go of its files; what it has is on the disk then, if the directory is kept. Raises OSError."""
 
 
-_Beginning: TypeAlias = "tuple[Dialect, Callable[[], Codec], Store | None]"
-"""A service, what makes the codec of a connection, and what its effects write to; None: the topics."""
+class _Begun(NamedTuple):
+    """A service, what makes the codec of a connection, what its effects write to, and where it is registered."""
+
+    service: Dialect
+    codec: Callable[[], Codec]
+    store: Store | None = None
+    registration: Registration | None = None
 
 
-def _line(inside: Inside) -> _Beginning:
+class Dialects:
+    """The services of a broker's other protocols, each begun by its first listener.
+
+    Args:
+        inside: what they use of the broker.
+        topics: where what they append goes.
+        loop: the event loop.
+        keeps: the data directory is used again.
+    """
+
+    def __init__(self, inside: Inside, topics: Topics, loop: asyncio.AbstractEventLoop, *, keeps: bool) -> None:
+        self._inside, self._topics, self._loop, self._keeps = inside, topics, loop, keeps
+        self._begun: dict[str, tuple[_Begun, Runner]] = {}
+
+    def answering(self, protocol: str) -> tuple[Runner, Callable[[], Codec]]:
+        """What runs the service of a protocol, and what makes the codec of a connection. Raises OSError."""
+        if protocol not in self._begun:
+            begun = _BEGINNINGS[protocol](self._inside)
+            self._begun[protocol] = begun, Runner(begun.service, begun.store or self._topics, self._loop)
+        begun, runner = self._begun[protocol]
+        return runner, begun.codec
+
+    async def start(self, urls: Sequence[Url], addresses: Sequence[tuple[str, int]]) -> None:
+        """Register those that are to be, at the first of their bound addresses. Raises OSError, ImportError."""
+        for protocol, (begun, _) in self._begun.items():
+            if begun.registration is not None:
+                number = next(i for i, url in enumerate(urls) if url.protocol == protocol)
+                await begun.registration.start(addresses[number])
+
+    def has_topic(self, name: str) -> bool:
+        """Whether one of them has a topic that is not in the catalog."""
+        return any(begun.service.has_topic(name) for begun, _ in self._begun.values())
+
+    async def close(self) -> None:
+        """End registrations, and let go of files; what they have is on the disk then if it is kept. Raises OSError."""
+        for begun, _ in self._begun.values():
+            if begun.registration is not None:
+                await begun.registration.close()
+            begun.service.close(keeps=self._keeps)
+
+
+def _line(inside: Inside) -> _Begun:
     from kafkacodec.broker.dialects.line import LineCodec, LineService
 
-    return LineService(inside), LineCodec, None
+    return _Begun(LineService(inside), LineCodec)
 
 
-def _kafka07(inside: Inside) -> _Beginning:
+def _kafka07(inside: Inside) -> _Begun:
     from kafkacodec.broker.dialects.kafka07 import Kafka07Codec, Kafka07Service
     from kafkacodec.dialects.kafka07.settings import BrokerSettings
 
     settings = BrokerSettings.parse(inside.config.kafka07)
     service = Kafka07Service(inside, settings)
     buffers = FrameBuffers(_KEPT_BYTES)
-    return service, lambda: Kafka07Codec(buffers, settings.max_request_bytes), service.logs
+    registration = None
+    if settings.zookeeper:
+        from kafkacodec.broker.dialects.kafka07_registration import Registration
+
+        registration = Registration(settings, inside.broker_id, service.partitions, service.logs.topics())
+        service.new_topic = registration.topic
+    return _Begun(service, lambda: Kafka07Codec(buffers, settings.max_request_bytes), service.logs, registration)
 
 
-_BEGINNINGS: dict[str, Callable[[Inside], _Beginning]] = {"kafka07": _kafka07, "line": _line}
+_BEGINNINGS: dict[str, Callable[[Inside], _Begun]] = {"kafka07": _kafka07, "line": _line}

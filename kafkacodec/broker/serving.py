@@ -111,6 +111,7 @@ class Serving:
             for broker in self.ids:
                 await self._listen(broker)
                 self.addresses += [listener.address for listener in self._listeners[broker]]
+            await self._dialects.start(urls, self.addresses)
             for url in urls:
                 risk = security.risk(url)
                 if risk:
@@ -133,7 +134,6 @@ class Serving:
         """Answer what was received, close the connections, then the files."""
         await self._host.stop()
         self._topics.stop()
-        self._dialects.close(keeps=self._keeps)
         self._background.close()
         if self._keeps:
             self._leave()
@@ -368,10 +368,11 @@ class Serving:
         self._service = KafkaService(self._node, self._clock)
         self._runner = Runner(self._service, self._topics, loop)
         inside = Inside(
-            self.path, config, catalog, self._topics, self._directory.was_clean, self._partitions,
+            self.path, self._node_id, config, catalog, self._topics, self._directory.was_clean, self._partitions,
             partial(self._create, config={}), self._wake,
         )  # fmt: skip
-        self._dialects = Dialects(inside, self._topics, loop)
+        self._dialects = Dialects(inside, self._topics, loop, keeps=self._keeps)
+        self._host.closing.append(self._dialects.close)
         self._node.is_taken = self._dialects.has_topic
         self._topics.flushes.flush = self._runner.flusher.flush
         self._topics.is_kept = self._keeps

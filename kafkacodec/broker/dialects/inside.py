@@ -18,6 +18,7 @@ class Inside(NamedTuple):
 
     Attributes:
         path: the data directory.
+        broker_id: the broker's.
         config: of the broker.
         catalog: its topics; records that change it go through `create`.
         topics: their logs.
@@ -28,6 +29,7 @@ class Inside(NamedTuple):
     """
 
     path: str
+    broker_id: int
     config: BrokerConfig
     catalog: Catalog
     topics: Topics

@@ -126,6 +126,10 @@ class Kafka07Service:
         settings: its properties.
         choose: a partition of so many, for producers that leave it to the broker.
 
+    Attributes:
+        logs (GrowingDirectory07): of its topics.
+        new_topic: called with the name of each topic whose first log has been made.
+
     Raises:
         DirectoryRefused: a log cannot be used.
         OSError: a file cannot be read.
@@ -136,6 +140,7 @@ class Kafka07Service:
     ) -> None:
         self._inside, self._settings, self._choose = inside, settings, choose
         retention = int(inside.config.topic_defaults.get(_RETENTION, _DEFAULT_RETENTION_MS))
+        self.new_topic: Callable[[str], None] = lambda name: None
         self._started = now = time.time() * 1000
         self._now = now
         self._syncs = inside.config.flushes_always
@@ -210,7 +215,7 @@ class Kafka07Service:
         """Append a set. Raises _Refused, DecodeError, EncodeError, OSError."""
         topic, partition = request.topic, request.partition
         if partition == RANDOM_PARTITION:
-            partition = self._choose(self._partitions(topic))
+            partition = self._choose(self.partitions(topic))
         self._check(topic, partition)
         key = (topic, partition)
         log = self.logs.logs.get(key) or self._create(topic, partition)
@@ -267,16 +272,21 @@ class Kafka07Service:
         check_topic(topic)
         if topic in INTERNAL_TOPICS or self._inside.catalog.topic(topic) is not None:
             raise EncodeError(f"topic {topic!r} is one of Kafka's clients of later versions")
-        count = self._partitions(topic)
+        count = self.partitions(topic)
         if not 0 <= partition < count:
             raise _Refused(f"partition {partition} of {topic!r}, which has {count}")
 
-    def _partitions(self, topic: str) -> int:
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has, whether it is there or not."""
         given = self._settings.partitions_by_topic.get(topic) or self._inside.partitions.get(topic)
         return given or self._inside.config.number("num.partitions")
 
     def _create(self, topic: str, partition: int) -> GrowingLog07:
-        return self.logs.create(topic, partition)
+        is_new = not self.has_topic(topic)
+        log = self.logs.create(topic, partition)
+        if is_new:
+            self.new_topic(topic)
+        return log
 
     # Flushing and cleaning
 

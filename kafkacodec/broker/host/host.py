@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 from kafkacodec.broker.host.limits import Limits, Load
@@ -30,11 +30,13 @@ class Host:
 
     Attributes:
         listeners: in the order in which they were started.
+        closing: awaited at the end of `stop`.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.listeners: list[Listener] = []
+        self.closing: list[Callable[[], Awaitable[None]]] = []
         self._loop = loop
         self._load = Load(self.limits.max_bytes_in_flight)
         self._runners: dict[int, Runner] = {}
@@ -73,12 +75,14 @@ class Host:
         self.listeners = [listener for listener in self.listeners if listener not in listeners]
 
     async def stop(self) -> None:
-        """Stop: accept no more, finish what is being written, close connections, flush."""
+        """Stop: accept no more, finish what is being written, close connections, flush, close."""
         if self._idle is not None:
             self._idle.cancel()
         await self.end(self.listeners)
         for runner in self._runners.values():
             await runner.close()
+        for close in self.closing:
+            await close()
 
     def _sessions_of(self, listeners: Collection[Listener]) -> list[Session]:
         return [session for session in self._load.sessions if session.listener in listeners]

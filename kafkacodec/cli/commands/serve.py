@@ -100,7 +100,7 @@ def serve(
             release=release,
             read_only=read_only,
         )
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     before = signal.signal(signal.SIGTERM, _end)
     try:

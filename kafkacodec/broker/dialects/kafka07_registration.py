@@ -1,0 +1,130 @@
+"""A broker of Kafka 0.7 in ZooKeeper: its address, and how many partitions its topics have."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from kafkacodec.dialects.zookeeper import BrokerNode, TopicNode
+from kafkacodec.errors import EncodeError, KafkaCodecError
+from kafkacodec.net.zookeeper import NodeExists, ZooKeeper
+
+if TYPE_CHECKING:
+    from kafkacodec.dialects.kafka07.settings import BrokerSettings
+
+__all__ = ["Registration"]
+
+_log = logging.getLogger("kafkacodec.broker")
+_ANY_HOST: Final = ("0.0.0.0", "::", "")
+_PAUSE_SECONDS: Final = 1.0  # before what could not be registered is tried again
+
+
+class Registration:
+    """The nodes of a broker, which are there as long as it is; after a lost session they are made anew.
+
+    Args:
+        settings: where ZooKeeper is, and how long a session lasts without a sign of life.
+        broker_id: the broker's.
+        partitions: how many a topic has.
+        topics: those that there are.
+    """
+
+    def __init__(
+        self, settings: BrokerSettings, broker_id: int, partitions: Callable[[str], int], topics: Iterable[str]
+    ) -> None:
+        self._settings, self._id, self._partitions = settings, broker_id, partitions
+        self._topics = dict.fromkeys(sorted(topics))
+        self._zookeeper: ZooKeeper | None = None
+        self._address = ("", 0)
+        self._waiting: dict[str, None] = {}  # topics that are not registered yet
+        self._task: asyncio.Task[None] | None = None
+        self._renewed = False
+
+    @property
+    def session(self) -> tuple[int, bytes] | None:
+        """The id and the password of the session in ZooKeeper."""
+        return None if self._zookeeper is None else self._zookeeper.session
+
+    async def start(self, address: tuple[str, int]) -> None:
+        """Register the broker at an address, and its topics.
+
+        Raises:
+            OSError: ZooKeeper is not reached; or another broker has this id, or has had it until just now.
+            ImportError: kazoo is not installed.
+        """
+        host = self._settings.host or address[0]
+        self._address = (_own_address() if host in _ANY_HOST else host, address[1])
+        self._zookeeper = zookeeper = ZooKeeper(
+            self._settings.zookeeper,
+            session_timeout_ms=self._settings.session_timeout_ms,
+            connection_timeout_ms=self._settings.connection_timeout_ms,
+        )
+        zookeeper.renewed = self._begin_anew
+        await zookeeper.start()
+        try:
+            await self._register_broker(zookeeper)
+        except NodeExists as error:
+            reason = f"broker {self._id} is registered in ZooKeeper ({error}): it runs, or its session ends soon"
+            raise OSError(errno.EADDRINUSE, reason) from None
+        except EncodeError as error:
+            raise OSError(errno.EINVAL, f"hostname: {error}") from None
+        self._waiting = dict(self._topics)
+        await self._register_topics(zookeeper)
+
+    def topic(self, name: str) -> None:
+        """Register a new topic, soon."""
+        self._topics[name] = self._waiting[name] = None
+        self._begin()
+
+    async def close(self) -> None:
+        """End the session: all nodes go at once."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._zookeeper is not None:
+            await self._zookeeper.close()
+
+    def _begin_anew(self) -> None:
+        _log.info("the session in ZooKeeper was lost; broker %d is registered anew", self._id)
+        self._renewed, self._waiting = True, dict(self._topics)
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._zookeeper is not None and (self._task is None or self._task.done()):
+            self._task = asyncio.ensure_future(self._register(self._zookeeper))
+
+    async def _register(self, zookeeper: ZooKeeper) -> None:
+        """Register what is not; until it is done."""
+        while self._renewed or self._waiting:
+            try:
+                if self._renewed:
+                    await self._register_broker(zookeeper)
+                    self._renewed = False
+                await self._register_topics(zookeeper)
+            except (NodeExists, KafkaCodecError) as error:
+                _log.warning("broker %d cannot be registered in ZooKeeper now: %s", self._id, error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _register_broker(self, zookeeper: ZooKeeper) -> None:
+        host, port = self._address
+        node = BrokerNode(self._id, f"{host}-{time.time_ns() // 1_000_000}", host, port)
+        await zookeeper.create(node.path, node.data)
+
+    async def _register_topics(self, zookeeper: ZooKeeper) -> None:
+        while self._waiting:
+            name = next(iter(self._waiting))
+            node = TopicNode(name, self._id, self._partitions(name))
+            await zookeeper.create(node.path, node.data)
+            self._waiting.pop(name, None)
+
+
+def _own_address() -> str:
+    """The address of this machine."""
+    return socket.gethostbyname(socket.gethostname())

@@ -1,0 +1,182 @@
+"""A session with ZooKeeper for an event loop, on kazoo (the extra ``zookeeper``).
+
+kazoo calls back in threads of its own; here everything happens in the loop. After a session is lost it begins another,
+and `ZooKeeper.renewed` is called: what was ephemeral is gone, and watches with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
+
+__all__ = ["NodeExists", "ZooKeeper"]
+
+_MOST_PAUSE = 1.0  # seconds between two attempts to connect
+
+
+class NodeExists(Exception):
+    """There is a node at a path; `content` is what it has, None if that is nothing or it has gone meanwhile."""
+
+    def __init__(self, path: str, content: str | None) -> None:
+        super().__init__(path, content)
+        self.path, self.content = path, content
+
+    def __str__(self) -> str:
+        return f"{self.path} is taken by {self.content!r}"
+
+
+class ZooKeeper:
+    """A session. Contents of nodes are text.
+
+    Args:
+        servers: ``host:port,...``, perhaps with a path at the end under which all nodes are.
+        session_timeout_ms: after this time without a sign of life, the servers end the session.
+        connection_timeout_ms: how long `start` waits for a server.
+
+    Attributes:
+        renewed: called when a new session has begun after one was lost.
+        changed: called with the path of a node whose children have changed since they were asked for with a watch.
+
+    All methods raise ConnectionFailed if the session is lost or closed meanwhile.
+    """
+
+    def __init__(self, servers: str, *, session_timeout_ms: int = 6000, connection_timeout_ms: int = 6000) -> None:
+        try:
+            from kazoo import client, exceptions
+            from kazoo.protocol.states import KazooState
+        except ImportError:
+            raise ImportError("ZooKeeper needs kazoo: pip install 'kafkacodec[zookeeper]'") from None
+        self._servers, self._timeout = servers, connection_timeout_ms / 1000
+        self._errors, self._states = exceptions, KazooState
+        self._loop = asyncio.get_running_loop()
+        self._lost = self._closed = False
+        self.renewed: Callable[[], None] = lambda: None
+        self.changed: Callable[[str], None] = lambda path: None
+        retry = {"max_tries": -1, "delay": 0.05, "max_delay": _MOST_PAUSE}
+        self._client = client.KazooClient(servers, timeout=session_timeout_ms / 1000, connection_retry=retry)
+        self._client.add_listener(lambda state: self._call(self._state_changed, state))
+
+    @property
+    def session(self) -> tuple[int, bytes] | None:
+        """The id of the session and its password; None before it has begun."""
+        found: tuple[int, bytes] | None = self._client.client_id
+        return found
+
+    async def start(self) -> None:
+        """Begin the session. Raises DeadlineExceeded: no server has answered in time."""
+        from kazoo.handlers.threading import KazooTimeoutError
+
+        try:
+            await self._loop.run_in_executor(None, lambda: self._client.start(self._timeout))
+        except KazooTimeoutError:
+            raise DeadlineExceeded(f"ZooKeeper at {self._servers} does not answer", sent=False) from None
+
+    async def close(self) -> None:
+        """End the session: its ephemeral nodes go at once."""
+        self._closed = True
+        await self._loop.run_in_executor(None, self._end)
+
+    async def get(self, path: str) -> str | None:
+        """The content of a node; None if there is no node, or nothing in it."""
+        with contextlib.suppress(self._errors.NoNodeError):
+            content, _ = await self._ask(self._client.get_async, path)
+            return None if content is None else content.decode("utf-8", "replace")
+        return None
+
+    async def children(self, path: str, *, watch: bool = False) -> list[str]:
+        """The names below a node, none if there is no node; with `watch`, their next change is told once."""
+        watcher = self._watcher if watch else None
+        while True:
+            with contextlib.suppress(self._errors.NoNodeError):
+                found: list[str] = await self._ask(self._client.get_children_async, path, watcher)
+                return sorted(found)
+            if not watch or await self._ask(self._client.exists_async, path, watcher) is None:
+                return []
+
+    async def create(self, path: str, content: str, *, ephemeral: bool = True) -> None:
+        """Make a node, and those above it, without content. Raises NodeExists, also for a node with other content.
+
+        A node that has this content already is fine: it may have been made before a connection was lost.
+        """
+        while True:
+            try:
+                await self._ask(self._client.create_async, path, content.encode(), None, ephemeral)
+                return
+            except self._errors.NoNodeError:
+                await self._make_parents(path)
+            except self._errors.NodeExistsError:
+                found = await self.get(path)
+                if found != content:
+                    raise NodeExists(path, found) from None
+                return
+
+    async def write(self, path: str, content: str) -> None:
+        """Set the content of a node that is not ephemeral; it is made if there is none."""
+        while True:
+            try:
+                await self._ask(self._client.set_async, path, content.encode())
+                return
+            except self._errors.NoNodeError:
+                with contextlib.suppress(NodeExists):
+                    await self.create(path, content, ephemeral=False)
+                    return
+
+    async def delete(self, path: str) -> None:
+        """Delete a node, if it is there."""
+        with contextlib.suppress(self._errors.NoNodeError):
+            await self._ask(self._client.delete_async, path)
+
+    async def _make_parents(self, path: str) -> None:
+        parts = path.split("/")[1:-1]
+        for count in range(1, len(parts) + 1):
+            with contextlib.suppress(self._errors.NodeExistsError):
+                await self._ask(self._client.create_async, "/" + "/".join(parts[:count]), None)
+
+    async def _ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """The outcome of one of kazoo's calls, which is told in another thread."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def settle(result: Any) -> None:
+            if future.cancelled():
+                return
+            if result.exception is None:
+                future.set_result(result.value)
+            else:
+                future.set_exception(result.exception)
+
+        try:
+            call(*arguments).rawlink(lambda result: self._call(settle, result))
+            return await future
+        except (self._errors.NoNodeError, self._errors.NodeExistsError):
+            raise
+        except self._errors.KazooException as error:
+            reason = str(error) or type(error).__name__
+            raise ConnectionFailed(f"ZooKeeper at {self._servers}: {reason}", sent=True) from error
+
+    def _watcher(self, event: Any) -> None:
+        if event.path and event.type != "NONE":
+            self._call(self._noticed, event.path)
+
+    def _noticed(self, path: str) -> None:
+        if not self._closed:
+            self.changed(path)
+
+    def _state_changed(self, state: Any) -> None:
+        if state == self._states.LOST:
+            self._lost = True
+        elif state == self._states.CONNECTED and self._lost:
+            self._lost = False
+            if not self._closed:
+                self.renewed()
+
+    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _end(self) -> None:
+        self._client.stop()
+        self._client.close()
