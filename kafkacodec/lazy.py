@@ -1,13 +1,13 @@
-"""Packages whose public names are imported at their first use."""
+"""Packages whose public names are imported at their first use, and numpy, which is too."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["at_first_use"]
+__all__ = ["at_first_use", "np"]
 
 
 def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -29,3 +29,22 @@ def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]
         return value
 
     return attribute
+
+
+class _Deferred:
+    """A module that is imported when one of its names is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(importlib.import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
+
+
+# Half of the time in which a program starts: for modules that a client or a broker loads, but that seldom use it.
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = _Deferred("numpy")

@@ -1,6 +1,7 @@
 # Buffers and objects with bytes that a binding keeps after a call.
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
 
@@ -30,6 +31,11 @@ cdef class HeldBuffer:
 
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
+
+
+def fresh(Py_ssize_t size):
+    """Memory of a size in bytes, whose contents are not cleared."""
+    return memoryview(PyByteArray_FromStringAndSize(NULL, size))
 
 
 cdef void drop(void *holder) noexcept with gil:

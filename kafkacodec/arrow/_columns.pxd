@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from kafkacodec._core cimport arrow as k
 
@@ -20,4 +20,5 @@ cdef class Table:
     cdef k.kc_table *growing(self, const k.kc_field *fields) except NULL
 
 
+cdef object cell(const k.kc_column *c, int64_t row)
 cdef Table new_table(object cls, const k.kc_field *fields, int num_fields, uint64_t wanted, Budget budget)

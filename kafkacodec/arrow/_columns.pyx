@@ -8,18 +8,21 @@ from kafkacodec._core cimport arrow as k
 from kafkacodec.arrow._capsules cimport drop_array, drop_schema, new_capsule
 from kafkacodec._core._errors cimport check
 
-import numpy as np
+from kafkacodec.lazy import np
 
-cdef dict DTYPES = {
-    k.KC_INT8: np.dtype("i1"),
-    k.KC_INT16: np.dtype("i2"),
-    k.KC_INT32: np.dtype("i4"),
-    k.KC_INT64: np.dtype("i8"),
-    k.KC_UINT32: np.dtype("u4"),
-    k.KC_TIMESTAMP_MS: np.dtype("M8[ms]"),
+# numpy's codes of the types that it can hold as they are.
+cdef dict CODES = {
+    k.KC_BOOL: "?",
+    k.KC_INT8: "i1",
+    k.KC_INT16: "i2",
+    k.KC_INT32: "i4",
+    k.KC_INT64: "i8",
+    k.KC_UINT32: "u4",
+    k.KC_TIMESTAMP_MS: "M8[ms]",
 }
 # A view: prefix, buffer and position of a value longer than 12 bytes, else the value and zeros.
-cdef object VIEW = np.dtype([("size", "i4"), ("prefix", "u1", 4), ("buffer", "i4"), ("position", "i4")])
+cdef list VIEW_CODES = [("size", "i4"), ("prefix", "u1", 4), ("buffer", "i4"), ("position", "i4")]
+cdef dict DTYPES = {}
 cdef dict TYPE_NAMES = {
     k.KC_BOOL: "bool",
     k.KC_INT8: "int8",
@@ -41,6 +44,14 @@ cdef str type_name(const k.kc_field *field):
         inner = [f"{field.children[i].name.decode()}: {type_name(&field.children[i])}" for i in range(field.num_children)]
         return f"struct<{', '.join(inner)}>"
     return TYPE_NAMES[field.type]
+
+
+cdef object dtype_of(k.kc_type type):
+    """numpy's type, made at its first use: most programs need none."""
+    found = DTYPES.get(type)
+    if found is None:
+        DTYPES[type] = found = np.dtype(CODES.get(type, VIEW_CODES))
+    return found
 
 
 cdef void drop_stream(object capsule) noexcept:
@@ -199,7 +210,7 @@ cdef class Table:
 
     def view(self, str name):
         cdef k.kc_column *c = self.column(name)
-        if c.field.type != k.KC_BOOL and c.field.type not in DTYPES:
+        if c.field.type not in CODES:
             raise TypeError(f"column {name!r} is {type_name(c.field)}, which numpy cannot view; use buffers({name!r}) or Arrow")
         return self.values_of(c)
 
@@ -208,7 +219,7 @@ cdef class Table:
         if c.field.type == k.KC_BOOL:
             bits = np.ndarray((c.values.size,), np.uint8, share(self.table, &c.values, c.values.size))
             return np.unpackbits(bits, count=c.length, bitorder="little").view(np.bool_)
-        return np.ndarray((c.length,), DTYPES[c.field.type], share(self.table, &c.values, c.values.size))
+        return np.ndarray((c.length,), dtype_of(c.field.type), share(self.table, &c.values, c.values.size))
 
     def buffers(self, str name):
         return self.buffers_of(self.column(name))
@@ -229,7 +240,7 @@ cdef class Table:
             for i in range(c.field.num_children):
                 parts[c.children[i].field.name.decode()] = self.buffers_of(&c.children[i])
         elif c.field.type == k.KC_BINARY_VIEW:
-            parts["views"] = np.ndarray((c.length,), VIEW, share(self.table, &c.values, c.values.size))
+            parts["views"] = np.ndarray((c.length,), dtype_of(c.field.type), share(self.table, &c.values, c.values.size))
             parts["data"] = [self.view_buffer(i) for i in range(k.kc_views_count(c.views))]
         else:
             parts["values"] = self.values_of(c)
@@ -237,8 +248,7 @@ cdef class Table:
 
     def _is_fixed(self, str name):
         """Whether numpy can hold the column's values as they are."""
-        cdef k.kc_type type = self.column(name).field.type
-        return type == k.KC_BOOL or type in DTYPES
+        return self.column(name).field.type in CODES
 
     def _cells(self, str name):
         """The values of a column as Python objects in an array: bytes, text, numbers, tuples of pairs; None is null."""

@@ -1,12 +1,13 @@
 """Rows of a table: which ones contain given bytes, and a table of chosen ones."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcmp
 
 from kafkacodec._core cimport arrow as k
 from kafkacodec._core._errors cimport check
-from kafkacodec.arrow._columns cimport Table, new_table
+from kafkacodec.arrow._columns cimport Table, cell, new_table
 
-import numpy as np
+from kafkacodec.lazy import np
 
 
 cdef class Needle:
@@ -63,6 +64,32 @@ def header_ends(Table table not None):
     if headers.length == 0:
         return np.zeros(0, np.int32)
     return np.array(<int32_t[:headers.length]> <int32_t *> &ends[1])
+
+
+def runs(Table table not None, str name not None, str last not None):
+    """The runs of rows with the same value in a column of integers: (value, that of column `last` in the run's last row).
+
+    None is a null.
+    """
+    cdef const k.kc_column *column = table.column(name)
+    cdef const k.kc_column *lasts = table.column(last)
+    cdef size_t width = {k.KC_INT32: sizeof(int32_t), k.KC_INT64: sizeof(int64_t)}[column.field.type]
+    cdef int64_t row, count = column.length
+    found = []
+    for row in range(count):
+        if row + 1 == count or differs(column, row, width):
+            found.append((cell(column, row), cell(lasts, row)))
+    return found
+
+
+cdef bint differs(const k.kc_column *column, int64_t row, size_t width) noexcept:
+    """Whether the row after a row has another value."""
+    cdef const uint8_t *value = column.values.data + row * width
+    cdef const uint8_t *bits = column.validity.data
+    cdef int64_t after = row + 1
+    if column.null_count and (bits[row >> 3] >> (row & 7) & 1) != (bits[after >> 3] >> (after & 7) & 1):
+        return True
+    return memcmp(value, value + width, width) != 0
 
 
 def take(Table table not None, rows):

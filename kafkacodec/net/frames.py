@@ -8,8 +8,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-import numpy as np
-
+from kafkacodec._core._buffer import fresh
 from kafkacodec.protocol.frames import SIZE_BYTES, frame_size
 
 __all__ = ["Frame", "FrameBuffers", "FrameReader"]
@@ -57,7 +56,7 @@ class FrameBuffers:
             self._free = [m for m in self._free if m is not best]
             return best
         rounded = -(-size // _ROUND_BYTES) * _ROUND_BYTES
-        return np.empty(rounded, np.uint8).data
+        return fresh(rounded)
 
     def give(self, memory: memoryview) -> None:
         """Keep memory for reuse, instead of the oldest that is kept."""

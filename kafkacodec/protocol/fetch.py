@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
-
-import numpy as np
 
 from kafkacodec import messages
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
@@ -241,4 +241,4 @@ def _partitions(response: Any, names: Mapping[uuid.UUID, str]) -> Iterator[tuple
 def aborted_transactions(partition: Any) -> bytes:
     """The aborted transactions of a partition in the decoder's layout. The decoder finds their ends by the markers."""
     entries = [(t.producer_id, t.first_offset, _UNKNOWN_MARKER) for t in partition.aborted_transactions or ()]
-    return np.array(sorted(entries), np.int64).tobytes()
+    return array("q", chain.from_iterable(sorted(entries))).tobytes()

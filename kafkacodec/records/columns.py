@@ -8,12 +8,11 @@ from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
-import numpy as np
-
 from kafkacodec.arguments import limit
 from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
+from kafkacodec.lazy import np
 from kafkacodec.records import _record_rows
 from kafkacodec.records.record import Record
 from kafkacodec.shown import cell_text, html_table

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from kafkacodec import errors
 from kafkacodec.broker.topics._head import Head, read_head
 from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
+from kafkacodec.lazy import np
 from kafkacodec.records._crc import crc32c
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.decode import decode

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
 
-import numpy as np
-
 from kafkacodec.client.consuming.positions import PartitionState, Position
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
@@ -101,6 +99,6 @@ def option_of(fault: DecodeError) -> str:
 
 def first_rows(table: ConsumedColumns, rows: int) -> ConsumedColumns:
     """The first rows of a table, whose other rows belong to a partition that was taken away."""
-    made = table.take(np.arange(rows))
+    made = table[:rows]
     made.next_offsets = table.next_offsets
     return made

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
+from kafkacodec.arrow._rows import runs
 from kafkacodec.client.consuming.positions import PartitionState, Position
 from kafkacodec.records.headers import scan
 
@@ -40,22 +41,21 @@ class Epochs:
     """The leader epochs of consecutive batches.
 
     Args:
-        last_offsets, epochs: of each batch.
+        epochs, last_offsets: of each run of batches with the same epoch.
     """
 
     __slots__ = ("_ends", "_epochs")
 
-    def __init__(self, last_offsets: Any, epochs: Any) -> None:
-        last_of_run = np.append(epochs[1:] != epochs[:-1], True) if len(epochs) else np.zeros(0, bool)
-        self._ends, self._epochs = last_offsets[last_of_run], epochs[last_of_run]
+    def __init__(self, epochs: Sequence[int], last_offsets: Sequence[int]) -> None:
+        self._ends, self._epochs = last_offsets, epochs
 
     def at(self, offset: int) -> int:
         """The epoch of the record at an offset; -1 if it is not known."""
-        run = int(np.searchsorted(self._ends, offset))
-        return int(self._epochs[run]) if run < len(self._epochs) else -1
+        run = bisect_left(self._ends, offset)
+        return self._epochs[run] if run < len(self._epochs) else -1
 
 
-NO_EPOCHS: Final = Epochs(np.zeros(0, np.int64), np.zeros(0, np.int32))
+NO_EPOCHS: Final = Epochs((), ())
 
 
 @dataclass(eq=False, slots=True)
@@ -120,14 +120,13 @@ def extent_of(records: memoryview) -> Extent:
     if not len(headers):
         needed = 0 if damaged or records.nbytes < _BATCH_OVERHEAD else int.from_bytes(records[8:12], "big", signed=True)
         return Extent(0, -1, -1, NO_EPOCHS, damaged, max(needed + _BATCH_OVERHEAD if needed else 0, 0))
-    epochs = headers.view("partition_leader_epoch")
-    known = headers.buffers("partition_leader_epoch")["validity"] is None
-    offsets = headers.view("last_offset")
+    epochs, last_offsets = zip(*runs(headers, "partition_leader_epoch", "last_offset"), strict=True)
+    known = None not in epochs
     return Extent(
         headers.consumed,
-        int(offsets[-1]) + 1,
-        int(epochs[-1]) if known else -1,
-        Epochs(offsets, epochs) if known else NO_EPOCHS,
+        last_offsets[-1] + 1,
+        epochs[-1] if known else -1,
+        Epochs(epochs, last_offsets) if known else NO_EPOCHS,
         damaged,
         0,
     )

@@ -7,14 +7,17 @@ import binascii
 import os
 import uuid
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
+from kafkacodec.lazy import np
 from kafkacodec.log.formats import layout
 from kafkacodec.records._crc import crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
 
 CHECKPOINT_VERSION = 0
 
@@ -53,24 +56,24 @@ class ProducerSnapshot:
 def parse_producer_snapshot(data: bytes, path: str) -> ProducerSnapshot:
     """The contents of a ``.snapshot`` file, whose name is in `path`. Raises as `opening.read_producer_snapshot`."""
     offset = snapshot_offset(path)
-    header_size = layout.PRODUCER_SNAPSHOT_HEADER.itemsize
+    header_size = layout.PRODUCER_SNAPSHOT_HEADER.size
     if len(data) < header_size:
         raise Truncated(f"a producer snapshot has at least {header_size} bytes", position=len(data), path=path)
-    header = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_HEADER, 1)[0]
-    if header["version"] != layout.PRODUCER_SNAPSHOT_VERSION:
-        raise UnsupportedVersion(f"unknown producer snapshot version {header['version']}", position=0, path=path)
+    version, stored, count = layout.PRODUCER_SNAPSHOT_HEADER.unpack_from(data)
+    if version != layout.PRODUCER_SNAPSHOT_VERSION:
+        raise UnsupportedVersion(f"unknown producer snapshot version {version}", position=0, path=path)
     computed = crc32c(memoryview(data)[layout.PRODUCER_SNAPSHOT_CRC_FROM :])
-    if computed != header["crc"]:
-        reason = f"the checksum of the snapshot is wrong: computed 0x{computed:08x}, stored 0x{int(header['crc']):08x}"
+    if computed != stored:
+        reason = f"the checksum of the snapshot is wrong: computed 0x{computed:08x}, stored 0x{stored:08x}"
         raise CrcMismatch(reason, position=2, path=path)
-    count, whole = int(header["count"]), (len(data) - header_size) // layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
+    whole = (len(data) - header_size) // layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
     if count > whole:
         raise Truncated(f"expected {count} producers, the file has room for {whole}", position=len(data), path=path)
     end = header_size + count * layout.PRODUCER_SNAPSHOT_ENTRY.itemsize
     if count < 0 or end != len(data):
         raise CorruptRecord(f"{count} producers have {end} bytes, the file has {len(data)}", position=6, path=path)
-    raw = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_ENTRY, count, header_size)
-    return ProducerSnapshot(path, offset, raw.astype(layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
+    raw = np.frombuffer(data, layout.PRODUCER_SNAPSHOT_ENTRY.stored, count, header_size)
+    return ProducerSnapshot(path, offset, raw.astype(layout.PRODUCER_SNAPSHOT_ENTRY.native))
 
 
 def snapshot_offset(path: str) -> int:
@@ -125,12 +128,11 @@ def parse_properties(data: bytes, path: str) -> dict[str, str]:
     return properties
 
 
-def encode_producer_snapshot(entries: npt.NDArray[np.void]) -> bytes:
-    """The bytes of a ``.snapshot`` file, from entries as `read_producer_snapshot` returns them."""
-    body = len(entries).to_bytes(4, "big") + entries.astype(layout.PRODUCER_SNAPSHOT_ENTRY).tobytes()
-    header = np.zeros((), layout.PRODUCER_SNAPSHOT_HEADER)
-    header["version"], header["crc"] = layout.PRODUCER_SNAPSHOT_VERSION, crc32c(body)
-    return header.tobytes()[: layout.PRODUCER_SNAPSHOT_CRC_FROM] + body
+def encode_producer_snapshot(entries: Sequence[Iterable[int]]) -> bytes:
+    """The bytes of a ``.snapshot`` file, from entries with the fields of `ProducerSnapshot`."""
+    body = len(entries).to_bytes(4, "big") + layout.PRODUCER_SNAPSHOT_ENTRY.encoded(entries)
+    header = layout.PRODUCER_SNAPSHOT_HEADER.pack(layout.PRODUCER_SNAPSHOT_VERSION, crc32c(body), len(entries))
+    return header[: layout.PRODUCER_SNAPSHOT_CRC_FROM] + body
 
 
 def encode_partition_metadata(topic_id: uuid.UUID) -> bytes:

@@ -7,23 +7,25 @@ An index is a hint. Here its entries are checked for order; `kafkacodec.log.read
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
 from kafkacodec.log.formats import layout
+from kafkacodec.log.formats.entries import EntryType
+from kafkacodec.lazy import np
 
-Entries = npt.NDArray[np.void]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Entries = npt.NDArray[np.void]
 
 OUT_OF_ORDER = "an index entry is out of order or out of range"
 """The reason of an entry that does not follow the one before it: either may be wrong."""
 
-_OFFSET_ENTRY = np.dtype([("offset", "i8"), ("position", "i8")])
-_TIME_ENTRY = np.dtype([("timestamp", "i8"), ("offset", "i8")])
+_OFFSET_ENTRY = EntryType(offset="q", position="q")
+_TIME_ENTRY = EntryType(timestamp="q", offset="q")
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,13 @@ class IndexFile:
 class IndexKind(NamedTuple):
     """A kind of index: its stored entries, what is made of them and a file's base offset, and which are valid."""
 
-    stored: np.dtype[np.void]
+    entry: EntryType
     convert: Callable[[Entries, int], Entries]
     good: Callable[[Entries], npt.NDArray[np.bool_]]
 
 
 def _offset_entries(raw: Entries, base_offset: int) -> Entries:
-    entries = np.empty(len(raw), _OFFSET_ENTRY)
+    entries = np.empty(len(raw), _OFFSET_ENTRY.native)
     entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
     entries["position"] = raw["position"]
     return entries
@@ -74,7 +76,7 @@ def _good_offsets(raw: Entries) -> npt.NDArray[np.bool_]:
 
 
 def _time_entries(raw: Entries, base_offset: int) -> Entries:
-    entries = np.empty(len(raw), _TIME_ENTRY)
+    entries = np.empty(len(raw), _TIME_ENTRY.native)
     entries["timestamp"] = raw["timestamp"]
     entries["offset"] = raw["relative_offset"].astype(np.int64) + base_offset
     return entries
@@ -85,7 +87,7 @@ def _good_times(raw: Entries) -> npt.NDArray[np.bool_]:
 
 
 def _transactions(raw: Entries, _base_offset: int) -> Entries:
-    return raw.astype(layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
+    return raw.astype(layout.TRANSACTION_INDEX_ENTRY.native)
 
 
 def _good_transactions(raw: Entries) -> npt.NDArray[np.bool_]:
@@ -121,10 +123,10 @@ def parse_index(data: bytes, size: int, path: str, kind: IndexKind) -> IndexFile
     Raises:
         CorruptIndex: the file's name is not an offset.
     """
-    base_offset, entry = base_offset_of(path), kind.stored.itemsize
+    base_offset, entry = base_offset_of(path), kind.entry.itemsize
     whole, rest = divmod(size, entry)
     count = min(-(-len(data) // entry), whole)
-    raw = np.frombuffer(data.ljust(count * entry, b"\0"), kind.stored, count)
+    raw = np.frombuffer(data.ljust(count * entry, b"\0"), kind.entry.stored, count)
     problems: list[DecodeError] = []
     used, padding = len(raw), whole - len(raw)
     bad = np.flatnonzero(~kind.good(raw))
@@ -143,29 +145,23 @@ def _grows(values: npt.NDArray[Any], *, strictly: bool) -> npt.NDArray[np.bool_]
     return ok
 
 
-def encode_offset_index(offsets: npt.ArrayLike, positions: npt.ArrayLike, base_offset: int) -> bytes:
+def encode_offset_index(offsets: Sequence[int], positions: Iterable[int], base_offset: int) -> bytes:
     """The bytes of an ``.index`` file."""
-    entries = np.empty(len(np.asarray(offsets)), layout.OFFSET_INDEX_ENTRY)
-    entries["relative_offset"] = _relative(offsets, base_offset)
-    entries["position"] = positions
-    return entries.tobytes()
+    return layout.OFFSET_INDEX_ENTRY.encoded(zip(_relative(offsets, base_offset), positions, strict=True))
 
 
-def encode_time_index(timestamps: npt.ArrayLike, offsets: npt.ArrayLike, base_offset: int) -> bytes:
+def encode_time_index(timestamps: Iterable[int], offsets: Sequence[int], base_offset: int) -> bytes:
     """The bytes of a ``.timeindex`` file."""
-    entries = np.empty(len(np.asarray(offsets)), layout.TIME_INDEX_ENTRY)
-    entries["timestamp"] = timestamps
-    entries["relative_offset"] = _relative(offsets, base_offset)
-    return entries.tobytes()
+    return layout.TIME_INDEX_ENTRY.encoded(zip(timestamps, _relative(offsets, base_offset), strict=True))
 
 
-def encode_transaction_index(entries: Entries) -> bytes:
-    """The bytes of a ``.txnindex`` file, from entries as `read_transaction_index` returns them."""
-    return entries.astype(layout.TRANSACTION_INDEX_ENTRY).tobytes()
+def encode_transaction_index(entries: Iterable[Iterable[int]]) -> bytes:
+    """The bytes of a ``.txnindex`` file, from entries with the fields of `read_transaction_index`."""
+    return layout.TRANSACTION_INDEX_ENTRY.encoded(entries)
 
 
-def _relative(offsets: npt.ArrayLike, base_offset: int) -> npt.NDArray[np.int64]:
-    relative = np.asarray(offsets, np.int64) - base_offset
-    if len(relative) and not 0 <= int(relative.min()) <= int(relative.max()) < 2**31:
+def _relative(offsets: Sequence[int], base_offset: int) -> list[int]:
+    relative = [offset - base_offset for offset in offsets]
+    if relative and not 0 <= min(relative) <= max(relative) < 2**31:
         raise EncodeError(f"an offset is not within 2^31 of the index's base offset {base_offset}")
     return relative

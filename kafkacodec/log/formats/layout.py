@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from struct import Struct
 from typing import NamedTuple
 
-import numpy as np
+from kafkacodec.log.formats.entries import EntryType
 
 LOG_SUFFIX = ".log"
 KAFKA07_SUFFIX = ".kafka"
@@ -40,38 +41,30 @@ OFFSET_CHECKPOINTS = (
 )
 
 # .index: the last offset of a batch (in old logs its first) minus the segment's base offset, and the batch's position.
-OFFSET_INDEX_ENTRY = np.dtype([("relative_offset", ">i4"), ("position", ">i4")])
+OFFSET_INDEX_ENTRY = EntryType(relative_offset="i", position="i")
 
 # .timeindex (KIP-33): the largest timestamp so far, and the offset of its record minus the segment's base offset.
-TIME_INDEX_ENTRY = np.dtype([("timestamp", ">i8"), ("relative_offset", ">i4")])
+TIME_INDEX_ENTRY = EntryType(timestamp="q", relative_offset="i")
 
 # .txnindex (KIP-98): an aborted transaction; its last offset is that of the abort marker.
 TRANSACTION_INDEX_VERSION = 0
-TRANSACTION_INDEX_ENTRY = np.dtype(
-    [
-        ("version", ">i2"),
-        ("producer_id", ">i8"),
-        ("first_offset", ">i8"),
-        ("last_offset", ">i8"),
-        ("last_stable_offset", ">i8"),
-    ]
+TRANSACTION_INDEX_ENTRY = EntryType(
+    version="h", producer_id="q", first_offset="q", last_offset="q", last_stable_offset="q"
 )
 
 # .snapshot (KIP-98): the producers known at the offset in the file's name. The CRC-32C covers all bytes after it.
 PRODUCER_SNAPSHOT_VERSION = 1
-PRODUCER_SNAPSHOT_HEADER = np.dtype([("version", ">i2"), ("crc", ">u4"), ("count", ">i4")])
+PRODUCER_SNAPSHOT_HEADER = Struct(">hIi")  # version, CRC, number of producers
 PRODUCER_SNAPSHOT_CRC_FROM = 6
-PRODUCER_SNAPSHOT_ENTRY = np.dtype(
-    [
-        ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"),
-        ("last_sequence", ">i4"),
-        ("last_offset", ">i8"),
-        ("offset_delta", ">i4"),
-        ("timestamp", ">i8"),
-        ("coordinator_epoch", ">i4"),
-        ("current_txn_first_offset", ">i8"),
-    ]
+PRODUCER_SNAPSHOT_ENTRY = EntryType(
+    producer_id="q",
+    producer_epoch="h",
+    last_sequence="i",
+    last_offset="q",
+    offset_delta="i",
+    timestamp="q",
+    coordinator_epoch="i",
+    current_txn_first_offset="q",
 )
 
 WRITE_STATE = ".kafkalog.state"

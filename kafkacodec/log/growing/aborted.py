@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-import numpy as np
-
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import encode_transaction_index
 from kafkacodec.log.growing.disk import Disk, OpenFile
@@ -62,8 +60,7 @@ class AbortedTransactions:
         entries, size = self.entries, layout.TRANSACTION_INDEX_ENTRY.itemsize
         if self._written < len(entries):
             rows = [(0, *entry) for entry in entries[self._written :]]
-            data = encode_transaction_index(np.array(rows, layout.TRANSACTION_INDEX_ENTRY.newbyteorder("=")))
-            self._disk.write(self._disk.open(self._path), data, self._written * size)
+            self._disk.write(self._disk.open(self._path), encode_transaction_index(rows), self._written * size)
             self._written = len(entries)
 
     def truncate(self, offset: int) -> None:

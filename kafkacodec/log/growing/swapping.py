@@ -11,8 +11,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-import numpy as np
-
 from kafkacodec.log.files.access import MappedFile
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import encode_transaction_index
@@ -62,8 +60,8 @@ class Replacement:
         offsets, times = self._indexes.encoded()
         files = [(layout.OFFSET_INDEX_SUFFIX, offsets), (layout.TIME_INDEX_SUFFIX, times)]
         if aborted:
-            rows = np.array([(0, *entry) for entry in aborted], layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
-            files.append((layout.TRANSACTION_INDEX_SUFFIX, encode_transaction_index(rows)))
+            rows = encode_transaction_index((0, *entry) for entry in aborted)
+            files.append((layout.TRANSACTION_INDEX_SUFFIX, rows))
         for suffix, data in files:
             path = layout.sibling(self.path, suffix)
             file = self._disk.open(path + _CLEANED)

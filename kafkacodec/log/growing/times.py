@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
+from kafkacodec.lazy import np
 from kafkacodec.log.growing._batches import BatchHead
 from kafkacodec.log.growing.segment import GrowingSegment
 from kafkacodec.records.decode import decode

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_records
 

@@ -84,7 +84,7 @@ class Transactions:
         wanted = self.aborted[self.aborted["first_offset"] < self.aborted["last_offset"]]
         wanted = wanted[(wanted["last_offset"] >= start_offset) & (wanted["last_offset"] < end_offset)]
         wanted = wanted[np.argsort(wanted["last_offset"])]
-        entries = np.zeros(len(wanted), layout.TRANSACTION_INDEX_ENTRY.newbyteorder("="))
+        entries = np.zeros(len(wanted), layout.TRANSACTION_INDEX_ENTRY.native)
         for name in ABORTED.names or ():
             entries[name] = wanted[name]
         entries["last_stable_offset"] = self._stable_after(wanted["last_offset"])

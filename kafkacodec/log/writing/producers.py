@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
-import numpy as np
-
-from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot, encode_producer_snapshot
 from kafkacodec.log.reading.markers import Marker
 
-_ENTRY = layout.PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")
 _MAX_INT32 = 2**31 - 1
 
 
@@ -55,12 +52,10 @@ class Producers:
 
     def snapshot(self, open_transactions: Mapping[int, int]) -> bytes:
         """The bytes of a ``.snapshot`` file; `open_transactions` are first offsets by producer id."""
-        entries = np.zeros(len(self.known), _ENTRY)
-        numbers = sorted(self.known)
-        entries["producer_id"] = numbers
-        for name in Producer.__slots__:
-            entries[name] = [getattr(self.known[number], name) for number in numbers]
-        entries["current_txn_first_offset"] = [open_transactions.get(number, -1) for number in numbers]
+        fields = attrgetter(*Producer.__slots__)
+        entries = [
+            (number, *fields(entry), open_transactions.get(number, -1)) for number, entry in sorted(self.known.items())
+        ]
         return encode_producer_snapshot(entries)
 
     def _entry(self, producer: int, epoch: int) -> Producer:
