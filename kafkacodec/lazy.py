@@ -1,4 +1,4 @@
-"""Packages whose public names are imported at their first use, and numpy, which is too."""
+"""Packages whose public names are imported at their first use, and modules that are: numpy above all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["at_first_use", "np"]
+__all__ = ["at_first_use", "imported_later", "np"]
 
 
 def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -32,8 +32,6 @@ def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]
 
 
 class _Deferred:
-    """A module that is imported when one of its names is first asked for."""
-
     def __init__(self, name: str) -> None:
         self.__name__ = name
 
@@ -43,8 +41,13 @@ class _Deferred:
         return value
 
 
+def imported_later(name: str) -> Any:
+    """What stands for a module, and imports it when one of its names is first asked for."""
+    return _Deferred(name)
+
+
 # Half of the time in which a program starts: for modules that a client or a broker loads, but that seldom use it.
 if TYPE_CHECKING:
     import numpy as np
 else:
-    np = _Deferred("numpy")
+    np = imported_later("numpy")

@@ -3,11 +3,8 @@
 import itertools
 import json
 
-import numpy as np
-
 import kafkacodec as kc
 from kafkacodec.log.formats.checkpoints import encode_producer_snapshot
-from kafkacodec.log.formats.layout import PRODUCER_SNAPSHOT_ENTRY
 
 TOPIC = "t-dlPtJqO1Sb-W-Oym9Umc5w"
 
@@ -55,9 +52,7 @@ def upload(directory, segment_id, epochs, batches, history, snapshot=None):
 
 def snapshot(producer, open_from):
     """The state of the producers at the end of a segment: one, and where its transaction began."""
-    entry = np.zeros(1, PRODUCER_SNAPSHOT_ENTRY.newbyteorder("="))
-    entry["producer_id"], entry["current_txn_first_offset"] = producer, open_from
-    return encode_producer_snapshot(entry)
+    return encode_producer_snapshot([(producer, 0, 0, 0, 0, 0, 0, open_from)])
 
 
 def records(first, count, epoch, producer=None):

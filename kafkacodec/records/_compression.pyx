@@ -5,28 +5,21 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport uint8_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
-import ctypes
-import os
 import importlib.machinery
+import os
 from importlib.util import find_spec
 
 from kafkacodec._core cimport frames as k
 from kafkacodec._core._buffer cimport backing_of
 from kafkacodec._core._errors cimport check
 
-from cramjam import DecompressionError, lz4 as _lz4_library, snappy as _snappy_library
-from zstandard import ZstdDecompressor, ZstdError
-
 from kafkacodec.errors import CorruptRecord, LimitExceeded, Truncated, UnsupportedCodec
+from kafkacodec.lazy import imported_later
 
-try:  # twice as fast as zlib, but exists for x86-64 and AArch64 only
-    from isal.isal_zlib import IsalError as _InflateError, decompressobj as _inflater
-except ImportError:
-    from zlib import error as _InflateError, decompressobj as _inflater
-
-cdef object _lz4_decompress_into = _lz4_library.decompress_block_into
-cdef object _snappy_compress_into = _snappy_library.compress_raw_into
-cdef object _snappy_decompress_into = _snappy_library.decompress_raw_into
+# Imported when there is something to decompress.
+cramjam = imported_later("cramjam")
+zstandard = imported_later("zstandard")
+ctypes = imported_later("ctypes")
 
 cdef int _GZIP_ONLY = 31  # zlib's "window bits" for data with a gzip header and trailer
 cdef size_t _GZIP_LEAST = 18  # size of the smallest member in bytes
@@ -95,7 +88,19 @@ cdef void *function_of(object library, str name) except? NULL:
     return NULL if found is None else <void *> <uintptr_t> ctypes.cast(found, ctypes.c_void_p).value
 
 
+cdef bint functions_sought = False
+
+
 cdef int find_functions() except -1:
+    """Find what `run_directly` calls, once."""
+    global functions_sought
+    if not functions_sought:
+        seek_functions()
+        functions_sought = True
+    return 0
+
+
+cdef int seek_functions() except -1:
     global lz4_decompress, zstd_create, zstd_free, zstd_decompress, zstd_is_error
     cdef void *decompress
     lz4, zstd = _library("lz4.block._block"), _library("zstandard._cffi")
@@ -109,11 +114,9 @@ cdef int find_functions() except -1:
     return 0
 
 
-find_functions()
-
-
 def direct_codecs():
     """direct_codecs() -> set[int]"""
+    find_functions()
     found = set()
     if lz4_decompress != NULL:
         found.add(<int> LZ4)
@@ -122,12 +125,20 @@ def direct_codecs():
     return found
 
 
+def _inflating():
+    """A class that inflates, and its error: isal is twice as fast as zlib, but exists for x86-64 and AArch64 only."""
+    try:
+        from isal.isal_zlib import IsalError, decompressobj
+    except ImportError:
+        from zlib import error as IsalError, decompressobj
+    return decompressobj, IsalError
+
+
 cdef class Decompressor:
     """Decompresses payloads, reusing contexts and memory. Not thread-safe."""
 
     def __cinit__(self, *, bint direct=True):
         self._direct = direct
-        self._zstd = ZstdDecompressor()
 
     def __dealloc__(self):
         if self.for_views:
@@ -155,6 +166,9 @@ cdef class Decompressor:
         if self.for_views:
             self._open_block()
         limit = min(limit, _LIMIT_MOST)
+        if not functions_sought:
+            with gil:
+                find_functions()
         if codec == LZ4 and lz4_decompress != NULL:
             succeeded = self._lz4_directly(data, size, magic, limit)
         elif codec == ZSTD and zstd_decompress != NULL:
@@ -373,14 +387,15 @@ cdef class Decompressor:
         """
         cdef size_t given = start, piece
         cdef bytes part
-        member = _inflater(_GZIP_ONLY)
+        inflate, inflate_error = _inflating()
+        member = inflate(_GZIP_ONLY)
         while not member.eof:
             if given == size:
                 raise Truncated("truncated gzip member", position=size)
             piece = min(window, size - given)
             try:
                 part = member.decompress(readable(data + given, piece), limit - self.size + 1)
-            except _InflateError as fault:
+            except inflate_error as fault:
                 raise CorruptRecord(f"damaged gzip data: {fault}", position=start) from None
             if <size_t> len(part) > limit - self.size:
                 raise too_large(limit, start)
@@ -406,8 +421,8 @@ cdef class Decompressor:
             self._reserve(block.content_size)
             out = writable(self._scratch.data + self._scratch.size, block.content_size)
             try:
-                given = _snappy_decompress_into(readable(block.data, block.size), out)
-            except DecompressionError as fault:
+                given = cramjam.snappy.decompress_raw_into(readable(block.data, block.size), out)
+            except cramjam.DecompressionError as fault:
                 raise CorruptRecord(f"damaged Snappy block: {fault}", position=block.data - data) from None
             except BaseException as raised:
                 raise_panic(raised)
@@ -441,8 +456,8 @@ cdef class Decompressor:
         self._reserve(room)
         out = writable(self._scratch.data + self._scratch.size, room)
         try:
-            self._scratch.size += <size_t> _lz4_decompress_into(readable(block.data, block.size), out, room)
-        except DecompressionError:
+            self._scratch.size += <size_t> cramjam.lz4.decompress_block_into(readable(block.data, block.size), out, room)
+        except cramjam.DecompressionError:
             if room < most:
                 raise too_large(limit, position) from None
             raise CorruptRecord("damaged LZ4 block", position=position) from None
@@ -465,9 +480,11 @@ cdef class Decompressor:
             room = min(frame.most_content, limit - self.size)
             if frame.says_size and room < frame.most_content:
                 raise too_large(limit, frame.data - data)
+            if self._zstd is None:
+                self._zstd = zstandard.ZstdDecompressor()
             try:
                 part = self._zstd.decompress(readable(frame.data, frame.size), max_output_size=room)
-            except ZstdError as fault:
+            except zstandard.ZstdError as fault:
                 if room < frame.most_content:
                     raise too_large(limit, frame.data - data) from None
                 raise CorruptRecord(f"damaged zstd data: {fault}", position=frame.data - data) from None
@@ -502,7 +519,7 @@ def compress_snappy(data):
             piece = min(_XERIAL_BLOCK, <size_t> view.len - at)
             target = writable(packed.data + packed.size + 4, snappy_most(piece))
             try:
-                size = _snappy_compress_into(readable(<const uint8_t *> view.buf + at, piece), target)
+                size = cramjam.snappy.compress_raw_into(readable(<const uint8_t *> view.buf + at, piece), target)
             except BaseException as raised:
                 raise_panic(raised)
             k.kc_store_u32(packed.data + packed.size, <uint32_t> size)

@@ -7,13 +7,9 @@ framing, the differences to Kafka's reader, and the libraries.
 from __future__ import annotations
 
 import threading
-import zlib
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import lz4.frame
-from zstandard import ZstdCompressor
 
 from kafkacodec.arguments import require_int
 from kafkacodec.records import _compression
@@ -109,24 +105,28 @@ def _check_level(codec: int, level: int) -> None:
     require_int(f"the level of {CODECS[codec]}", level, levels.lowest, levels.highest)
 
 
-def _fastest_deflate() -> Callable[..., bytes]:
-    try:
-        from isal import isal_zlib
-    except ImportError:  # exists for x86-64 and AArch64 only
-        return zlib.compress
-    deflate: Callable[..., bytes] = isal_zlib.compress
-    return deflate
-
-
-_deflate = _fastest_deflate()
+# The libraries are imported when there is something for them.
 
 
 def _gzip(level: int | None) -> Callable[[Buffer], Buffer]:
-    return partial(_deflate, wbits=31) if level is None else partial(zlib.compress, level=level, wbits=31)
+    import zlib
+
+    return partial(_fastest_deflate(), wbits=31) if level is None else partial(zlib.compress, level=level, wbits=31)
+
+
+def _fastest_deflate() -> Callable[..., bytes]:
+    try:
+        from isal.isal_zlib import compress as deflate
+    except ImportError:  # exists for x86-64 and AArch64 only
+        from zlib import compress as deflate
+    made: Callable[..., bytes] = deflate
+    return made
 
 
 def _lz4(level: int | None) -> Callable[[Buffer], Buffer]:
     """Independent blocks and no optional fields, which every version of Kafka can read."""
+    import lz4.frame
+
     small, large = (
         partial(lz4.frame.compress, compression_level=level or 0, block_size=size, block_linked=False, store_size=False)
         for size in (lz4.frame.BLOCKSIZE_MAX64KB, lz4.frame.BLOCKSIZE_MAX256KB)
@@ -136,6 +136,8 @@ def _lz4(level: int | None) -> Callable[[Buffer], Buffer]:
 
 
 def _zstd(level: int | None) -> Callable[[Buffer], Buffer]:
+    from zstandard import ZstdCompressor
+
     made: Callable[[Any], bytes] = ZstdCompressor(3 if level is None else level).compress
     return made
 

@@ -299,9 +299,7 @@ FILES: dict[str, tuple[str, Callable[[int], bytes], Callable[[Path], object]]] =
     "read_properties of one name": ("meta.properties", lambda n: b"k=v\n" * n, checkpoints.read_properties),
     "read_transaction_index": (
         f"{0:020}.txnindex",
-        lambda n: indexes.encode_transaction_index(
-            np.array([(0, i, i, i + 1, i) for i in range(n)], indexes.layout.TRANSACTION_INDEX_ENTRY)  # type: ignore[attr-defined]
-        ),
+        lambda n: indexes.encode_transaction_index((0, i, i, i + 1, i) for i in range(n)),
         read_transaction_index,
     ),
 }

@@ -6,12 +6,10 @@ import os
 import threading
 from pathlib import Path
 
-import numpy as np
-
 import kafkacodec as kc
 from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_producer_snapshot
 from kafkacodec.log.formats.indexes import encode_offset_index, encode_time_index
-from kafkacodec.log.formats.layout import PRODUCER_SNAPSHOT_ENTRY, file_name
+from kafkacodec.log.formats.layout import file_name
 
 START = 1_700_000_000_000
 
@@ -49,7 +47,7 @@ class Broker(threading.Thread):
                 self.replace(self.directory / name, encode_checkpoint({("t", 0): offset + 1}))
         for file in opened.values():
             file.close()
-        nobody = encode_producer_snapshot(np.zeros(0, PRODUCER_SNAPSHOT_ENTRY))
+        nobody = encode_producer_snapshot(())
         self.replace(self.log / file_name(base + 40, ".snapshot"), nobody)
         return base + 40
 

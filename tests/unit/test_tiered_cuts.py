@@ -7,21 +7,19 @@ on; its first upload that is there begins at 70.
 import json
 import pickle
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import kafkacodec as kc
 from kafkacodec.cli.app import application
 from kafkacodec.log.formats.checkpoints import encode_producer_snapshot
-from kafkacodec.log.formats.layout import PRODUCER_SNAPSHOT_ENTRY
 from kafkacodec.log.state.group_lag import _Logs
 from kafkacodec.log.storage import stores
 from kafkacodec.log.tiered import directories
 from tests.hostile_store import HostileStore, use
 from tests.tiered_uploads import TOPIC, records, snapshot, upload
 
-NO_PRODUCERS = encode_producer_snapshot(np.zeros(0, PRODUCER_SNAPSHOT_ENTRY.newbyteorder("=")))
+NO_PRODUCERS = encode_producer_snapshot(())
 KEPT = [*range(60), *range(70, 150)]
 
 

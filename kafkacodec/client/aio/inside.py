@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
-
 if TYPE_CHECKING:
     from kafkacodec.client.aio.consumer import Consumer
     from kafkacodec.client.aio.consumer_group import OnPartitions
+    from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
     from kafkacodec.client.aio.producer import Producer
     from kafkacodec.client.aio.share_consumer import ShareConsumer
     from kafkacodec.client.consuming.positions import Key

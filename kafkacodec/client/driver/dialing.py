@@ -91,8 +91,10 @@ class Dialer:
     async def _addresses(self) -> list[_Address]:
         if not 0 <= self._port <= 65535:  # a resolver would use the lower 16 bits
             raise ValueError(f"port {self._port} is not from 0 to 65535")
-        try:  # a literal address needs no resolver thread
-            found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=_NUMERIC)
+        # A literal address needs no resolver thread, nor, as bytes, the tables of international names.
+        host = self._host.encode() if self._host.isascii() else self._host
+        try:
+            found = socket.getaddrinfo(host, self._port, type=socket.SOCK_STREAM, flags=_NUMERIC)
         except socket.gaierror:
             found = await _resolved(self._host, self._port)
         unique = dict.fromkeys(_Address(family, kind, protocol, at) for family, kind, protocol, _, at in found)

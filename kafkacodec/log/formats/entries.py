@@ -11,7 +11,6 @@ from kafkacodec.lazy import np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 __all__ = ["EntryType"]
 

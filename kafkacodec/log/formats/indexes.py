@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
+from kafkacodec.lazy import np
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.entries import EntryType
-from kafkacodec.lazy import np
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import iter_records
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["Marker", "marker_of", "marker_type", "markers_of"]
 

@@ -71,5 +71,7 @@ class ProducerState(TransactionTracker):
         files = {layout.file_name(end_offset, layout.PRODUCER_SNAPSHOT_SUFFIX): self._producers.snapshot(self.open)}
         entries = self.result(since=base_offset).index_entries(base_offset, end_offset)
         if len(entries):
-            files[layout.file_name(base_offset, layout.TRANSACTION_INDEX_SUFFIX)] = encode_transaction_index(entries.tolist())
+            files[layout.file_name(base_offset, layout.TRANSACTION_INDEX_SUFFIX)] = encode_transaction_index(
+                entries.tolist()
+            )
         return files
