@@ -16,6 +16,8 @@ typedef struct kc_batch_options {
     int16_t attributes;  /* as in the header of a batch or message, including the codec */
     int64_t base_offset; /* for records without an offset column */
     int64_t batch_bytes; /* maximum size of a batch of several records, uncompressed and with its header */
+    bool has_time;       /* records without a timestamp get this one: */
+    int64_t time;        /* in ms */
     bool has_range;      /* the offsets that the batches cover are given, as compaction keeps them: */
     int64_t first_offset, last_offset;
 } kc_batch_options;

@@ -23,6 +23,13 @@ void kc_encoder_restart(kc_encoder *e, int64_t row) {
 
 /* ---- checks of rows ------------------------------------------------------------------------------------------- */
 
+static void fill_times(kc_input_block *block, int64_t time) {
+    const int64_t rows = block->rows;
+    for (int64_t i = 0; i < rows; i++) {
+        if (block->timestamp[i] == -1) block->timestamp[i] = time;
+    }
+}
+
 /* Checks that messages of magic 0 and 1 can represent the rows of the block, or drops what they cannot. */
 static int check_messages(const kc_batch_options *options, kc_input_block *block, int64_t row, kc_error *error) {
     const bool drop = options->drop_unsupported, has_timestamp = options->magic == 1;
@@ -85,6 +92,7 @@ static int load_block(kc_encoder *e, const kc_input_chunk *chunk, kc_error *erro
         return error->code;
     }
     if (check_offsets(e, least_offset(e, numbered), row, error)) return error->code;
+    if (e->options.has_time) fill_times(block, e->options.time);
     if (e->options.magic < 2 && check_messages(&e->options, block, row, error)) return error->code;
     e->started = true;
     e->loaded = row + block->rows;

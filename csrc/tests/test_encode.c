@@ -307,6 +307,25 @@ TEST(encode_covers_a_range_of_offsets) {
     }
 }
 
+TEST(encode_gives_records_without_a_time_the_default) {
+    static const int64_t some[] = {1000, -1, 0, -1};
+    uint8_t memory[1024];
+    static kc_encoder e;
+    kc_batch_options options = OPTIONS;
+    options.has_time = true;
+    options.time = 5000;
+    kc_input_chunk chunk = four_rows(short_ends, "v");
+    chunk.timestamp.values = some;
+    kc_room room = {memory, memory + sizeof memory};
+    kc_error error = {0};
+    kc_encoder_begin(&e, &options);
+    CHECK_EQ(kc_encoder_run(&e, &chunk, &room, &error), KC_ENCODE_ROWS_END);
+    CHECK_EQ(kc_encoder_end(&e, &error), KC_OK);
+    kc_encoder_close_in_place(&e, &room);
+    CHECK_EQ(kc_load_u64(memory + KC_BATCH_BASE_TIMESTAMP_AT), 1000);
+    CHECK_EQ(kc_load_u64(memory + KC_BATCH_MAX_TIMESTAMP_AT), 5000);
+}
+
 /* The last offset of a range without rows is as far from the first as it can be, or one further. */
 TEST(encode_writes_a_batch_without_records) {
     for (int64_t over = 0; over < 2; over++) {

@@ -30,6 +30,8 @@ cdef extern from "encode/kc_batch_write.h" nogil:
         int16_t attributes
         int64_t base_offset
         int64_t batch_bytes
+        bint has_time
+        int64_t time
         bint has_range
         int64_t first_offset
         int64_t last_offset

@@ -7,6 +7,8 @@ from kafkacodec._core cimport arrow as k
 from kafkacodec._core._errors cimport check
 from kafkacodec.arrow._columns cimport Table, cell, new_table
 
+from array import array
+
 from kafkacodec.lazy import np
 
 
@@ -57,6 +59,13 @@ cdef const k.kc_column *part_of_headers(Table table, int part) except NULL:
     return &headers.children[0].children[part]
 
 
+def cells(Table table not None, str name not None):
+    """The values of a column as Python objects: bytes, text, numbers, tuples of pairs; None is null."""
+    cdef const k.kc_column *column = table.column(name)
+    cdef int64_t row
+    return [cell(column, row) for row in range(column.length)]
+
+
 def header_ends(Table table not None):
     """The end of each row's headers among those of all rows."""
     cdef const k.kc_column *headers = table.column("headers")
@@ -96,8 +105,8 @@ def take(Table table not None, rows):
     """A table with the rows of these numbers, in their order. Raises IndexError for one that does not exist."""
     cdef k.kc_error error
     cdef int code = k.KC_OK
-    chosen = np.ascontiguousarray(rows, np.int64)
-    if chosen.ndim != 1:
+    chosen = array("q", rows) if type(rows) is range else np.ascontiguousarray(rows, np.int64)
+    if memoryview(chosen).ndim != 1:
         raise TypeError("the numbers of rows must be one array")
     cdef const int64_t[::1] numbers = chosen
     cdef int64_t i, count = numbers.shape[0]

@@ -176,7 +176,8 @@ class Broker:
 
         Args:
             topic: the topic, which is made if it is missing.
-            table: what `kafkacodec.encode` takes: a table with ``key`` and ``value``, or records.
+            table: what `kafkacodec.encode` takes: a table with ``key`` and ``value``, or records. Those without a
+                timestamp get the time of the broker's clock.
             partition: the partition.
 
         Returns:
@@ -187,7 +188,7 @@ class Broker:
             EncodeError, ValueError: as for `kafkacodec.encode`.
             OSError: they cannot be written.
         """
-        data = encode(table)
+        data = encode(table, default_timestamp=self._serving.now())
         return self._thread.run(lambda: self._serving.append(topic, partition, data))
 
     def statistics(self) -> Statistics:

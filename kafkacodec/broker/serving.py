@@ -147,7 +147,7 @@ class Serving:
             from kafkacodec.log.growing.frozen_directory import FrozenDirectory
 
             return FrozenDirectory(self._frozen)
-        return GrowingDirectory(self.path, node_id=self._node_id, clock=lambda: int(self._clock(time.time() * 1000)))
+        return GrowingDirectory(self.path, node_id=self._node_id, clock=self.now)
 
     async def _listen(self, broker: int) -> None:
         """Listen as a broker: at the ports after those of the first, or at those that it had before. Raises OSError."""
@@ -167,6 +167,10 @@ class Serving:
             await self._host.end(begun)
             begun.clear()
             raise
+
+    def now(self) -> int:
+        """The broker's time in milliseconds since 1970; for any thread."""
+        return int(self._clock(time.time() * 1000))
 
     async def statistics(self) -> Statistics:
         """What it has and has done."""

@@ -194,7 +194,7 @@ cdef class BatchEncoder:
 
     def __cinit__(self, *, int magic, bint drop_unsupported, int64_t base_offset, int64_t batch_bytes,
                   int64_t producer_id, int producer_epoch, int base_sequence, int leader_epoch, int attributes,
-                  int64_t first_offset=-1, int64_t last_offset=-1):
+                  int64_t first_offset=-1, int64_t last_offset=-1, int64_t default_timestamp=-1):
         cdef k.kc_batch_options options
         options.magic = <signed char> magic
         options.drop_unsupported = drop_unsupported
@@ -205,6 +205,8 @@ cdef class BatchEncoder:
         options.base_sequence = base_sequence
         options.leader_epoch = leader_epoch
         options.attributes = <short> attributes
+        options.has_time = default_timestamp != -1
+        options.time = default_timestamp
         options.has_range = first_offset >= 0
         options.first_offset = first_offset
         options.last_offset = last_offset

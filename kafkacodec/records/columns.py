@@ -161,7 +161,7 @@ class Columns(Table):
         if isinstance(key, str):
             return self.view(key) if self._is_fixed(key) else self._cells(key)
         if isinstance(key, slice):
-            return self.take(np.arange(*key.indices(len(self))))
+            return self.take(range(*key.indices(len(self))))
         if not hasattr(key, "__index__"):
             raise TypeError(f"expected a column name, a row number or a slice, not {type(key).__name__}")
         row = index(key)

@@ -78,6 +78,7 @@ class RecordSetOptions(EncodeOptions, total=False):
 
     first_offset: int
     last_offset: int
+    default_timestamp: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,6 +104,7 @@ class EncodePlan:
     timestamp_type: int = 0
     partition_leader_epoch: int = -1
     drop_unsupported: bool = False
+    default_timestamp: int = -1
 
     @classmethod
     def of(cls, options: EncodeOptions | BatchOptions) -> EncodePlan:
@@ -151,6 +153,7 @@ class EncodePlan:
             base_offset=self.base_offset,
             first_offset=self.first_offset,
             last_offset=self.last_offset,
+            default_timestamp=self.default_timestamp,
             batch_bytes=self.batch_bytes,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
@@ -170,6 +173,7 @@ _RANGES: Final = {
     "base_sequence": (-1, 2**31 - 1),
     "timestamp_type": (0, 1),
     "partition_leader_epoch": (-1, 2**31 - 1),
+    "default_timestamp": (-1, 2**63 - 1),
 }
 
 _BATCHES_ONLY: Final = (
@@ -198,8 +202,8 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[RecordSet
             - ``offset`` (int64 or int32, optional): must increase from row to row; gaps are kept. Without it the
               records are numbered from `base_offset`; with it `base_offset` is not used.
             - ``timestamp`` (timestamp of any unit, rounded down to milliseconds; date; int64 milliseconds; optional):
-              null, or a missing column, becomes -1, which is Kafka's "no timestamp"; a time of -1 ms is refused. The
-              clock is not read: the same records always give the same bytes.
+              null, or a missing column, becomes `default_timestamp`; a time of -1 ms is refused. The clock is not
+              read: the same records always give the same bytes.
             - ``headers`` (list or large_list of struct<key, value>, or map; optional).
         magic (int): format of the batches: 2 (the default), or 0 or 1 for message sets as Kafka wrote them before
             0.11. There, a batch is a sequence of messages or, with a codec, one compressed message that contains them;
@@ -218,6 +222,8 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[RecordSet
         producer_id, producer_epoch, base_sequence (int): of an idempotent producer; -1, the default, for none. Each
             batch continues the sequence, which wraps to 0 after 2^31-1; as in Kafka it counts offsets, not records.
         is_transactional (bool): sets the transactional bit of each batch.
+        default_timestamp (int): of records without a timestamp, in milliseconds; -1, the default, is Kafka's "no
+            timestamp".
         timestamp_type (int): 0 create time (the default), 1 log append time. With 1, readers use the largest timestamp
             of a batch for all its records.
         partition_leader_epoch (int): of each batch; -1, the default, for none.

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kafkacodec.arrow._rows import Needle, header_ends
+from kafkacodec.lazy import np
 from kafkacodec.patterns import PatternError
 from kafkacodec.signatures import suggests_options
 

@@ -114,3 +114,16 @@ def test_times_of_the_host():
         clock.advance(50)
     assert (goes(10), goes.of_host(60)) == (60, 10)
     assert (stands(10), stands.of_host(1050), stands.of_host(1051)) == (1050, 0, None)
+
+
+def test_written_records_without_a_time_have_that_of_the_clock():
+    """As what a producer sends has the time of its own clock (CreateTime)."""
+    import pyarrow as pa
+
+    with kc.broker.serve(clock="manual") as kafka:
+        kafka.write("t", [kc.Record(offset, time, 0, None, b"", ()) for offset, time in enumerate((None, 7))])
+        kafka.advance(90)
+        table = pa.table({"value": [b"two", b"three"], "timestamp": pa.array([None, 9], pa.timestamp("ms"))})
+        kafka.write("t", table)
+        first, own, late, other = kafka.records("t")["timestamp"].astype(int).tolist()
+    assert (own, other, late - first) == (7, 9, 90_000)

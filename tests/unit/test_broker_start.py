@@ -1,22 +1,76 @@
-"""What a broker loads before it serves: tests wait for it in each process."""
+"""What a broker and clients load before they do something: tests wait for it in each process, users in each command."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-NEEDLESS = ("pyarrow", "pandas", "kafkacodec.client", "kafkacodec.log.partitions", "kafkacodec.log.checking",
-            "kafkacodec.log.order", "kafkacodec.dialects", "kafkacodec.spark")  # fmt: skip
-SCRIPT = """
-import sys
+import pytest
+
 import kafkacodec as kc
-with kc.broker.serve(topics={"t": 1}):
-    print(*sys.modules)
+
+NEEDLESS = {"pyarrow", "pandas", "kafkacodec.client", "kafkacodec.log.partitions", "kafkacodec.log.checking",
+            "kafkacodec.log.order", "kafkacodec.dialects", "kafkacodec.spark"}  # fmt: skip
+ONLY_FOR_COLUMNS = {"numpy", "pyarrow", "ctypes", "cramjam", "zstandard", "lz4", "isal"}
+BEGIN = "import sys, kafkacodec as kc\n"
+END = "\nprint(*sys.modules)"
+SERVE = """
+with kc.broker.serve(topics={"t": 1}) as kafka:
+    pass
+"""
+SEND = """
+with kc.client.Producer(sys.argv[1]) as producer:
+    producer.send("t", b"value", key=b"key", headers=[("h", b"1")])
+"""
+READ = """
+with kc.client.Consumer("t", bootstrap_servers=sys.argv[1], auto_offset_reset="earliest") as consumer:
+    assert next(iter(consumer)).value == b"value"
+"""
+CONSUME = """
+from kafkacodec.cli.app import application
+application.main(["consume", "-n", "1", "-b", sys.argv[1], "t"], standalone_mode=False)
 """
 
 
+def loaded_by(script, *arguments):
+    """The modules of a process after a script."""
+    command = [sys.executable, "-c", BEGIN + script + END, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    return set(run.stdout.splitlines()[-1].split())
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with kc.broker.serve(topics={"t": 1}) as kafka, kc.client.Producer(kafka.bootstrap_servers) as producer:
+        producer.send("t", b"value").result()
+        yield kafka
+
+
 def test_a_broker_does_not_load_what_reads_damaged_logs_nor_clients_nor_arrow():
-    run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=True)
-    loaded = run.stdout.split()
+    loaded = loaded_by(SERVE)
     assert "kafkacodec.broker.serving" in loaded
-    assert [name for name in loaded if name in NEEDLESS] == []
+    assert not loaded & NEEDLESS
+
+
+def test_a_broker_starts_and_stops_without_numpy_and_codecs():
+    assert not loaded_by(SERVE) & ONLY_FOR_COLUMNS
+
+
+@pytest.mark.parametrize("script", [SEND, READ, CONSUME], ids=["send", "read", "consume"])
+def test_a_record_is_sent_and_read_without_numpy_and_codecs(broker, script):
+    loaded = loaded_by(script, broker.bootstrap_servers)
+    assert "kafkacodec.client.driver.network" in loaded
+    assert not loaded & ONLY_FOR_COLUMNS
+
+
+def test_a_producer_does_not_load_what_consumers_are_made_of(broker):
+    assert not {name for name in loaded_by(SEND, broker.bootstrap_servers) if ".consuming" in name or ".groups" in name}
+
+
+def test_a_broker_takes_and_gives_a_record_without_numpy():
+    script = SERVE.replace("    pass\n", "    sys.argv[1:] = [kafka.bootstrap_servers]\n" + indented(SEND + READ))
+    assert not loaded_by(script) & ONLY_FOR_COLUMNS
+
+
+def indented(script):
+    return "".join(f"    {line}\n" for line in script.splitlines())

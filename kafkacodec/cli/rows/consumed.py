@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
+from kafkacodec.arrow._rows import cells
 from kafkacodec.cli.rows.consume_range import Key, Range
 from kafkacodec.cli.rows.record_rows import Origin, Row
 from kafkacodec.errors import DeadlineExceeded
@@ -155,11 +155,5 @@ class Consumed:
 
 def _places(table: RecordColumns) -> Iterator[tuple[Key, int]]:
     """The partition and the offset of each row."""
-    keys = zip(_topics(table), table["partition"].tolist(), strict=True)
-    return zip(keys, table["offset"].tolist(), strict=True)
-
-
-def _topics(table: RecordColumns) -> list[str]:
-    buffers = table.buffers("topic")
-    text, ends = buffers["data"].tobytes(), buffers["offsets"].tolist()
-    return [text[start:end].decode() for start, end in pairwise(ends)]
+    keys = zip(cells(table, "topic"), cells(table, "partition"), strict=True)
+    return zip(keys, cells(table, "offset"), strict=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from kafkacodec.arrow._rows import cells
 from kafkacodec.records.plan import BATCH_COLUMNS
 
 if TYPE_CHECKING:
@@ -51,20 +49,6 @@ def rows(place: Origin, chunks: Iterable[RecordColumns], batch_fields: Iterable[
         if not len(chunk):
             continue
         names = [name for name in batch_fields if name in chunk.column_names]
-        values = [_values(chunk, name) for name in names]
+        values = [cells(chunk, name) for name in names]
         for i, record in enumerate(chunk.records()):
             yield Row(place, record, {name: column[i] for name, column in zip(names, values, strict=True)})
-
-
-def _values(chunk: RecordColumns, name: str) -> list[Any]:
-    """The values of a column of the batch, None where they are null."""
-    buffers = chunk.buffers(name)
-    if "offsets" in buffers:
-        text, ends = buffers["data"].tobytes(), buffers["offsets"].tolist()
-        found = [text[start:end].decode() for start, end in pairwise(ends)]
-    else:
-        found = buffers["values"].tolist()
-    if buffers["validity"] is None:
-        return found
-    valid = np.unpackbits(buffers["validity"], count=len(chunk), bitorder="little").tolist()
-    return [value if known else None for value, known in zip(found, valid, strict=True)]
