@@ -62,6 +62,7 @@ class BatchEncoder:
         attributes: int,
         first_offset: int = -1,
         last_offset: int = -1,
+        default_timestamp: int = -1,
     ) -> None:
         """Of the parameters, `first_offset` and `last_offset` are the range that the batches cover, or both are -1."""
 
