@@ -127,7 +127,7 @@ class Broker:
 
     async def write(self, topic: str, table: Any, *, partition: int = 0) -> int:
         """As `kafkacodec.broker.Broker.write`."""
-        data = await asyncio.to_thread(encode, table, default_timestamp=self._serving.now())
+        data = await asyncio.to_thread(encode, table, default_timestamp=self._serving.clock.now())
         return await self._serving.append(topic, partition, data)
 
     async def statistics(self) -> Statistics:

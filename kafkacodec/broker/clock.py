@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 __all__ = ["Clock"]
 
 
@@ -21,6 +23,10 @@ class Clock:
     def __call__(self, now: float) -> float:
         """The broker's time at a time of its host."""
         return now + self._ahead if self._at is None else self._at
+
+    def now(self) -> int:
+        """The broker's time now; for any thread."""
+        return int(self(time.time() * 1000))
 
     def advance(self, milliseconds: float) -> None:
         """Put it forward."""

@@ -188,7 +188,7 @@ class Broker:
             EncodeError, ValueError: as for `kafkacodec.encode`.
             OSError: they cannot be written.
         """
-        data = encode(table, default_timestamp=self._serving.now())
+        data = encode(table, default_timestamp=self._serving.clock.now())
         return self._thread.run(lambda: self._serving.append(topic, partition, data))
 
     def statistics(self) -> Statistics:

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import logging
 import math
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -74,7 +73,7 @@ class Serving:
         path: see `path`.
         config: of the broker.
         ids: the id of the broker, or of all those that it pretends to be.
-        clock: its clock.
+        clock: its clock, also an attribute.
         keeps: whether the directory is used again; else it is left as after a crash, which is faster.
         serves_old: whether clients of 0.8 to 0.11 are served too.
         frozen: these directories are only read.
@@ -93,7 +92,7 @@ class Serving:
         self._serves_old, self._frozen, self._partitions = serves_old, list(frozen), partitions or {}
         self.path, self._config, self.ids, self._keeps = path, config, tuple(ids), keeps
         self._node_id = self.ids[0]
-        self._clock = clock
+        self.clock = clock
         self.addresses: list[tuple[str, int]] = []
         self._live = False  # the metadata is loaded
         self._listeners: dict[int, list[Listener]] = {}  # by broker
@@ -147,7 +146,7 @@ class Serving:
             from kafkacodec.log.growing.frozen_directory import FrozenDirectory
 
             return FrozenDirectory(self._frozen)
-        return GrowingDirectory(self.path, node_id=self._node_id, clock=self.now)
+        return GrowingDirectory(self.path, node_id=self._node_id, clock=self.clock.now)
 
     async def _listen(self, broker: int) -> None:
         """Listen as a broker: at the ports after those of the first, or at those that it had before. Raises OSError."""
@@ -167,10 +166,6 @@ class Serving:
             await self._host.end(begun)
             begun.clear()
             raise
-
-    def now(self) -> int:
-        """The broker's time in milliseconds since 1970; for any thread."""
-        return int(self._clock(time.time() * 1000))
 
     async def statistics(self) -> Statistics:
         """What it has and has done."""
@@ -276,7 +271,7 @@ class Serving:
         """Put the clock forward, and do what is due then. Raises ValueError."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"seconds is {seconds}; a clock goes forward")
-        self._clock.advance(seconds * 1000)
+        self.clock.advance(seconds * 1000)
         for _ in range(_STEPS):
             self._run(self._service.tick(self._runner.now))
             deadline = self._service.next_deadline()
@@ -369,7 +364,7 @@ class Serving:
         }
         for machine in self._node.running:
             machine.alarm = self._waiting.alarm
-        self._service = KafkaService(self._node, self._clock)
+        self._service = KafkaService(self._node, self.clock)
         self._runner = Runner(self._service, self._topics, loop)
         inside = Inside(
             self.path, self._node_id, config, catalog, self._topics, self._directory.was_clean, self._partitions,
@@ -497,7 +492,7 @@ class Serving:
     @property
     def _now(self) -> float:
         """The broker's time."""
-        return self._clock(self._runner.now)
+        return self.clock(self._runner.now)
 
     def _run(self, effect: Effect) -> None:
         self._runner.run(effect)
