@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "callgrind.c"
@@ -27,13 +27,18 @@ class Counter:
     def __init__(self, library: str) -> None:
         self._library = ctypes.CDLL(library)
 
-    def count(self, name: str, call: Callable[[], object]) -> None:
-        """Call it once, without garbage collection, and count its instructions under `name`."""
+    def count(self, calls: Iterable[tuple[str, Callable[[], object]]]) -> None:
+        """Call each once, without garbage collection, and count its instructions under its name.
+
+        What they have in common is translated once by valgrind, which begins anew in each call of `count`.
+        """
         gc.collect()
         gc.disable()
-        self._library.count_from_here()
-        call()
-        self._library.count_up_to_here(name.encode())
+        for name, call in calls:
+            self._library.count_from_here()
+            call()
+            self._library.count_up_to_here(name.encode())
+        self._library.count_no_more()
         gc.enable()
 
 

@@ -143,8 +143,7 @@ def inside(library: str, directory: str, inputs: str) -> None:
     for name, call in chain(_reading(kc, sets), _writing(kc), _files(kc, directory), _messages(kc), _broker()):
         for _ in range(WARM_UP):
             call()
-        for _ in range(ROUNDS):
-            counter.count(name, call)
+        counter.count([(name, call)] * ROUNDS)
     (Path(inputs) / "tools.json").write_text(json.dumps(_tools(kc)))
 
 
