@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import kafkacodec as kc
@@ -186,9 +186,9 @@ def _unreadable(path: Path) -> None:
     path.chmod(0)
 
 
-def strange_names(into: Path) -> Iterator[tuple[str, Path]]:
+def strange_names(into: Path, texts: Sequence[str] = STRANGE) -> Iterator[tuple[str, Path]]:
     """Directories, files and records whose names and contents would control a terminal."""
-    for number, text in enumerate(STRANGE):
+    for number, text in enumerate(texts):
         tree = into / f"names {number}"
         name = text.replace("/", "_")
         partition = tree / f"{name}-0"
