@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec.log import LogDirectory, Partition, Segment
+from kafkacodec.log.reading import relocate
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.reading import view_rows
+from kafkacodec.spark.reading import discovery, view_rows
 from kafkacodec.spark.reading.discovery import partitions_of
 from kafkacodec.spark.reading.options import ReadOptions, parse_read_options
 from kafkacodec.spark.reading.planning import plan, refuse_without_batches
@@ -39,16 +40,20 @@ PHANTOM = {f"NAME-{UUID}": {"3": {}}, "blockmgr-6a2c1a3e-0d3b-4b3a-8f1e-2b1e3c4d
 DAMAGED_UPLOAD = {f"t-{UUID}": {"0": {f"{0:020}-{SEGMENT_ID}.rsm-manifest": Content("an object")}}}
 
 
+AMBIGUOUS = "which are the same partition"
+"""Directories that a broker has set aside, or that links lead to, may be so: `diff` refuses them."""
+
+
 def rows(table: Any) -> object:
     return list(islice(table, 20))
 
 
 def differences(path: str) -> object:
-    """None from itself. Directories that a broker has set aside may be of the same partition, which is refused."""
+    """None from itself, if it can be compared."""
     try:
         return rows(kc.log.diff(path, path))
     except ValueError as error:
-        if "which are the same partition" not in str(error):
+        if AMBIGUOUS not in str(error):
             raise
         return None
 
@@ -146,6 +151,15 @@ def partitions_in(path: str) -> list[Partition]:
         return []
 
 
+@pytest.fixture(scope="module", autouse=True)
+def impatient() -> Iterator[None]:
+    """No broker replaces files meanwhile, for which Spark's reader would wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(discovery, "PAUSE_SECONDS", 0)
+        patch.setattr(relocate, "PAUSE_SECONDS", 0)
+        yield
+
+
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as directory:
@@ -153,8 +167,9 @@ def place() -> Iterator[Path]:
 
 
 def made(tree: dict[str, Any], place: Path) -> Path:
-    shutil.rmtree(place / "tree", ignore_errors=True)
-    (place / "tree").mkdir()
+    """The tree, and nothing else in the place, to which it may have links."""
+    shutil.rmtree(place)
+    (place / "tree").mkdir(parents=True)
     write(tree, place / "tree")
     return place / "tree"
 
@@ -230,6 +245,7 @@ COMMANDS = [
 
 @example(PHANTOM, 0)
 @example(DAMAGED_UPLOAD, 0)
+@example({f"t-0.{'0' * 32}-{state}": {} for state in ("delete", "future")}, COMMANDS.index("diff PATH PATH --json"))
 @given(trees, st.integers(0, len(COMMANDS) - 1))
 @settings(
     max_examples=examples(EXAMPLES // 2),
@@ -246,7 +262,7 @@ def test_commands_end_with_a_result_or_one_line(place: Path, runner: Runner, tre
         outcome = runner(arguments)
         wrong = faults(arguments, outcome)
         assert not wrong, (line, wrong)
-        assert outcome.code != 2, (line, outcome.err)
+        assert outcome.code != 2 or AMBIGUOUS.encode() in outcome.err, (line, outcome.err)
 
 
 @pytest.fixture(scope="module")
