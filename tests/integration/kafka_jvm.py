@@ -21,6 +21,9 @@ from tests.patience import eventually
 # A broker deletes records from some years ago when it has run for 30 seconds: tests have such records.
 KEEPS_OLD_RECORDS = "log.retention.hours=876000"
 
+# A broker that was killed loses its partitions, and may come back, after three seconds instead of nine.
+SOON_BACK = {"broker_session_timeout_ms": "3000", "broker_heartbeat_interval_ms": "500"}
+
 
 class JavaRecord(NamedTuple):
     """A record as Kafka's classes read it; `source` is the number of its partition or file."""

@@ -13,13 +13,14 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import client
 from tests.integration.kafka_jars import java, tools
-from tests.integration.kafka_jvm import Broker
+from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.integration.test_broker_taken_over import Ours
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 READER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 SHARE = {
+    **SOON_BACK,
     "share_coordinator_state_topic_replication_factor": "1",
     "share_coordinator_state_topic_min_isr": "1",
     "group_share_heartbeat_interval_ms": "300",

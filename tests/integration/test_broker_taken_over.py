@@ -15,12 +15,13 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import client
 from kafkacodec.errors import BrokerError, ItemErrors
-from tests.integration.kafka_jvm import Broker
+from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.patience import SOON
 from tests.processes import ROOT, run_python
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 SETTINGS = {
+    **SOON_BACK,
     "metadata_log_max_record_bytes_between_snapshots": "2500",
     "transaction_max_timeout_ms": "3600000",
     "group_coordinator_rebalance_protocols": "classic,consumer",

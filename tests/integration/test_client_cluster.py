@@ -18,7 +18,7 @@ import kafkacodec as kc
 from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
 from tests.integration.kafka_jars import RELEASES
-from tests.integration.kafka_jvm import Broker
+from tests.integration.kafka_jvm import SOON_BACK, Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -28,9 +28,7 @@ COORDINATOR_KILLS = 20 if LONG else 2
 COORDINATED = ("__transaction_state", "__consumer_offsets")
 PARTITIONS = 3
 SETTINGS = {
-    # A killed broker loses its partitions after three seconds instead of nine.
-    "broker_session_timeout_ms": "3000",
-    "broker_heartbeat_interval_ms": "500",
+    **SOON_BACK,
     "replica_lag_time_max_ms": "3000",
     "min_insync_replicas": "2",
     "offsets_topic_replication_factor": "3",

@@ -32,16 +32,14 @@ from kafkacodec.client.groups.share import ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.options import ClientSettings
-from tests.integration.kafka_jvm import Broker
+from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.patience import SOON
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 REBALANCE_IN_PROGRESS = 27
 ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
 SETTINGS = {
-    # A broker that was killed waits until it is known to be gone before it comes back: four seconds instead of nine.
-    "broker_session_timeout_ms": "4000",
-    "broker_heartbeat_interval_ms": "500",
+    **SOON_BACK,
     "group_min_session_timeout_ms": "1000",
     "group_consumer_heartbeat_interval_ms": "300",
     "group_consumer_min_heartbeat_interval_ms": "300",

@@ -20,7 +20,7 @@ import pytest
 import kafkacodec as kc
 from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
-from tests.integration.kafka_jvm import Broker
+from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.integration.stream_to_table import written
 from tests.wheel import ROOT
 
@@ -30,8 +30,6 @@ KILLS = int(os.environ.get("KAFKACODEC_BROKER_STREAM_KILLS", "1"))
 PARTITIONS, STEP = 2, 200
 RECORDS = STEP * 10 * (KILLS + 1)  # more than the micro-batches before all kills can read
 ALL = 1_000_000  # more than a micro-batch finds
-# A killed broker loses its partitions after three seconds instead of nine.
-QUICK = {"broker_session_timeout_ms": "3000", "broker_heartbeat_interval_ms": "500", "min_insync_replicas": "2"}
 
 
 def test_a_killed_stream_writes_each_record_once(tmp_path):
@@ -80,7 +78,7 @@ class Load:
 
 
 def test_leaders_are_killed_under_a_stream(tmp_path):
-    cluster = Cluster(tmp_path / "cluster", 3, **QUICK)
+    cluster = Cluster(tmp_path / "cluster", 3, **SOON_BACK, min_insync_replicas="2")
     cluster.start()
     query = None
     try:

@@ -122,7 +122,7 @@ def directory(tmp_path):
 
 
 @pytest.fixture
-def busy_broker(tmp_path, request):
+def broker(tmp_path, request):
     broker = kafka_jvm.Broker(tmp_path, **getattr(request, "param", BUSY))
     broker.start()
     yield broker
@@ -199,13 +199,13 @@ def run(query, broker, delete):
     return killed, deleted
 
 
-def test_every_record_once_while_the_cleaner_runs(busy_broker, directory, tmp_path):
+def test_every_record_once_while_the_cleaner_runs(broker, directory, tmp_path):
     """Of the records that are missing in the table, the cleaner may have removed all: their keys have newer ones."""
-    kafka_jvm.create_topic(busy_broker.server, "orders", PARTITIONS)
-    with load(busy_broker, tmp_path / "produced"):
-        query = directory(busy_broker, maxOffsetsPerTrigger="2000")
-        killed, deleted = run(query, busy_broker, delete=True)
-    query.finish(ends_of(busy_broker))
+    kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
+    with load(broker, tmp_path / "produced"):
+        query = directory(broker, maxOffsetsPerTrigger="2000")
+        killed, deleted = run(query, broker, delete=True)
+    query.finish(ends_of(broker))
     expected = produced(tmp_path / "produced")
     found, count = rows_of(query)
     once = sum(key.startswith("once") for key, _ in expected.values())
@@ -224,17 +224,17 @@ def test_every_record_once_while_the_cleaner_runs(busy_broker, directory, tmp_pa
     assert deleted > 0
 
 
-@pytest.mark.parametrize("busy_broker", [DELETING], indirect=True, ids=["retention"])
-def test_every_record_once_or_reported_while_retention_deletes(busy_broker, directory, tmp_path):
+@pytest.mark.parametrize("broker", [DELETING], indirect=True, ids=["retention"])
+def test_every_record_once_or_reported_while_retention_deletes(broker, directory, tmp_path):
     """A killed query may come too late for some records; it names them."""
-    kafka_jvm.create_topic(busy_broker.server, "orders", PARTITIONS)
-    produce(busy_broker, "first", 100)
-    query = directory(busy_broker, maxOffsetsPerTrigger="2000", failOnDataLoss="false")
+    kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
+    produce(broker, "first", 100)
+    query = directory(broker, maxOffsetsPerTrigger="2000", failOnDataLoss="false")
     until(lambda: query.batches, 180)  # from offset 0 on
-    with load(busy_broker, tmp_path / "produced"):
-        killed, _ = run(query, busy_broker, delete=False)
-        until(lambda: min(int(log.stem) for log in busy_broker.logs.glob("orders-*/*.log")) > 0)  # retention deletes
-    query.finish(ends_of(busy_broker))
+    with load(broker, tmp_path / "produced"):
+        killed, _ = run(query, broker, delete=False)
+        until(lambda: min(int(log.stem) for log in broker.logs.glob("orders-*/*.log")) > 0)  # retention deletes
+    query.finish(ends_of(broker))
     expected = produced(tmp_path / "produced")
     found, count = rows_of(query)
     first = {place: row for place, row in found.items() if row[1].startswith("first")}
@@ -250,6 +250,7 @@ def test_every_record_once_or_reported_while_retention_deletes(busy_broker, dire
     assert missing - lost == set()
 
 
+@pytest.mark.parametrize("broker", [kafka_jvm.SOON_BACK], indirect=True, ids=["quiet"])
 def test_a_truncated_log_and_a_topic_created_again(broker):
     """The broker loses the end of its log in a crash, and writes other records; then the topic is created again."""
     kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)

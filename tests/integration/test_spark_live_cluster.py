@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 def cluster(tmp_path):
     settings = {
         "log_segment_bytes": "200000",
-        "broker_session_timeout_ms": "6000",
+        **kafka_jvm.SOON_BACK,
         "replica_high_watermark_checkpoint_interval_ms": "500",
     }
     cluster = Cluster(tmp_path, 3, **settings)

@@ -38,7 +38,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     settings = {
         "log_segment_bytes": "200000",
         "replica_lag_time_max_ms": "3000",
-        "broker_session_timeout_ms": "6000",
+        **kafka_jvm.SOON_BACK,
         "replica_high_watermark_checkpoint_interval_ms": "500",
     }
     cluster = Cluster(tmp_path / "cluster", 3, **settings)

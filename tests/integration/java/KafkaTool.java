@@ -13,9 +13,6 @@ import java.util.Map;
 import java.util.StringJoiner;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -36,12 +33,9 @@ public class KafkaTool {
         switch (args[0]) {
             case "dump" -> dump(List.of(args).subList(1, args.length));
             case "partition" -> partition(Integer.parseInt(args[1]));
-            case "create" -> create(args[1], args[2], Integer.parseInt(args[3]), Short.parseShort(args.length > 4 ? args[4] : "1"));
             case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), args[4]);
             case "produce" -> produce(args[1], args[2], Integer.parseInt(args[3]));
             case "load" -> load(args[1], args[2], Integer.parseInt(args[3]), Integer.parseInt(args[4]), args.length > 5 ? args[5] : "all");
-            case "remove" -> remove(args[1], args[2]);
-            case "delete" -> delete(args[1], args[2], Integer.parseInt(args[3]), Long.parseLong(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
     }
@@ -65,18 +59,6 @@ public class KafkaTool {
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             byte[] key = HexFormat.of().parseHex(line);
             System.out.println(Utils.murmur2(key) + " " + BuiltInPartitioner.partitionForKey(key, partitions));
-        }
-    }
-
-    static void create(String server, String topic, int partitions, short replicas) throws Exception {
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
-            admin.createTopics(List.of(new NewTopic(topic, partitions, replicas))).all().get();
-        }
-    }
-
-    static void delete(String server, String topic, int partition, long beforeOffset) throws Exception {
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
-            admin.deleteRecords(Map.of(new TopicPartition(topic, partition), RecordsToDelete.beforeOffset(beforeOffset))).all().get();
         }
     }
 
@@ -109,12 +91,6 @@ public class KafkaTool {
                 long ahead = n * 1_000_000_000L / perSecond - (System.nanoTime() - begin);
                 if (ahead > 1_000_000) Thread.sleep(ahead / 1_000_000);
             }
-        }
-    }
-
-    static void remove(String server, String topic) throws Exception {
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
-            admin.deleteTopics(List.of(topic)).all().get();
         }
     }
 
