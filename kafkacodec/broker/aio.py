@@ -47,6 +47,7 @@ def serve(
     brokers: int = 1,
     release: Release = "4",
     read_only: bool = False,
+    replicas: Iterable[str] = (),
 ) -> Broker:
     """A Kafka broker in the running event loop: ``async with serve() as kafka``.
 
@@ -68,6 +69,7 @@ def serve(
             tokens=tokens,
             read_only=read_only,
             authorizer=authorizer,
+            replicas=replicas,
         )
     )
 

@@ -45,6 +45,7 @@ def serve(
     brokers: int = 1,
     release: Release = "4",
     read_only: bool = False,
+    replicas: Iterable[str] = (),
 ) -> Broker:
     """Start a Kafka broker in this process, on a thread of its own. Leave it with ``with``, or call `Broker.stop`.
 
@@ -82,6 +83,8 @@ def serve(
             and message sets of magic 0 and 1.
         read_only: serve `data`, a directory of a dead broker or several of one cluster, without a byte changed: topics
             can be read, and consumers commit in memory. What would write is refused as for lack of authorization.
+        replicas: the ``line://`` URLs of all brokers of the line protocol that have the same partitions, this one's
+            too, in the same order for each; `node_id` is the place of this one, from 0. All listeners are ``line://``.
 
     Raises:
         ValueError: a wrong URL, configuration, clock, release or number of brokers.
@@ -105,6 +108,7 @@ def serve(
             tokens=tokens,
             read_only=read_only,
             authorizer=authorizer,
+            replicas=replicas,
         )
     )
 

@@ -52,7 +52,7 @@ class Url(NamedTuple):
         return self.host in ("127.0.0.1", "::1", "localhost") or self.host.startswith("127.")
 
 
-def listener_urls(listen: str | Iterable[str]) -> list[Url]:
+def listener_urls(listen: str | Iterable[str], argument: str = "listen") -> list[Url]:
     """URLs such as ``kafka://127.0.0.1:9092``; with ``+tls`` or ``+sasl+tls`` for TLS, ``+sasl`` for SASL.
 
     ``line://`` is the line protocol V1, ``kafka07://`` Kafka 0.6 and 0.7.
@@ -64,17 +64,17 @@ def listener_urls(listen: str | Iterable[str]) -> list[Url]:
     found = []
     for text in [listen] if isinstance(listen, str) else list(listen):
         if not isinstance(text, str):
-            raise TypeError(f"listen has URLs as text, not {type(text).__name__}")
+            raise TypeError(f"{argument} has URLs as text, not {type(text).__name__}")
         try:
             parts = urlsplit(text)
             port = parts.port
         except ValueError:
-            raise ValueError(f"listen: {text!r} has no valid port") from None
+            raise ValueError(f"{argument}: {text!r} has no valid port") from None
         if parts.scheme not in _PORTS or not parts.hostname or parts.path or parts.query or parts.username:
-            raise ValueError(f"listen: {text!r} is not {_named()}")
+            raise ValueError(f"{argument}: {text!r} is not {_named()}")
         found.append(Url(parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port))
     if not found:
-        raise ValueError("listen is empty: give a URL such as kafka://127.0.0.1:0")
+        raise ValueError(f"{argument} is empty: give a URL such as kafka://127.0.0.1:0")
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.broker.clock import Clock
+from kafkacodec.broker.dialects.inside import Replication
 from kafkacodec.broker.listening import listener_urls
 from kafkacodec.broker.options import STANDARD_AUTHORIZER, BrokerConfig
 from kafkacodec.broker.security import Security, Tokens
@@ -50,7 +51,7 @@ class Opening:
         self, data: Data, *, listen: str | Iterable[str], topics: Mapping[str, int] | Iterable[str],
         config: Mapping[str, Any] | None, flush: FlushKind, node_id: int | None, tls: ssl.SSLContext | None,
         clock: str, brokers: int, release: str, users: Mapping[str, str] | None, tokens: Tokens, read_only: bool,
-        authorizer: bool,
+        authorizer: bool, replicas: Iterable[str],
     ) -> None:  # fmt: skip
         one_of("clock", clock, get_args(ClockKind))
         one_of("release", release, get_args(Release))
@@ -79,6 +80,7 @@ class Opening:
             if url.protocol != "kafka" and (read_only or brokers > 1):
                 raise ValueError(f"listen: {url.scheme}:// serves one broker, which may write")
         self._only_kafka07 = all(url.protocol == "kafka07" for url in self._urls)
+        self._replication = self._replicated(list(replicas))
         self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
 
     def serving(self, stack: ExitStack) -> Serving:
@@ -97,7 +99,24 @@ class Opening:
             serves_old=self._serves_old,
             frozen=self._frozen,
             partitions=self._topics if self._only_kafka07 else None,
+            replication=self._replication,
         )
+
+    def _replicated(self, replicas: list[str]) -> Replication | None:
+        """Checked: the brokers of the line protocol that have the same partitions."""
+        if not replicas:
+            return None
+        urls = listener_urls(replicas, "replicas")
+        if any(url.scheme != "line" for url in (*urls, *self._urls)):
+            raise ValueError("replicas are of the line protocol: listen and replicas take line:// only with them")
+        if len(urls) < 2 or self._node_id is None or not 0 <= self._node_id < len(urls):
+            raise ValueError("replicas has the URLs of two brokers or more, and node_id the place of this one, from 0")
+        if self._data is None:
+            raise ValueError("replicas need data: a directory that stays")
+        in_sync = self._config.topic_defaults.get("min.insync.replicas", str(len(urls) // 2 + 1))
+        if int(in_sync) > len(urls):
+            raise ValueError(f"config min.insync.replicas={in_sync}: there are {len(urls)} brokers")
+        return Replication(self._node_id, [(url.host, url.port) for url in urls], int(in_sync))
 
     async def start(self, serving: Serving) -> None:
         """Start it in the running loop. Raises OSError."""

@@ -62,6 +62,7 @@ _OWN: Final = (
     ("offsets.retention.minutes", "int", "10080"),
     ("offsets.topic.num.partitions", "int", "50"),
     ("producer.id.expiration.ms", "int", "86400000"),
+    ("replica.lag.time.max.ms", "long", "10000"),
     ("sasl.enabled.mechanisms", "list", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"),
     ("share.coordinator.state.topic.num.partitions", "int", "50"),
     ("share.coordinator.state.topic.prune.interval.ms", "int", "300000"),

@@ -11,8 +11,9 @@ from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Service
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.dialects.inside import Inside
+    from kafkacodec.broker.dialects.inside import Inside, Replication
     from kafkacodec.broker.dialects.kafka07_registration import Registration
+    from kafkacodec.broker.dialects.replicas.driver import Replicator
     from kafkacodec.broker.listening import Url
     from kafkacodec.broker.topics.topics import Topics
     from kafkacodec.net.service import Codec
@@ -33,12 +34,13 @@ class Dialect(Service, Protocol):
 
 
 class _Begun(NamedTuple):
-    """A service, what makes the codec of a connection, what its effects write to, and where it is registered."""
+    """A service, the codec of a connection, what its effects write to, where it is registered, what follows others."""
 
     service: Dialect
     codec: Callable[[], Codec]
     store: Store | None = None
     registration: Registration | None = None
+    replicator: Replicator | None = None
 
 
 class Dialects:
@@ -81,11 +83,35 @@ class Dialects:
                 await begun.registration.close()
             begun.service.close(keeps=self._keeps)
 
+    def begin(self) -> None:
+        """Let replicas follow and be elected: the topics are loaded."""
+        for begun, runner in self._begun.values():
+            if begun.replicator is not None:
+                begun.replicator.begin(runner)
+
+    async def end(self) -> None:
+        """Let replicas follow no longer, before connections and logs are closed."""
+        for begun, _ in self._begun.values():
+            if begun.replicator is not None:
+                await begun.replicator.end()
+
 
 def _line(inside: Inside) -> _Begun:
+    if inside.replication is not None:
+        return _replicated_line(inside, inside.replication)
     from kafkacodec.broker.dialects.line import LineCodec, LineService
 
     return _Begun(LineService(inside), LineCodec)
+
+
+def _replicated_line(inside: Inside, among: Replication) -> _Begun:
+    from kafkacodec.broker.dialects.replicas.driver import Replicator
+    from kafkacodec.broker.dialects.replicas.service import ReplicaCodec, ReplicaService
+
+    count = len(among.addresses)
+    service = ReplicaService(inside, among.broker_id, count, among.min_in_sync)
+    replicator = Replicator(service, among.addresses, among.broker_id, count - among.min_in_sync + 1)
+    return _Begun(service, ReplicaCodec, replicator=replicator)
 
 
 def _kafka07(inside: Inside) -> _Begun:

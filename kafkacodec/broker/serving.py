@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
-from kafkacodec.broker.dialects.inside import Inside
+from kafkacodec.broker.dialects.inside import Inside, Replication
 from kafkacodec.broker.host.background import Background
 from kafkacodec.broker.host.host import Host
 from kafkacodec.broker.host.runner import Runner
@@ -78,6 +78,7 @@ class Serving:
         serves_old: whether clients of 0.8 to 0.11 are served too.
         frozen: these directories are only read.
         partitions: of topics that are not in the catalog.
+        replication: the brokers of the line protocol that have the same partitions.
 
     Attributes:
         path: the data directory.
@@ -87,12 +88,11 @@ class Serving:
 
     def __init__(
         self, path: str, config: BrokerConfig, ids: Sequence[int], clock: Clock, *, keeps: bool, serves_old: bool,
-        frozen: Sequence[str] = (), partitions: Mapping[str, int] | None = None,
+        frozen: Sequence[str] = (), partitions: Mapping[str, int] | None = None, replication: Replication | None = None,
     ) -> None:  # fmt: skip
         self._serves_old, self._frozen, self._partitions = serves_old, list(frozen), partitions or {}
         self.path, self._config, self.ids, self._keeps = path, config, tuple(ids), keeps
-        self._node_id = self.ids[0]
-        self.clock = clock
+        self._node_id, self.clock, self._replication = self.ids[0], clock, replication
         self.addresses: list[tuple[str, int]] = []
         self._live = False  # the metadata is loaded
         self._listeners: dict[int, list[Listener]] = {}  # by broker
@@ -119,6 +119,7 @@ class Serving:
                 self._replay()
             else:
                 self._load(topics)
+            self._dialects.begin()
             self._run(self._service.tick(self._runner.now))  # what is due at intervals begins
         except BaseException as failure:
             try:
@@ -131,6 +132,7 @@ class Serving:
 
     async def stop(self) -> None:
         """Answer what was received, close the connections, then the files."""
+        await self._dialects.end()
         await self._host.stop()
         self._topics.stop()
         self._background.close()
@@ -368,7 +370,7 @@ class Serving:
         self._runner = Runner(self._service, self._topics, loop)
         inside = Inside(
             self.path, self._node_id, config, catalog, self._topics, self._directory.was_clean, self._partitions,
-            partial(self._create, config={}), self._wake,
+            partial(self._create, config={}), self._wake, self._replication,
         )  # fmt: skip
         self._dialects = Dialects(inside, self._topics, loop, keeps=self._keeps)
         self._host.closing.append(self._dialects.close)

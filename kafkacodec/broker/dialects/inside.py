@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from kafkacodec.broker.options import BrokerConfig
     from kafkacodec.broker.state.catalog import Catalog
     from kafkacodec.broker.topics.topics import Topics
+    from kafkacodec.net.service import Effect
 
-__all__ = ["Inside"]
+__all__ = ["Inside", "Replication", "Running"]
+
+
+class Running(Protocol):
+    """What runs a service."""
+
+    @property
+    def now(self) -> float:
+        """The time of the service, in milliseconds since 1970."""
+
+    def run(self, effect: Effect) -> None:
+        """Carry out an effect and those that follow from it."""
+
+    def flush(self, logs: Iterable[Hashable], then: Callable[[Exception | None], None]) -> None:
+        """Flush logs to the disk, then call `then` with the error, or None."""
+
+
+class Replication(NamedTuple):
+    """The brokers that have the same partitions.
+
+    Attributes:
+        broker_id: this one, by its place in `addresses`.
+        addresses: host and port of each.
+        min_in_sync: on how many of them a record must be to count as committed.
+    """
+
+    broker_id: int
+    addresses: list[tuple[str, int]]
+    min_in_sync: int
 
 
 class Inside(NamedTuple):
@@ -26,6 +55,7 @@ class Inside(NamedTuple):
         partitions: of topics that are not in the catalog, by name; 0: as many as is configured.
         create: makes a topic with a number of partitions. Raises BrokerError.
         wake: clients of Kafka that wait for records look again; to be called after an append.
+        replication: the brokers with the same partitions; None: this is the only one.
     """
 
     path: str
@@ -37,3 +67,4 @@ class Inside(NamedTuple):
     partitions: Mapping[str, int]
     create: Callable[[str, int], None]
     wake: Callable[[], None]
+    replication: Replication | None = None

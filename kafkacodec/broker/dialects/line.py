@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.dialects.inside import Inside
     from kafkacodec.dialects.line.errors import LineProtocolError
 
-__all__ = ["LineCodec", "LineRequest", "LineService"]
+__all__ = ["Asked", "LineCodec", "LineRequest", "LineService", "not_stored"]
 
 LineRequest: TypeAlias = "str | LineProtocolError | list[str]"
 """A line, what is wrong with one, or several with records."""
@@ -75,7 +75,7 @@ def _is_answered_at_once(line: str) -> bool:
     return not line.endswith(" acks=all") and line.partition("|")[2].partition("|")[2].startswith("PRODUCE|")
 
 
-class _Asked:
+class Asked:
     """A request that waits: where its answer goes. It is equal to all others of its connection, which end together."""
 
     __slots__ = ("session", "to")
@@ -84,7 +84,7 @@ class _Asked:
         self.session, self.to = session, to
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and other.session is self.session
+        return isinstance(other, Asked) and other.session is self.session
 
     def __hash__(self) -> int:
         return id(self.session)
@@ -113,7 +113,7 @@ class LineService:
     def receive(self, request: LineRequest, session: Any, to: Any, now: float) -> Effect:
         """Answer a line, or keep it until it is replicated."""
         self._now = int(now)
-        asked = _Asked(session, to)
+        asked = Asked(session, to)
         if not isinstance(request, list):
             return self._replies(self._broker.receive(request, self._now, asked))
         replies = self._broker.receive_all(request, self._now, asked)
@@ -122,7 +122,7 @@ class LineService:
 
     def disconnected(self, session: Any, now: float) -> Effect:
         """Forget what waits for a connection."""
-        self._broker.disconnect(_Asked(session, None))
+        self._broker.disconnect(Asked(session, None))
         return NOTHING
 
     def tick(self, now: float) -> Effect:
@@ -150,6 +150,14 @@ class LineService:
         return False
 
     def _replies(self, found: list[LineReply]) -> Effect:
+        lost = self._stored()
+        replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
+        if lost:
+            return Effect((), not_stored(replies))
+        return Effect((), replies, (), self._storage.take_written(), partial(not_stored, replies))
+
+    def _stored(self) -> dict[tuple[str, int], OSError]:
+        """Append what was taken; what could not be appended."""
         lost = self._storage.store()
         for topic, partition in lost:
             self._broker.lost(topic, partition)
@@ -157,13 +165,10 @@ class LineService:
             _log.warning("line protocol: %s", failure)
         for log, error in lost.items():
             _log.warning("line protocol: %s-%d: %s", *log, error)
-        replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
-        if lost:
-            return Effect((), _not_stored(replies))
-        return Effect((), replies, (), self._storage.take_written(), partial(_not_stored, replies))
+        return lost
 
 
-def _not_stored(replies: list[Reply]) -> list[Reply]:
+def not_stored(replies: list[Reply]) -> list[Reply]:
     """The responses instead of those that need the disk, which did not take the records."""
     return [Reply(to, "\n".join(map(_refused, lines.split("\n")))) for to, lines in replies]
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.broker.host.flushing import Flusher
@@ -89,6 +89,10 @@ class Runner:
                 break
             effect = waiting.popleft()
         self._set_timer()
+
+    def flush(self, logs: Iterable[Hashable], then: Callable[[Exception | None], None]) -> None:
+        """Flush logs to the disk, then call `then` with the error, or None."""
+        self.flusher.flush(logs, then)
 
     async def close(self) -> None:
         """Stop the timer, and wait for what is being flushed."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacodec.broker.topics.sequences import Batch, Sequences
 from kafkacodec.errors import FENCED_LEADER_EPOCH, NONE, UNKNOWN_LEADER_EPOCH
+from kafkacodec.log.growing._batches import batch_heads
 from kafkacodec.records.broker_batches import control_batch
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from kafkacodec.log.growing.flushing import Flushing
     from kafkacodec.log.growing.log import PartitionLog
 
-__all__ = ["Appended", "Cut", "EndMarker", "Flush", "Partition", "Piece"]
+__all__ = ["Appended", "Cut", "EndMarker", "Flush", "Partition", "Piece", "Synced"]
 
 _LATEST, _EARLIEST = -1, -2
 _LAST = (1 << 31) - 1
@@ -69,6 +70,10 @@ class Cut(NamedTuple):
     """What is before an offset goes."""
 
     before: int
+
+
+class Synced(NamedTuple):
+    """Nothing more: what is in the log counts as appended once it is on the disk."""
 
 
 class Flush(NamedTuple):
@@ -160,6 +165,32 @@ class Partition:
         if self.failed:
             raise OSError(errno.EIO, "the log could not be flushed: start the broker anew", self.log.path)
         return self.log.append(data, leader_epoch=self.leader_epoch).base_offset
+
+    def copy(self, data: bytes, leader_epoch: int, start: int) -> None:
+        """Append batches of another replica as they are, and let the log start where the other one does.
+
+        Args:
+            data: whole batches of one leader epoch.
+            leader_epoch: theirs.
+            start: where the other log starts.
+
+        Raises:
+            DecodeError, EncodeError: not whole batches, or below the end. Those before are appended.
+            OSError: from the file system. As before.
+        """
+        if self.failed:
+            raise OSError(errno.EIO, "the log could not be flushed: start the broker anew", self.log.path)
+        batches = memoryview(bytearray(data))
+        for head in batch_heads(batches, 0, len(batches), len(batches)):
+            one = batches[head.position : head.position + head.size]
+            self.log.append(one, leader_epoch=leader_epoch, base_offset=head.base_offset)
+        if start > self.log.start_offset:
+            self.log.delete_before(min(start, self.log.end_offset))
+
+    def truncate(self, offset: int) -> None:
+        """Remove what is from an offset on, which another replica does not have. Raises OSError."""
+        self.log.truncate(offset)
+        self._sequences = Sequences(self.log.producers, self._newest)
 
     def produce(self, batch: Produced) -> Appended:
         """Append a batch of a client, unless its producer's sequence is wrong. Raises OSError."""

@@ -15,7 +15,7 @@ from kafkacodec.broker.topics.batches import Produced
 from kafkacodec.broker.topics.compaction import Compaction
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, TopicConfig
 from kafkacodec.broker.topics.flushes import RolledFlushes, TimedFlushes
-from kafkacodec.broker.topics.partition import Appended, Cut, EndMarker, Flush, Partition
+from kafkacodec.broker.topics.partition import Appended, Cut, EndMarker, Flush, Partition, Synced
 from kafkacodec.errors import KAFKA_STORAGE_ERROR, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.net.service import NOTHING, Effect
@@ -217,6 +217,8 @@ class Topics:
             found = partition.produce(data)
         elif isinstance(data, Cut):
             partition.delete_before(data.before)
+            return Appended(NONE)
+        elif isinstance(data, Synced):
             return Appended(NONE)
         elif isinstance(data, EndMarker):
             found = partition.append(data.batch())

@@ -43,6 +43,12 @@ _STATUS_SECONDS: Final = 1.0
     help="As how many brokers it appears; each listens at the next port.",
 )  # fmt: skip
 @click.option(
+    "--replicas",
+    metavar="URL,…",
+    help="The line:// URLs of all brokers that have the same partitions, this one's too, in the same order for each.",
+)
+@click.option("--broker-id", type=click.IntRange(0), help="The place of this broker in --replicas, from 0.")
+@click.option(
     "--release", type=click.Choice(["4", "3.9"]), default="4", show_default=True,
     help="3.9 serves clients of 0.8 to 0.11 too, as Apache Kafka did until then.",
 )  # fmt: skip
@@ -66,6 +72,8 @@ def serve(
     topics: tuple[str, ...],
     settings: tuple[str, ...],
     brokers: int,
+    replicas: str | None,
+    broker_id: int | None,
     release: Literal["4", "3.9"],
     users: tuple[str, ...],
     users_file: TextIO | None,
@@ -88,6 +96,8 @@ def serve(
         passwords = dict(_user(text) for text in (*users, *filter(None, lines)))
         if tls_cert is None and (tls_key or tls_client_ca):
             raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
+        if (broker_id is None) != (replicas is None):
+            raise click.UsageError("--broker-id and --replicas belong together")
         tls = server_context(tls_cert, tls_key, tls_client_ca) if tls_cert else None
         running = broker.serve(
             data or None,
@@ -97,6 +107,8 @@ def serve(
             users=passwords,
             tls=tls,
             brokers=brokers,
+            node_id=broker_id,
+            replicas=replicas.split(",") if replicas else (),
             release=release,
             read_only=read_only,
         )

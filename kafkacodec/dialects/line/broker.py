@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from kafkacodec.dialects.line.commands import COMMANDS
 from kafkacodec.dialects.line.config import MAX_ID_LENGTH, MAX_NAME_LENGTH, RESPONSE_ROOM, BrokerConfig
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
 from kafkacodec.dialects.line.groups import Group, GroupLimits, Groups, Refused
@@ -20,7 +21,7 @@ from kafkacodec.dialects.line.storage import Storage
 from kafkacodec.errors import KafkaCodecError, LocalProtocolError
 from kafkacodec.signatures import suggests_options
 
-__all__ = ["Broker", "Reply"]
+__all__ = ["HANDLERS", "Broker", "Reply"]
 
 # Failures of the storage that are kept until the host takes them.
 _MAX_FAILURES = 100
@@ -48,6 +49,7 @@ def _by_crc(key: str, partitions: int) -> int:
 
 
 Fields = dict[str, Any]
+Handler = Callable[[Any, Request, Hashable], Fields | None]
 
 
 class Broker:
@@ -79,7 +81,8 @@ class Broker:
         self._storage = storage
         self._now = now
         self._partitioner = partitioner
-        self._partitions = Partitions(storage, config)
+        self._commands, self._handlers = COMMANDS, HANDLERS
+        self._partitions = self._made_partitions()
         self._waiting: dict[tuple[str, int], deque[_Waiting]] = {}
         self._waiting_count = 0
         self._failures: deque[Exception] = deque(maxlen=_MAX_FAILURES)
@@ -90,7 +93,9 @@ class Broker:
             max_members=config.max_members,
             max_offsets=config.max_offsets,
         )
-        self._groups = Groups(storage, self._partitions.count, limits, now=now, failed=self._failures.append)
+        self._groups = Groups(
+            storage, self._partitions.count, limits, now=now, failed=self._failures.append, manages=self._managing()
+        )
 
     def receive(self, line: str | LineProtocolError, now: int, connection: Hashable = None) -> list[Reply]:
         """Take a request line and return the responses that are due, on this and on other connections.
@@ -165,6 +170,12 @@ class Broker:
         except Refused as e:
             raise LocalProtocolError(e.message) from None
 
+    def _made_partitions(self) -> Partitions:
+        return Partitions(self._storage, self._config)
+
+    def _managing(self) -> Callable[[str], bool] | None:
+        return None
+
     def _set_clock(self, now: int) -> None:
         if now < self._now:
             raise LocalProtocolError(f"the clock went back from {self._now} to {now}")
@@ -175,20 +186,29 @@ class Broker:
         try:
             if isinstance(line, LineProtocolError):
                 raise line
-            request = parse_request(line, replication_factor=self._config.replication_factor)
+            factor = self._config.replication_factor
+            request = parse_request(line, replication_factor=factor, commands=self._commands)
         except LineProtocolError as e:
             return _refusal(e.correlation_id, e.code or ErrorCode.BAD_REQUEST, str(e))
+        return self._handled(request, connection)
+
+    def _handled(self, request: Request, connection: Hashable) -> str | None:
+        """The response line to a request; None if it comes later."""
+        return self._answered_with(self._handlers[request.command], request, connection)
+
+    def _answered_with(self, handler: Handler, request: Request, connection: Hashable) -> str | None:
         try:
             _check_names(request)
-            fields = _HANDLERS[request.command](self, request, connection)
-            if fields is None:
-                return None
-            return Response.success(request.correlation_id, request.command, fields).encode()
+            fields = handler(self, request, connection)
+            return None if fields is None else self._success(request, fields)
         except Refused as e:
             return _refusal(request.correlation_id, e.code, e.message)
         except (OSError, KafkaCodecError) as e:
             self._failures.append(e)
             return _refusal(request.correlation_id, ErrorCode.STORAGE_ERROR, "storage failure; try again")
+
+    def _success(self, request: Request, fields: Fields) -> str:
+        return Response.success(request.correlation_id, request.command, fields, commands=self._commands).encode()
 
     def _answer_waiting(self) -> list[Reply]:
         """Answer the waiting acks=all that are replicated, have timed out, or lost their leader."""
@@ -311,7 +331,7 @@ class Broker:
             "under_replicated": len(state.in_sync) < self._config.replication_factor,
         }
 
-    def _set_role(self, request: Request, _: Hashable) -> Fields:
+    def _set_role(self, request: Request, _: Hashable) -> Fields | None:
         args, topic, index = request.args, request.args["topic"], request.args["partition"]
         state = self._partitions.look(topic, index, self._now)
         self._partitions.set_role(topic, index, state, leader=args["role"] == "leader")
@@ -349,7 +369,7 @@ def _produced(partition: int, offset: int, state: Partition) -> Fields:
     return {"partition": partition, "offset": offset, "hw": state.high_watermark}
 
 
-_HANDLERS: Mapping[str, Callable[[Broker, Request, Hashable], Fields | None]] = {
+HANDLERS: Mapping[str, Handler] = {
     "PRODUCE": Broker._produce,
     "CONSUME": Broker._consume,
     "JOIN": Broker._join,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 from kafkacodec.dialects.line.errors import RequestRefused
@@ -119,13 +120,16 @@ class Dialer:
     Args:
         address: host and port.
         timeout_ms: how long connecting and each answer may take.
+        exchange: makes what keeps the requests of a connection.
 
     Attributes:
         closed: whether it makes no more connections.
     """
 
-    def __init__(self, address: tuple[str, int], timeout_ms: float) -> None:
-        self._address, self._timeout = address, timeout_ms / 1000
+    def __init__(
+        self, address: tuple[str, int], timeout_ms: float, exchange: Callable[[], Exchange] = Exchange
+    ) -> None:
+        self._address, self._timeout, self._exchange = address, timeout_ms / 1000, exchange
         self._name = address_text(address)
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
@@ -185,7 +189,7 @@ class Dialer:
         self._loop = loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._timeout):
-                _, made = await loop.create_connection(lambda: Connection(self._name, Exchange()), host, port)
+                _, made = await loop.create_connection(lambda: Connection(self._name, self._exchange()), host, port)
         except TimeoutError:
             raise DeadlineExceeded(f"{self._name}: not connected in time", sent=False) from None
         except OSError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kafkacodec.dialects.line.commands import COMMANDS, Command
 from kafkacodec.dialects.line.errors import LineProtocolError
 from kafkacodec.dialects.line.parsing import Request, Response, parse_response
 from kafkacodec.dialects.line.reading import MAX_LINE_BYTES, LineReader
@@ -20,9 +22,11 @@ class Exchange:
 
     Args:
         max_line_bytes: the longest response, in bytes.
+        commands: that can be requested.
     """
 
-    def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES, commands: Mapping[str, Command] = COMMANDS) -> None:
+        self._commands = commands
         self._reader = LineReader(max_line_bytes=max_line_bytes)
         self._waiting: dict[str, tuple[str, Any]] = {}
         self._last_id = 0
@@ -36,7 +40,7 @@ class Exchange:
         """The line of a request, with its end; `waiter` comes back with the response. Raises EncodeError."""
         self._last_id += 1
         correlation_id = str(self._last_id)
-        line = Request(correlation_id, command, args).encode().encode() + b"\n"
+        line = Request(correlation_id, command, args).encode(commands=self._commands).encode() + b"\n"
         self._waiting[correlation_id] = command, waiter
         return line
 
@@ -70,6 +74,6 @@ class Exchange:
             reason = f"{shown.correlation_id[:40]!r} is the id of no request: {shown.message or shown.payload or ''}"
             raise LineProtocolError(reason[:200], code=None, correlation_id=shown.correlation_id)
         command, waiter = self._waiting[correlation_id]
-        response = parse_response(line, command)
+        response = parse_response(line, command, commands=self._commands)
         del self._waiting[correlation_id]
         return waiter, response

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from kafkacodec.dialects.line.storage import Rows
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.temporary import removed_on_error
 
-__all__ = ["GroupFiles", "write_atomically"]
+__all__ = ["GroupFiles", "groups_text", "load_rows", "read_groups_text", "save_rows", "write_atomically"]
 
 # Temporary files of a killed broker. No other files are removed.
-_UNFINISHED = re.compile(r"\.(groups|offsets)\.json\.[0-9a-f]{16}\.unfinished")
+_UNFINISHED = re.compile(r"\.(groups|offsets|roles)\.json\.[0-9a-f]{16}\.unfinished")
 
 
 class GroupFiles:
@@ -38,8 +39,8 @@ class GroupFiles:
             for entry in entries:
                 if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     os.unlink(entry.path)
-        self._groups = _load(self._directory / "groups.json", _GROUP)
-        self._offsets = _load(self._directory / "offsets.json", _OFFSET)
+        self._groups = load_rows(self._directory / "groups.json", _GROUP, _is_sound)
+        self._offsets = load_rows(self._directory / "offsets.json", _OFFSET, _is_sound)
 
     def load_groups(self) -> Rows:
         """The groups last saved."""
@@ -47,7 +48,7 @@ class GroupFiles:
 
     def save_groups(self, groups: Rows) -> None:
         """Write ``groups.json``. Raises OSError."""
-        _save(self._directory / "groups.json", groups)
+        save_rows(self._directory / "groups.json", groups)
         self._groups = groups
 
     def load_offsets(self) -> Rows:
@@ -56,7 +57,7 @@ class GroupFiles:
 
     def save_offsets(self, offsets: Rows) -> None:
         """Write ``offsets.json``. Raises OSError."""
-        _save(self._directory / "offsets.json", offsets)
+        save_rows(self._directory / "offsets.json", offsets)
         self._offsets = offsets
 
 
@@ -65,12 +66,18 @@ _OFFSET = {"group": str, "topic": str, "partition": int, "offset": int}
 _GROUP = {"group": str, "topic": str, "generation": int, "assignor": str, "members": list, "assignments": dict}
 
 
-def _save(path: Path, rows: Rows) -> None:
+def save_rows(path: Path, rows: Rows) -> None:
+    """Replace a file of rows, as `write_atomically` does. Raises OSError."""
     write_atomically(path, json.dumps({"format": _FORMAT, "rows": rows}, separators=(",", ":")).encode())
 
 
-def _load(path: Path, shape: dict[str, type]) -> Rows:
-    """The rows of a file; none if it does not exist."""
+def load_rows(path: Path, shape: dict[str, type], is_sound: Callable[[dict[str, Any]], bool]) -> Rows:
+    """The rows of a file, each with the keys and types of `shape`, and sound; none if the file does not exist.
+
+    Raises:
+        CorruptRecord: the file is damaged.
+        OSError: from the file system.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -81,10 +88,36 @@ def _load(path: Path, shape: dict[str, type]) -> Rows:
         raise CorruptRecord(f"not JSON: {e}", path=path.name) from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT or not isinstance(content.get("rows"), list):
         raise CorruptRecord("not a file of format 1", path=path.name)
-    for i, row in enumerate(content["rows"]):
-        if not isinstance(row, dict) or {k: type(v) for k, v in row.items()} != shape or not _is_sound(row):
-            raise CorruptRecord(f"invalid row: expected {', '.join(shape)}", path=f"{path.name}.rows[{i}]")
+    _check_rows(content["rows"], shape, is_sound, f"{path.name}.rows")
     return list(content["rows"])
+
+
+def _check_rows(rows: list[Any], shape: dict[str, type], is_sound: Callable[[dict[str, Any]], bool], path: str) -> None:
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict) or {k: type(v) for k, v in row.items()} != shape or not is_sound(row):
+            raise CorruptRecord(f"invalid row: expected {', '.join(shape)}", path=f"{path}[{i}]")
+
+
+def groups_text(topic: str, groups: Rows, offsets: Rows) -> bytes:
+    """The groups and offsets of a topic as JSON, for another broker."""
+    found = {name: [row for row in rows if row["topic"] == topic]
+             for name, rows in (("groups", groups), ("offsets", offsets))}  # fmt: skip
+    return json.dumps(found, separators=(",", ":")).encode()
+
+
+def read_groups_text(topic: str, text: bytes) -> tuple[Rows, Rows]:
+    """The groups and offsets that `groups_text` has written. Raises CorruptRecord."""
+    try:
+        content = json.loads(text)
+        groups, offsets = content["groups"], content["offsets"]
+        strange = [row for row in (*groups, *offsets) if row["topic"] != topic]
+    except (ValueError, TypeError, KeyError, RecursionError) as e:
+        raise CorruptRecord(f"not groups and offsets: {e}", path="groups") from None
+    _check_rows(groups, _GROUP, _is_sound, "groups")
+    _check_rows(offsets, _OFFSET, _is_sound, "offsets")
+    if strange:
+        raise CorruptRecord(f"groups of another topic than {topic!r}", path="groups")
+    return groups, offsets
 
 
 def _is_sound(row: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafkacodec.assignment.dividing import STRATEGIES
 from kafkacodec.dialects.line.errors import ErrorCode
-from kafkacodec.dialects.line.storage import Storage
+from kafkacodec.dialects.line.storage import Rows, Storage
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
 
 __all__ = ["Group", "GroupLimits", "Groups", "Refused"]
@@ -92,6 +92,7 @@ class Groups:
         limits: see `GroupLimits`.
         now: the time, from which the timeouts of the stored members and groups count.
         failed: called with exceptions of the storage outside requests, and with records that it has lost.
+        manages: whether the groups of a topic are this broker's; others are only kept. None: all are.
     """
 
     def __init__(
@@ -102,33 +103,37 @@ class Groups:
         *,
         now: int,
         failed: Callable[[Exception], None],
+        manages: Callable[[str], bool] | None = None,
     ) -> None:
-        self._storage = storage
+        self._storage, self._manages = storage, manages
         self._partitions_of = partitions_of
         self._limits = limits
         self._failed = failed
         self._retry_at: int | None = None
         self._groups: dict[GroupKey, Group] = {}
         for row in storage.load_groups():
-            members = dict.fromkeys(row["members"], now)
-            group = Group(row["generation"], row["assignor"], members, row["assignments"], now)
-            self._groups[row["group"], row["topic"]] = group
+            self._groups[row["group"], row["topic"]] = _group(row, now)
         self._offsets: dict[OffsetKey, int] = {
             (row["group"], row["topic"], row["partition"]): row["offset"] for row in storage.load_offsets()
         }
+        for group_name, topic, _ in self._offsets:
+            self._groups.setdefault((group_name, topic), Group(changed_at=now))
+        if manages is None:
+            self._repair(now)
+
+    def _repair(self, now: int) -> None:
+        """Make the groups fit to the partitions as they are."""
         # An offset past the end of its partition would skip the next records.
-        kept = {key: min(offset, storage.end(*key[1:])) for key, offset in self._offsets.items()}
+        kept = {key: min(offset, self._storage.end(*key[1:])) for key, offset in self._offsets.items()}
         lowered = [key for key, offset in kept.items() if offset != self._offsets[key]]
         for name, topic, partition in lowered:
             reason = f"committed offset of group {name!r} past the end of {topic!r}-{partition} was lowered to it"
-            failed(CorruptRecord(reason, path="offsets"))
+            self._failed(CorruptRecord(reason, path="offsets"))
         if lowered:
             self._save_offsets(kept)
-        for group_name, topic, _ in self._offsets:
-            self._groups.setdefault((group_name, topic), Group(changed_at=now))
-        partial = {k: g for k, g in self._groups.items() if not g.is_complete(partitions_of(k[1]))}
+        partial = {k: g for k, g in self._groups.items() if not g.is_complete(self._partitions_of(k[1]))}
         if partial:
-            self._save({k: g.rebalanced(g.members, partitions_of(k[1]), now) for k, g in partial.items()})
+            self._save({k: g.rebalanced(g.members, self._partitions_of(k[1]), now) for k, g in partial.items()})
 
     def join(self, key: GroupKey, consumer_id: str, assignor: str | None, now: int) -> Group:
         """Add a member, or return the group of an existing one.
@@ -166,11 +171,11 @@ class Groups:
     def expire(self, now: int) -> None:
         """Remove members whose session has timed out, and groups whose retention time is over."""
         if self._retry_at is None or now >= self._retry_at:
-            self._expire(self._groups, now)
+            self._expire(self._managed(), now)
 
     def next_deadline(self) -> int | None:
         """The time at which `expire` is needed next; None if there are no groups."""
-        deadline = min(map(self._deadline, self._groups.values()), default=None)
+        deadline = min((self._deadline(self._groups[key]) for key in self._managed()), default=None)
         return deadline if deadline is None or self._retry_at is None else max(deadline, self._retry_at)
 
     def commit(self, key: GroupKey, partition: int, offset: int) -> None:
@@ -185,6 +190,24 @@ class Groups:
     def committed(self, group: str, topic: str, partition: int) -> int:
         """The committed offset, or -1."""
         return self._offsets.get((group, topic, partition), NO_OFFSET)
+
+    def take_over(self, topic: str, groups: Rows, offsets: Rows, now: int) -> None:
+        """Have these groups and offsets of a topic, as another broker had them. Raises OSError: nothing has changed."""
+        theirs = {(row["group"], topic): _group(row, now) for row in groups}
+        gone = dict.fromkeys(key for key in self._groups if key[1] == topic)
+        kept = {key: offset for key, offset in self._offsets.items() if key[1] != topic}
+        self._save_offsets({**kept, **{(row["group"], topic, row["partition"]): row["offset"] for row in offsets}})
+        self._save({**gone, **theirs})
+
+    def renew(self, topic: str, now: int) -> None:
+        """The sessions of a topic's members begin anew: this broker has not heard from them."""
+        for key, group in self._groups.items():
+            if key[1] == topic:
+                group.members.update(dict.fromkeys(group.members, now))
+
+    def _managed(self) -> Iterable[GroupKey]:
+        manages = self._manages
+        return self._groups if manages is None else [key for key in self._groups if manages(key[1])]
 
     def _deadline(self, group: Group) -> int:
         if not group.members:
@@ -242,6 +265,11 @@ class Groups:
             [{"group": g, "topic": t, "partition": p, "offset": o} for (g, t, p), o in offsets.items()]
         )
         self._offsets = offsets
+
+
+def _group(row: dict[str, Any], now: int) -> Group:
+    members = dict.fromkeys(row["members"], now)
+    return Group(row["generation"], row["assignor"], members, row["assignments"], now)
 
 
 def _row(key: GroupKey, group: Group) -> dict[str, Any]:

@@ -48,11 +48,14 @@ class Partitions:
         state = self._states.get((topic, partition))
         end = self._storage.end(topic, partition)
         if state is None:
-            state = Partition(self._config.replica_lag_ms, end, self._config.min_in_sync)
+            state = self._new(topic, partition, end)
         elif state.leader and end > state.end:  # others write to the same storage
             state.appended(end, now)
         state.expire(now)
         return state
+
+    def _new(self, topic: str, partition: int, end: int) -> Partition:
+        return Partition(self._config.replica_lag_ms, end, self._config.min_in_sync)
 
     def require_room(self, topic: str) -> None:
         """Refuse a new topic that would exceed the limit."""

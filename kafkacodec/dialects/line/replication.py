@@ -31,6 +31,8 @@ class Partition:
         min_in_sync (int): the number of replicas that must be in sync to commit records.
         high_watermark (int): records below it are committed.
         leader (bool): whether this broker is the leader.
+        safe (int | None): what is before it counts as stored on the leader; None: all.
+        epoch_begin (int): where the leader's epoch begins; followers that have not got so far are not in sync.
     """
 
     lag_ms: int
@@ -38,6 +40,8 @@ class Partition:
     min_in_sync: int = 1
     high_watermark: int = 0
     leader: bool = True
+    safe: int | None = None
+    epoch_begin: int = 0
     # The reported ends of followers, the followers that are caught up, and the replicas in sync.
     _ends: dict[int, int] = field(default_factory=dict)
     _caught_up: set[int] = field(default_factory=set)
@@ -71,7 +75,7 @@ class Partition:
         """A follower reports the end of its log, which must not be past the leader's."""
         self._ends[replica_id] = end
         self._caught_up.add(replica_id)
-        if end >= self.high_watermark:
+        if end >= max(self.high_watermark, self.epoch_begin):
             self._in_sync.add(replica_id)
         else:
             self._in_sync.discard(replica_id)
@@ -84,6 +88,11 @@ class Partition:
         late = {i for i in self._caught_up if (deadline := self._late_at(i)) is not None and now >= deadline}
         self._caught_up -= late
         self._in_sync -= late
+        self._advance()
+
+    def flushed(self, end: int) -> None:
+        """What is before an offset is on the leader's disk: from now on only that counts."""
+        self.safe = end
         self._advance()
 
     def next_deadline(self) -> int | None:
@@ -113,5 +122,6 @@ class Partition:
 
     def _advance(self) -> None:
         if self.leader and len(self._in_sync) >= self.min_in_sync:
-            committed = min(self._ends[i] for i in self._caught_up) if self._caught_up else self.end
-            self.high_watermark = max(self.high_watermark, min(committed, self.end))
+            committed = min((self._ends[i] for i in self._caught_up), default=self.end)
+            own = self.end if self.safe is None else min(self.safe, self.end)
+            self.high_watermark = max(self.high_watermark, min(committed, own))

@@ -328,7 +328,7 @@ class PartitionLog:
         return self._epochs.end(epoch, self.end_offset)
 
     def truncate(self, offset: int) -> int:
-        """Remove the batches from the one that has an offset on.
+        """Remove the batches from the one that has an offset on, and the epochs that have no record then.
 
         Returns:
             The end of the log: `offset`, or the first offset of its batch, where the log then begins at the latest.
@@ -337,6 +337,7 @@ class PartitionLog:
             OSError: a file cannot be changed. Some segments at the end may be gone.
         """
         if offset >= self.end_offset:
+            self._epochs.truncate(self.end_offset)  # an epoch without records may not be that of the next ones
             return self.end_offset
         offset = max(offset, self.start_offset)
         while len(self._segments) > 1 and self._bases[-1] >= offset:

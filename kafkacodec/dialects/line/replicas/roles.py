@@ -1,0 +1,134 @@
+"""What a broker must not forget about the partitions that it has replicas of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kafkacodec.dialects.line.group_files import load_rows, save_rows
+
+__all__ = ["ALL", "NO_EPOCH", "Role", "Roles", "next_epoch", "stored_roles"]
+
+NO_EPOCH = -1
+
+ALL = 1 << 62
+"""The ticket of the groups of the leader itself: nobody has newer ones of its epoch."""
+
+Key = tuple[str, int]
+Rows = list[dict[str, Any]]
+
+
+def next_epoch(known: int, broker_id: int, replicas: int) -> int:
+    """The first epoch above `known` that is this broker's: those are its id modulo the number of replicas."""
+    first = known + 1
+    return first + (broker_id - first) % replicas
+
+
+@dataclass(slots=True)
+class Role:
+    """One partition's.
+
+    Attributes:
+        leads (bool): the broker is to lead, and does once it has the promises.
+        promised (int): leaders of older epochs are not served.
+        accepted (int): the newest leader of whose log this one has all up to the beginning of its epoch.
+        high_watermark (int): a lower bound of it.
+        group_epoch, group_ticket (int): how new the groups of the topic are, for partition 0: the epoch of the leader
+            that they are of, and how many requests it had taken; `ALL` for that leader itself.
+    """
+
+    leads: bool
+    promised: int = NO_EPOCH
+    accepted: int = NO_EPOCH
+    high_watermark: int = 0
+    group_epoch: int = NO_EPOCH
+    group_ticket: int = 0
+
+
+class Roles:
+    """The roles of all partitions. Changes are kept before anybody is told of them.
+
+    Args:
+        rows: what `save` was given last.
+        save: keeps the rows on the disk; raises OSError.
+        leads: whether the broker leads what nothing is known of, as broker 0 does.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, Any]], save: Callable[[Rows], None], *, leads: bool) -> None:
+        self._save, self._leads = save, leads
+        self._roles: dict[Key, Role] = {}
+        for row in rows:
+            values = dict(row)
+            key = values.pop("topic"), values.pop("partition")
+            self._roles[key] = Role(**values)
+
+    def __getitem__(self, key: Key) -> Role:
+        """That of a partition; nothing is kept of one that is only looked at."""
+        return self._roles.get(key) or Role(self._leads)
+
+    def __len__(self) -> int:
+        return len(self._roles)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(list(self._roles))
+
+    def change(self, key: Key, **values: Any) -> Role:
+        """Change some of a role. Raises OSError: it is as before."""
+        before = self._roles.get(key)
+        role = Role(**{**asdict(before or Role(self._leads)), **values})
+        if role == before:
+            return role
+        self._roles[key] = role
+        try:
+            self.save()
+        except OSError:
+            if before is None:
+                del self._roles[key]
+            else:
+                self._roles[key] = before
+            raise
+        return role
+
+    def note(self, key: Key, high_watermark: int) -> None:
+        """A high watermark, which is kept with the next change or `save`."""
+        role = self._roles.get(key)
+        if role is not None and high_watermark > role.high_watermark:
+            role.high_watermark = high_watermark
+
+    def save(self) -> None:
+        """Keep everything. Raises OSError."""
+        self._save([{"topic": topic, "partition": part, **asdict(role)} for (topic, part), role in self._roles.items()])
+
+
+_SHAPE = {
+    "topic": str,
+    "partition": int,
+    "leads": bool,
+    "promised": int,
+    "accepted": int,
+    "high_watermark": int,
+    "group_epoch": int,
+    "group_ticket": int,
+}
+
+
+def _is_sound(row: dict[str, Any]) -> bool:
+    """Whether the numbers are ones that a role can have."""
+    epochs = row["promised"], row["accepted"], row["group_epoch"]
+    return all(0 <= row[name] < 1 << 63 for name in ("partition", "high_watermark", "group_ticket")) and all(
+        NO_EPOCH <= epoch < 1 << 63 for epoch in epochs
+    )
+
+
+def stored_roles(directory: str, *, leads: bool) -> Roles:
+    """The roles in ``roles.json`` of a data directory.
+
+    Raises:
+        CorruptRecord: the file is damaged.
+        OSError: from the file system.
+    """
+    path = Path(directory) / "roles.json"
+    return Roles(load_rows(path, _SHAPE, _is_sound), partial(save_rows, path), leads=leads)

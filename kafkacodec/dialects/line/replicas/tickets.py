@@ -1,0 +1,63 @@
+"""Which answers about a topic's groups may leave: those whose leader still was one when they were made.
+
+A leader numbers the requests about groups; that is a ticket. Followers ask for what has changed since a ticket, and so
+say that they have kept all up to it, and that they serve no newer leader. An answer leaves when enough have said so of
+its ticket: no other broker leads then, and what the answer says is on enough disks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from typing import NamedTuple
+
+__all__ = ["Answer", "Tickets"]
+
+
+class Answer(NamedTuple):
+    """An answer that waits for its ticket."""
+
+    ticket: int
+    connection: Hashable
+    correlation_id: str
+    line: str
+    deadline: int
+
+
+class Tickets:
+    """The requests about the groups of one topic, while the broker leads it.
+
+    Args:
+        needed: how many followers have to have a ticket.
+
+    Attributes:
+        last: the ticket of the last request.
+        changed: that of the last one that changed something.
+        waiting: the answers, in order.
+    """
+
+    def __init__(self, needed: int) -> None:
+        self._needed = needed
+        self.last = self.changed = 0
+        self.waiting: deque[Answer] = deque()
+        self._kept: dict[int, int] = {}
+
+    def take(self, *, changes: bool) -> int:
+        """The ticket of a request."""
+        self.last += 1
+        if changes:
+            self.changed = self.last
+        return self.last
+
+    def kept(self, replica_id: int, ticket: int) -> None:
+        """A follower has kept everything up to a ticket."""
+        self._kept[replica_id] = max(ticket, self._kept.get(replica_id, ticket))
+
+    def due(self) -> list[Answer]:
+        """The answers that may leave now."""
+        kept = sorted(self._kept.values(), reverse=True)
+        sure = self.last if not self._needed else kept[self._needed - 1] if len(kept) >= self._needed else -1
+        found = []
+        while self.waiting and self.waiting[0].ticket <= sure:
+            found.append(self.waiting.popleft())
+        return found

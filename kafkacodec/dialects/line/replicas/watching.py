@@ -1,0 +1,98 @@
+"""Who a broker follows, and when it is to be elected: decisions, without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker, Wish
+    from kafkacodec.dialects.line.replicas.commands import Led
+    from kafkacodec.dialects.line.replicas.roles import Roles
+
+__all__ = ["Elect", "Follow", "Stop", "Watch"]
+
+Key = tuple[str, int]
+
+
+class Follow(NamedTuple):
+    """Follow a broker that leads in an epoch; the topic has so many partitions there."""
+
+    leader: int
+    epoch: int
+    partitions: int
+
+
+class Elect(NamedTuple):
+    """Be elected, with so many promises."""
+
+    needed: int
+
+
+class Stop(NamedTuple):
+    """End what is being done."""
+
+
+Decision = Follow | Elect | Stop
+
+
+class Watch:
+    """What each partition needs.
+
+    Args:
+        machine: the broker.
+        roles: its roles.
+        others: the ids of the other brokers.
+        needed: how many promises who leads needs, its own among them.
+    """
+
+    def __init__(self, machine: ReplicatedBroker, roles: Roles, others: Iterable[int], needed: int) -> None:
+        self._machine, self._roles, self._others, self._needed = machine, roles, frozenset(others), needed
+        self._led: dict[int, dict[Key, Led]] = {}
+        self._heard: set[int] = set()  # who was asked once
+        self._wished: dict[Key, Wish] = {}
+        self._unsettled: set[Key] = set()  # records wait for a leader
+
+    def heard(self, broker: int, led: Iterable[Led] | None) -> None:
+        """Another broker has said what it leads, or cannot be asked."""
+        self._heard.add(broker)
+        if led is None:
+            self._led.pop(broker, None)
+        else:
+            self._led[broker] = {(one.topic, one.partition): one for one in led}
+
+    def wish(self, wishes: Mapping[Key, Wish]) -> None:
+        """What the machine wants."""
+        for key, wish in wishes.items():
+            self._unsettled.add(key)
+            if self._wished.get(key, "look") == "look":
+                self._wished[key] = wish
+
+    def keys(self) -> list[Key]:
+        """The partitions to be looked at now and then."""
+        led = (key for one in self._led.values() for key in one)
+        return list(dict.fromkeys([*self._roles, *self._unsettled, *led]))
+
+    def decide(self, key: Key, doing: Follow | Elect | None) -> Decision | None:
+        """What is to be begun for a partition instead of what is being done; None: go on."""
+        wish = self._wished.pop(key, "look")
+        if wish != "look":
+            return Elect(1 if wish == "lead uncleanly" else self._needed)
+        if self._machine.leads(key) or not self._roles[key].leads:
+            self._unsettled.discard(key)
+        if isinstance(doing, Elect):
+            return None
+        leader = self._leader(key)
+        if leader is not None:
+            return None if doing is not None and doing[:2] == leader[:2] else leader
+        if doing is not None:
+            return Stop()
+        if self._roles[key].leads and not self._machine.leads(key) and self._heard >= self._others:
+            return Elect(self._needed)
+        return None
+
+    def _leader(self, key: Key) -> Follow | None:
+        """Who of the others leads by the newest epoch, unless a newer one was promised."""
+        found = [Follow(broker, led[key].epoch, led[key].partitions) for broker, led in self._led.items() if key in led]
+        newest = max(found, key=lambda one: one.epoch, default=None)
+        return newest if newest is not None and newest.epoch >= self._roles[key].promised else None
