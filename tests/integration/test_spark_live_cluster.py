@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from kafkacodec.client import Admin
 from kafkacodec.log import Partition
 from kafkacodec.spark.errors import OptionError
 from tests.integration import kafka_jvm
@@ -97,19 +98,14 @@ def rows(query):
 
 
 def stop_all_but_the_leader(cluster):
-    """Stop the followers, so that the leader gets records that nobody fetches; returns it, and the others.
-
-    Who leads shows when a follower is stopped: the log of the leader grows.
-    """
-    for victim in cluster.brokers:
-        others = [broker for broker in cluster.brokers if broker is not victim]
-        for broker in others:
-            broker.signal(signal.SIGSTOP)
-        before = log_of(victim).end_offset()
-        time.sleep(1.5)
-        if log_of(victim).end_offset() > before + 200:
-            return victim, others
-        for broker in others:
-            broker.signal(signal.SIGCONT)
-        time.sleep(3)
-    raise AssertionError("no broker leads")
+    """Stop the followers, so that the leader gets records that nobody fetches; returns it, and the others."""
+    with Admin(cluster.servers) as admin:
+        leader = admin.describe_topics("orders")["orders"].partitions[0].leader
+    victim = cluster.brokers[leader - 1]
+    others = [broker for broker in cluster.brokers if broker is not victim]
+    until(lambda: log_of(victim).high_watermark)
+    for broker in others:
+        broker.signal(signal.SIGSTOP)
+    before = log_of(victim).end_offset()
+    until(lambda: log_of(victim).end_offset() > before + 200)
+    return victim, others
