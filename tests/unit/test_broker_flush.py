@@ -167,9 +167,11 @@ def test_what_is_rolled_during_a_flush_is_flushed_after_it(tmp_path):
         log, rows = broker._serving._topics.partition("t", 0).log, [(b"k", bytes(1000))] * 1100
         go_on = threading.Event()
         log._disk.sync = lambda file: go_on.wait(60)
-        for _ in range(4):  # each rolls; the flush of the first waits
-            broker.write("t", rows)
-        go_on.set()
+        try:
+            for _ in range(4):  # each rolls; the flush of the first waits
+                broker.write("t", rows)
+        finally:
+            go_on.set()
         eventually(lambda: log.recovery_point >= log.segments[-1].base_offset)
 
 
