@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import pytest
 from tests.faults.__main__ import FAULTS
 from tests.faults.broker import FAULTS as BROKER_FAULTS
 from tests.faults.programs import PROGRAMS
+from tests.memory_files import temporary_directory
 
 SHIM = Path(__file__).parent.parent / "faults" / "shim.c"
 ALL = os.environ.get("KAFKACODEC_FAULTS") == "all"
@@ -41,9 +41,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place() -> Iterator[str]:
-    """A directory in memory, where there is such a file system: thousands of files are synced."""
-    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=parent) as directory:
+    with temporary_directory() as directory:
         yield directory
 
 

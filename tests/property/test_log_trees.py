@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -27,6 +26,7 @@ from kafkacodec.spark.schema import COLUMNS, LOG_COLUMNS
 from tests.command_runner import Runner, faults
 from tests.examples import examples
 from tests.log_trees import SEGMENT_ID, UUID, Content, trees, write
+from tests.memory_files import temporary_directory
 
 EXAMPLES = int(os.environ.get("KAFKACODEC_TREES", "50"))
 
@@ -162,7 +162,7 @@ def impatient() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as directory:
+    with temporary_directory() as directory:
         yield Path(directory)
 
 
