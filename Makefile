@@ -128,15 +128,15 @@ broker-answers: $(VENV)/.dev $(VENV)/.built ## what Apache Kafka 3.9.1, 4.1.0 an
 cluster-proof: $(VENV)/.dev $(VENV)/.built ## clients of three brokers that are killed again and again, for about 40 minutes
 	KAFKACODEC_LONG=1 $(PY) -m pytest -q tests/integration/test_client_cluster.py tests/property/test_group_machines.py
 
-# What kills processes, brokers and leaders again and again; `make test` does it once each. Each variable is read by one
-# or two of the files.
+# What kills processes, brokers and leaders again and again, and the commands in all forms over every directory; `make
+# test` does it once each. Each variable is read by one or two of the files.
 LONG_PROOFS := KAFKACODEC_LONG=1 KAFKACODEC_KILLS=all KAFKACODEC_REPLICAS=4 KAFKACODEC_BROKER_STREAM_KILLS=20 \
-	KAFKACODEC_LIVE_STREAM_SECONDS=120 KAFKACODEC_LIVE_STREAM_KILLS=8 KAFKACODEC_LIVE_VERIFY_SECONDS=60
+	KAFKACODEC_LIVE_STREAM_SECONDS=120 KAFKACODEC_LIVE_STREAM_KILLS=8 KAFKACODEC_LIVE_VERIFY_SECONDS=60 KAFKACODEC_SWEEP=full
 .PHONY: proofs
 proofs: cluster-proof object-stores ## every proof in its long form, for about two hours
 	$(LONG_PROOFS) $(PY) -m pytest -q $(addprefix tests/integration/, test_spark_kills.py test_spark_exactly_once.py \
 		test_spark_export_kills.py test_spark_broker_kills.py test_spark_live_broker.py test_spark_replicas.py \
-		test_log_writer_killed.py test_verify_live_broker.py) tests/property/test_values_protobuf.py \
+		test_log_writer_killed.py test_verify_live_broker.py test_command_everywhere.py) tests/property/test_values_protobuf.py \
 		tests/conformance/test_flipped_bits.py tests/conformance/test_flipped_side_files.py
 
 # Servers with the interfaces of S3, Google Cloud Storage and Azure, by their own package managers: Go and npm.

@@ -84,9 +84,9 @@ def _lz4_blocks(n: int) -> bytes:
 
 
 CODEC_DATA: dict[str, tuple[int, int, Callable[[int], bytes]]] = {
-    "gzip: empty members": (GZIP, 400, lambda n: _member() * n),
-    "gzip: members of a byte": (GZIP, 400, lambda n: _member(b"a") * n),
-    "gzip: a cut member after many": (GZIP, 400, lambda n: _member(b"a") * n + _member(b"a")[:-1]),
+    "gzip: empty members": (GZIP, 150, lambda n: _member() * n),
+    "gzip: members of a byte": (GZIP, 150, lambda n: _member(b"a") * n),
+    "gzip: a cut member after many": (GZIP, 150, lambda n: _member(b"a") * n + _member(b"a")[:-1]),
     "gzip: empty blocks": (GZIP, 2000, _stored_blocks),
     "snappy: blocks of a byte": (
         SNAPPY,
@@ -267,7 +267,7 @@ for _call_name, _partition_call in PARTITION_CALLS.items():
             return refused(lambda: call(kc.log.Partition(path.parent)))
 
 
-@family("Partition.read: segments", 20)
+@family("Partition.read: segments", 8)
 def _segments(n: int, directory: Path) -> Call:
     for i in range(n):
         _segment(directory, _with(GOOD[2], 0, i.to_bytes(8, "big"))).rename(directory / "t-0" / f"{i:020}.log")
@@ -391,7 +391,7 @@ def _requests(n: int, _: Path) -> Call:
     return lambda: protocol.Connection("broker", max_pending=1 << 20).receive(data)
 
 
-@family("Connection: requests of a paused broker", 100)
+@family("Connection: requests of a paused broker", 60)
 def _paused(n: int, _: Path) -> Call:
     data = b"".join(protocol.encode_request(messages.HeartbeatRequest(), 1, i, "c") for i in range(n))
 
@@ -454,14 +454,14 @@ def _old(n: int, _: Path) -> Call:
     return lambda: kafka07.decode(data)
 
 
-@family("kafka07.decode, skip: wrong checksums", 300)
+@family("kafka07.decode, skip: wrong checksums", 150)
 def _old_damage(n: int, _: Path) -> Call:
     good = kafka07.encode_messages([b"value"])
     data = (good + good[:-1] + b"?") * n
     return lambda: kafka07.decode(data, on_error="skip")
 
 
-@family("kafka07.decode: compressed messages", 200)
+@family("kafka07.decode: compressed messages", 100)
 def _old_compressed(n: int, _: Path) -> Call:
     data = kafka07.encode_messages([b""], codec="gzip") * n
     return lambda: kafka07.decode(data)
