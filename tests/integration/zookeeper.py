@@ -29,7 +29,7 @@ class ZooKeeperServer(Server):
             f"tickTime={_TICK_MS}\ndataDir={directory / 'data'}\nclientPort={port}\nclientPortAddress={host}\n"
             "maxClientCnxns=0\nmaxSessionTimeout=60000\n"
         )
-        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m"]
+        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m", "-Dzookeeper.forceSync=no"]
         self._command = [
             "java", *quick, "-cp", f"{jars}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", properties
         ]  # fmt: skip

@@ -184,9 +184,9 @@ async def test_asyncio_reads_what_asyncio_wrote(server):
 
 def test_responses_come_in_any_order():
     exchange = Exchange()
-    first = exchange.request("PRODUCE", {"topic": "t", "key": "k", "value": "v", "acks": "all"}, "first")
+    first = exchange.request("PRODUCE", {"topic": "t", "key": "k", "value": "v", "acks": "all"}, waiter="first")
     assert first == b"V1|1|PRODUCE|t k:v acks=all\n"
-    assert exchange.request("PING", {}, "second") == b"V1|2|PING|\n"
+    assert exchange.request("PING", {}, waiter="second") == b"V1|2|PING|\n"
     found = exchange.received(b"V1|2|OK\nV1|1|OK|partition=0 off")
     assert [(waiter, response.ok) for waiter, response in found] == [("second", True)]
     ((waiter, response),) = exchange.received(b"set=4 hw=5\n")
@@ -199,8 +199,8 @@ def test_responses_come_in_any_order():
 )
 def test_what_is_no_response_ends_the_connection_after_those_before_it(wrong):
     exchange = Exchange()
-    exchange.request("PING", {}, "first")
-    exchange.request("CONSUME", {"topic": "t", "partition": 0, "offset": 0}, "second")
+    exchange.request("PING", {}, waiter="first")
+    exchange.request("CONSUME", {"topic": "t", "partition": 0, "offset": 0}, waiter="second")
     with pytest.raises(RemoteProtocolError) as error:
         exchange.received(b"V1|1|OK\n" + wrong.replace(b"|1|", b"|2|"))
     assert [waiter for waiter, _ in error.value.events] == ["first"]

@@ -2,7 +2,8 @@
 
 `decode` and `encode_messages` are for message sets and segment files; the request and response classes,
 `decode_request` and `decode_response` for the wire; `Connection` for one side of a connection without I/O; `driver`
-for the tasks that the protocol leaves to the client. Only the names for message sets are loaded on import.
+for the tasks that the protocol leaves to the client. `Producer`, `Consumer` and `SimpleConsumer` are clients for
+threads, those in `aio` for asyncio. Only the names for message sets are loaded on import.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from kafkacodec.dialects.kafka07.message_set import (
 from kafkacodec.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from kafkacodec.dialects.kafka07 import driver
+    from kafkacodec.dialects.kafka07 import aio, driver
+    from kafkacodec.dialects.kafka07.aio import Message, Place, Sent
+    from kafkacodec.dialects.kafka07.blocking import Consumer, Producer, SimpleConsumer
     from kafkacodec.dialects.kafka07.connection import Connection, RequestReceived, ResponseReceived
     from kafkacodec.dialects.kafka07.wire import (
         EARLIEST,
@@ -47,20 +50,27 @@ __all__ = [
     "LATEST",
     "RANDOM_PARTITION",
     "Connection",
+    "Consumer",
     "DecodeOptions",
     "ErrorCode",
     "FetchRequest",
     "FetchResponse",
+    "Message",
     "MultiFetchRequest",
     "MultiFetchResponse",
     "MultiProduceRequest",
     "OffsetsRequest",
     "OffsetsResponse",
+    "Place",
     "ProduceRequest",
+    "Producer",
     "Request",
     "RequestReceived",
     "Response",
     "ResponseReceived",
+    "Sent",
+    "SimpleConsumer",
+    "aio",
     "decode",
     "decode_request",
     "decode_response",
@@ -71,7 +81,13 @@ __all__ = [
 ]
 
 _CONNECTION = ("Connection", "RequestReceived", "ResponseReceived")
-_HOMES = dict.fromkeys(__all__, "wire") | dict.fromkeys(_CONNECTION, "connection") | {"driver": ""}
+_HOMES = (
+    dict.fromkeys(__all__, "wire")
+    | dict.fromkeys(_CONNECTION, "connection")
+    | dict.fromkeys(("Message", "Place", "Sent"), "aio")
+    | dict.fromkeys(("Consumer", "Producer", "SimpleConsumer"), "blocking")
+    | {"aio": "", "driver": ""}
+)
 
 __getattr__ = at_first_use(__name__, _HOMES)
 

@@ -36,7 +36,7 @@ class Exchange:
         """How many requests wait."""
         return len(self._waiting)
 
-    def request(self, command: str, args: dict[str, Any], waiter: Any) -> bytes:
+    def request(self, command: str, args: dict[str, Any], *, waiter: Any) -> bytes:
         """The line of a request, with its end; `waiter` comes back with the response. Raises EncodeError."""
         self._last_id += 1
         correlation_id = str(self._last_id)

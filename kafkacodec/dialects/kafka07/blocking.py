@@ -1,0 +1,183 @@
+"""A producer, a consumer in a group, and a simple consumer of Kafka 0.7, for threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Self
+
+from kafkacodec.client.lifecycle import BlockingClient
+from kafkacodec.dialects.kafka07 import aio
+from kafkacodec.errors import ClientClosed
+from kafkacodec.net.loop import LoopThread
+from kafkacodec.signatures import suggests_options
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import TracebackType
+
+    from kafkacodec.dialects.kafka07.aio import Codec, Message, Place, Sent
+    from kafkacodec.dialects.kafka07.fetching import Reset
+    from kafkacodec.dialects.kafka07.wire import FetchRequest, FetchResponse
+    from kafkacodec.records.columns import RecordColumns
+
+__all__ = ["Consumer", "Producer", "SimpleConsumer"]
+
+
+class _Blocking(BlockingClient):
+    """A client on a thread of its own; a context manager. Threads may share it."""
+
+    def _begin(self, face: aio.Producer | aio.Consumer | aio.SimpleConsumer, name: str) -> None:
+        self._face = face
+        face._made_in, face._made = face._made, None
+        self._thread = LoopThread(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Producer(_Blocking):
+    """As `kafkacodec.dialects.kafka07.aio.Producer`, for threads.
+
+    with kafka07.Producer("127.0.0.1:2181") as producer:
+        producer.send("orders", b"created", key="user1")
+    """
+
+    @suggests_options
+    def __init__(
+        self, zookeeper: str | None = None, *, brokers: str | Iterable[str] = (), compression_type: Codec = "none",
+        linger_ms: float = 5, batch_messages: int = 200, batch_bytes: int = 1 << 20,
+        max_message_size: int = 1_000_000, max_queued: int = 10_000, connect_timeout_ms: int = 5_000,
+        reconnect_interval: int = 30_000, session_timeout_ms: int = 6_000,
+    ) -> None:  # fmt: skip
+        face = aio.Producer(
+            zookeeper, brokers=brokers, compression_type=compression_type, linger_ms=linger_ms,
+            batch_messages=batch_messages, batch_bytes=batch_bytes, max_message_size=max_message_size,
+            max_queued=max_queued, connect_timeout_ms=connect_timeout_ms, reconnect_interval=reconnect_interval,
+            session_timeout_ms=session_timeout_ms,
+        )  # fmt: skip
+        self._begin(face, "kafkacodec 0.7 producer")
+
+    def send(self, topic: str, value: bytes, *, key: str | None = None) -> Future[Sent]:
+        """Send a message; the future has where it was sent to, or why it was not.
+
+        Arguments and errors are those of `kafkacodec.dialects.kafka07.aio.Producer.send`.
+        """
+        delivery: Future[Sent] = Future()
+        delivery.set_running_or_notify_cancel()  # it cannot be cancelled
+
+        async def begin() -> None:
+            sent = await self._face.send(topic, value, key=key)
+            sent.add_done_callback(lambda sent: _copy(sent, delivery))
+
+        self._thread.run(begin)
+        return delivery
+
+    def flush(self) -> None:
+        """Send everything now, and wait until it has left or not."""
+        self._thread.run(self._face.flush)
+
+
+class SimpleConsumer(_Blocking):
+    """As `kafkacodec.dialects.kafka07.aio.SimpleConsumer`, for threads.
+
+    with kafka07.SimpleConsumer("127.0.0.1:9092") as consumer:
+        columns = consumer.fetch("orders", 0, consumer.earliest("orders", 0))
+    """
+
+    @suggests_options
+    def __init__(self, server: str, *, request_timeout_ms: int = 30_000) -> None:
+        self._begin(aio.SimpleConsumer(server, request_timeout_ms=request_timeout_ms), "kafkacodec 0.7 consumer")
+
+    def fetch(
+        self, topic: str, partition: int, offset: int, *, max_size: int = 1 << 20, max_message_size: int = 64 << 20
+    ) -> RecordColumns:
+        """As `kafkacodec.dialects.kafka07.aio.SimpleConsumer.fetch`."""
+        found: RecordColumns = self._thread.run(
+            lambda: self._face.fetch(topic, partition, offset, max_size=max_size, max_message_size=max_message_size)
+        )
+        return found
+
+    def multifetch(self, requests: Sequence[FetchRequest]) -> list[FetchResponse]:
+        """As `kafkacodec.dialects.kafka07.aio.SimpleConsumer.multifetch`."""
+        found: list[FetchResponse] = self._thread.run(lambda: self._face.multifetch(requests))
+        return found
+
+    def offsets(self, topic: str, partition: int, time: int, max_offsets: int) -> list[int]:
+        """As `kafkacodec.dialects.kafka07.aio.SimpleConsumer.offsets`."""
+        found: list[int] = self._thread.run(lambda: self._face.offsets(topic, partition, time, max_offsets))
+        return found
+
+    def earliest(self, topic: str, partition: int) -> int:
+        """The first offset of a partition."""
+        found: int = self._thread.run(lambda: self._face.earliest(topic, partition))
+        return found
+
+    def latest(self, topic: str, partition: int) -> int:
+        """The end of a partition."""
+        found: int = self._thread.run(lambda: self._face.latest(topic, partition))
+        return found
+
+
+class Consumer(_Blocking):
+    """As `kafkacodec.dialects.kafka07.aio.Consumer`, for threads; it stays a member between calls.
+
+    with kafka07.Consumer("127.0.0.1:2181", "orders", group="billing") as consumer:
+        for message in consumer.poll(timeout=5):
+            print(message.value)
+    """
+
+    @suggests_options
+    def __init__(
+        self, zookeeper: str, topics: str | Iterable[str] | Mapping[str, int] = (), *, group: str,
+        whitelist: str | None = None, blacklist: str | None = None, consumer_id: str | None = None,
+        auto_offset_reset: Reset = "smallest", auto_commit: bool = True, auto_commit_interval_ms: int = 10_000,
+        fetch_size: int = 1 << 20, max_fetch_size: int = 64 << 20, fetch_backoff_ms: int = 1_000,
+        rebalance_retries: int = 4, rebalance_backoff_ms: int = 2_000, request_timeout_ms: int = 30_000,
+        session_timeout_ms: int = 6_000, connection_timeout_ms: int = 6_000,
+    ) -> None:  # fmt: skip
+        face = aio.Consumer(
+            zookeeper, topics, group=group, whitelist=whitelist, blacklist=blacklist, consumer_id=consumer_id,
+            auto_offset_reset=auto_offset_reset, auto_commit=auto_commit,
+            auto_commit_interval_ms=auto_commit_interval_ms, fetch_size=fetch_size, max_fetch_size=max_fetch_size,
+            fetch_backoff_ms=fetch_backoff_ms, rebalance_retries=rebalance_retries,
+            rebalance_backoff_ms=rebalance_backoff_ms, request_timeout_ms=request_timeout_ms,
+            session_timeout_ms=session_timeout_ms, connection_timeout_ms=connection_timeout_ms,
+        )  # fmt: skip
+        self._begin(face, "kafkacodec 0.7 group")
+
+    @property
+    def consumer_id(self) -> str:
+        """The id of the member."""
+        found: str = self._face.consumer_id
+        return found
+
+    @property
+    def assignment(self) -> list[Place]:
+        """The partitions that it owns now."""
+        found: list[Place] = self._face.assignment
+        return found
+
+    def poll(self, timeout: float = 0.0) -> list[Message]:
+        """As `kafkacodec.dialects.kafka07.aio.Consumer.poll`."""
+        found: list[Message] = self._thread.run(lambda: self._face.poll(timeout))
+        return found
+
+    def commit(self) -> None:
+        """As `kafkacodec.dialects.kafka07.aio.Consumer.commit`."""
+        self._thread.run(self._face.commit)
+
+
+def _copy(sent: asyncio.Future[Sent], delivery: Future[Sent]) -> None:
+    """Give the outcome of a message to whoever waits in another thread."""
+    if sent.cancelled():
+        delivery.set_exception(ClientClosed("the producer was closed meanwhile"))
+    elif (error := sent.exception()) is not None:
+        delivery.set_exception(error)
+    else:
+        delivery.set_result(sent.result())
