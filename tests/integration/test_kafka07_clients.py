@@ -25,7 +25,13 @@ from tests.kafka07_session import Client, message, produce
 from tests.patience import eventually, until
 
 pytestmark = pytest.mark.java
-QUICK = {"fetch_backoff_ms": 10, "rebalance_backoff_ms": 50, "session_timeout_ms": 5000}
+QUICK = {
+    "fetch_backoff_ms": 10,
+    "rebalance_backoff_ms": 20,
+    "rebalance_retries": 1000,
+    "session_timeout_ms": 30_000,
+    "connection_timeout_ms": 30_000,
+}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +57,13 @@ def tree(server, zookeeper):
 
 
 def serving(zookeeper, number, data=None, **config):
-    config = {"zk.connect": zookeeper, "num.partitions": 2, "zk.sessiontimeout.ms": 5000, **config}
+    config = {
+        "zk.connect": zookeeper,
+        "num.partitions": 2,
+        "zk.sessiontimeout.ms": 30_000,
+        "zk.connectiontimeout.ms": 30_000,
+        **config,
+    }
     return kc.broker.serve(data, listen="kafka07://127.0.0.1:0", node_id=number, config=config)
 
 
@@ -75,13 +87,17 @@ def owners(server, zookeeper, topic="t"):
     return {path.removeprefix(prefix): c for path, c in tree(server, zookeeper).items() if path.startswith(prefix)}
 
 
+def producing(zookeeper, **options):
+    return kafka07.Producer(zookeeper, connect_timeout_ms=30_000, **options)
+
+
 def registered(server, zookeeper, topic="t", count=2):
     eventually(lambda: sum(p.startswith(f"/brokers/topics/{topic}/") for p in tree(server, zookeeper)) == count)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
 def test_what_is_sent_is_read_once_and_in_order(zookeeper, brokers, codec):
-    with kafka07.Producer(zookeeper, compression_type=codec, batch_messages=7) as producer:
+    with producing(zookeeper, compression_type=codec, batch_messages=7) as producer:
         sent = [producer.send("t", b"%d" % i, key=f"k{i % 5}") for i in range(500)]
         places = [delivery.result(30) for delivery in sent]
     expected = {}
@@ -103,13 +119,13 @@ def test_keys_go_to_the_same_partition_whichever_producer_sends_them(server, zoo
     registered(server, zookeeper)
     pairs = [(2, 0), (2, 1), (10, 0), (10, 1)]
     for _ in range(2):
-        with kafka07.Producer(zookeeper) as producer:
+        with producing(zookeeper) as producer:
             for key, place in (("a", 97 % 4), ("b", 98 % 4), ("ab", (97 * 31 + 98) % 4)):
                 assert producer.send("t", b"x", key=key).result(30)[1:] == pairs[place]
 
 
 def test_members_share_the_partitions_and_each_is_owned_once(server, zookeeper, brokers):
-    with kafka07.Producer(zookeeper) as producer:
+    with producing(zookeeper) as producer:
         for i in range(100):
             producer.send("t", b"%d" % i).result(30)
     registered(server, zookeeper)
@@ -129,7 +145,7 @@ def test_members_share_the_partitions_and_each_is_owned_once(server, zookeeper, 
 
 
 def test_a_member_reads_on_where_the_one_before_it_ended(server, zookeeper, brokers):
-    with kafka07.Producer(zookeeper) as producer:
+    with producing(zookeeper) as producer:
         for i in range(50):
             producer.send("t", b"%d" % i).result(30)
         with kafka07.Consumer(zookeeper, "t", group="g", **QUICK) as consumer:
@@ -142,7 +158,7 @@ def test_a_member_reads_on_where_the_one_before_it_ended(server, zookeeper, brok
 
 
 def test_what_is_not_committed_is_read_again(zookeeper, brokers):
-    with kafka07.Producer(zookeeper) as producer:
+    with producing(zookeeper) as producer:
         producer.send("t", b"x").result(30)
     options = {"group": "g", "auto_commit": False, **QUICK}
     for _ in range(2):
@@ -156,7 +172,7 @@ def test_what_is_not_committed_is_read_again(zookeeper, brokers):
 
 
 def test_a_member_whose_session_is_lost_joins_again_with_the_same_id(server, zookeeper, brokers):
-    with kafka07.Producer(zookeeper) as producer:
+    with producing(zookeeper) as producer:
         producer.send("t", b"first").result(30)
         registered(server, zookeeper, count=1)
         with (
@@ -177,7 +193,7 @@ def test_a_topic_that_comes_later_is_read(server, zookeeper, brokers):
     with (
         kafka07.Consumer(zookeeper, ["t", "u"], group="g", **QUICK) as named,
         kafka07.Consumer(zookeeper, group="h", whitelist="t, late.*", **QUICK) as filtered,
-        kafka07.Producer(zookeeper) as producer,
+        producing(zookeeper) as producer,
     ):
         assert named.poll() == filtered.poll() == []
         assert tree(server, zookeeper)[f"/consumers/h/ids/{filtered.consumer_id}"] == "*1*t|late.*"
@@ -189,7 +205,7 @@ def test_a_topic_that_comes_later_is_read(server, zookeeper, brokers):
 
 
 def test_a_broker_that_comes_back_is_read_on(zookeeper, tmp_path):
-    with kafka07.Producer(zookeeper) as producer:
+    with producing(zookeeper) as producer:
         with serving(zookeeper, 2, tmp_path):
             producer.send("t", b"first").result(30)
             consumer = kafka07.Consumer(zookeeper, "t", group="g", **QUICK)
@@ -203,7 +219,7 @@ def test_a_broker_that_comes_back_is_read_on(zookeeper, tmp_path):
 
 @pytest.mark.parametrize("stored", ["-1", "1000000"])
 def test_an_offset_that_is_not_in_the_log_is_reset(server, zookeeper, brokers, stored):
-    with kafka07.Producer(zookeeper) as producer:
+    with producing(zookeeper) as producer:
         place = producer.send("t", b"x").result(30)
     path = f"{zookeeper.removeprefix(server.server)}/consumers/g/offsets/t/{place.broker}-{place.partition}"
     with server.client() as client:
@@ -213,7 +229,7 @@ def test_an_offset_that_is_not_in_the_log_is_reset(server, zookeeper, brokers, s
 
 
 def test_a_group_may_begin_at_the_end(server, zookeeper, brokers):
-    with kafka07.Producer(zookeeper) as producer:
+    with producing(zookeeper) as producer:
         producer.send("t", b"old").result(30)
         registered(server, zookeeper, count=1)
         with kafka07.Consumer(zookeeper, "t", group="g", auto_offset_reset="largest", **QUICK) as consumer:
@@ -361,7 +377,7 @@ async def test_asyncio_reads_what_asyncio_wrote(zookeeper, brokers):
 @pytest.mark.parametrize("kind", ["producer", "consumer"])
 def test_a_dropped_client_warns_and_ends(server, zookeeper, brokers, kind):
     if kind == "producer":
-        clients = [kafka07.Producer(zookeeper)]
+        clients = [producing(zookeeper)]
         clients[0].send("t", b"x").result(30)
     else:
         consumer = kafka07.Consumer(zookeeper, "t", group="g", **QUICK)
@@ -389,7 +405,7 @@ async def test_a_dropped_client_of_asyncio_warns_and_leaves(server, zookeeper, b
 
 
 def test_a_closed_client_says_so(zookeeper, brokers):
-    producer, consumer = kafka07.Producer(zookeeper), kafka07.Consumer(zookeeper, "t", group="g", **QUICK)
+    producer, consumer = producing(zookeeper), kafka07.Consumer(zookeeper, "t", group="g", **QUICK)
     simple = kafka07.SimpleConsumer(brokers[0].listeners[0].partition("://")[2])
     for client in (producer, consumer, simple):
         client.close()

@@ -38,7 +38,12 @@ def tree(zookeeper, root):
 
 
 def serving(root, data=None, **options):
-    config = {"zk.connect": root, "zk.sessiontimeout.ms": 5000, **options.pop("config", {})}
+    config = {
+        "zk.connect": root,
+        "zk.sessiontimeout.ms": 30_000,
+        "zk.connectiontimeout.ms": 30_000,
+        **options.pop("config", {}),
+    }
     return kc.broker.serve(data, listen="kafka07://127.0.0.1:0", config=config, **options)
 
 

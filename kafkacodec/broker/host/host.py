@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Host"]
 
+_TURNS = 3  # of the loop, from accepting a connection to its session
 _CLOSING_SECONDS = 0.01
 """How long a stop waits for clients to take what is written."""
 
@@ -64,7 +65,8 @@ class Host:
         """Stop some listeners: accept no more, finish what is being written, close their connections."""
         for listener in listeners:
             listener.stop()
-        await asyncio.sleep(0)  # what was received is answered
+        for _ in range(_TURNS):  # what was received is answered, and who was just accepted has a session
+            await asyncio.sleep(0)
         for session in self._sessions_of(listeners):
             session.close()
         end = self._loop.time() + _CLOSING_SECONDS
