@@ -87,7 +87,7 @@ class Group(Engine):
         self._lost = False
         self._registry: Registry | None = None
         self._chunks: deque[Chunk] = deque()
-        self._failed: KafkaCodecError | None = None
+        self._failed: deque[KafkaCodecError] = deque()  # what partitions cannot be read on for
         self._fetching: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._zookeeper: ZooKeeper
@@ -147,9 +147,8 @@ class Group(Engine):
                 self._positions.hand_out(chunk.place, chunk.following)
                 self._taken.set()
                 return chunk
-            if self._failed is not None:
-                failed, self._failed = self._failed, None
-                raise failed
+            if self._failed:
+                raise self._failed.popleft()
             self._moved.clear()
             try:
                 async with asyncio.timeout_at(end):
@@ -282,7 +281,7 @@ class Group(Engine):
 
     def _start_fetching(self, offsets: Mapping[Place, int | None]) -> None:
         self._positions.assign(offsets)
-        self._failed = None
+        self._failed.clear()
         brokers: dict[int, list[Place]] = {}
         for place in offsets:
             brokers.setdefault(place.broker, []).append(place)
@@ -338,7 +337,7 @@ class Group(Engine):
                     if again:
                         await self._write_offset(place, offset)
                 case Failed(_, error):
-                    self._failed = error
+                    self._failed.append(error)
         self._moved.set()
         if fetches.is_idle:
             with contextlib.suppress(TimeoutError):
