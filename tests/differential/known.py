@@ -7,7 +7,6 @@ _NEWER = "in what 3.9 and 4 both serve, release 3.9 adds old versions and change
 
 AS_ANOTHER: dict[str, dict[str, str]] = {
     "4": {
-        "cluster.nodes/*-UnregisterController-v0": "a version of 4.4, for quorums of several controllers",
         "configs.describe_group/01-*": "configurations of groups that 4.2 to 4.4 added are not there",
         "groups_consumer.*": _EPOCHS,
         "groups_restarted.consumer_group/*": _EPOCHS,

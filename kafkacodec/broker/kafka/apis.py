@@ -97,6 +97,7 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.UNREGISTER_BROKER: Entry(range(1), cluster.unregister_broker),
     keys.ADD_RAFT_VOTER: Entry(range(2), cluster.add_raft_voter, note="there is one voter"),
     keys.REMOVE_RAFT_VOTER: Entry(range(1), cluster.remove_raft_voter, note="there is one voter"),
+    keys.UNREGISTER_CONTROLLER: Entry(range(1), cluster.unregister_controller, note="there is one controller"),
     keys.CONSUMER_GROUP_HEARTBEAT: Entry(range(2), groups.ask),
     keys.CONSUMER_GROUP_DESCRIBE: Entry(range(2), groups.describe_groups),
     keys.SHARE_GROUP_HEARTBEAT: Entry(range(1, 2), groups.ask),

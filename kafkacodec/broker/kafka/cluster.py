@@ -32,6 +32,7 @@ __all__ = [
     "push_telemetry",
     "remove_raft_voter",
     "unregister_broker",
+    "unregister_controller",
     "update_features",
 ]
 
@@ -326,6 +327,15 @@ def remove_raft_voter(node: Node, request: Request) -> Any:
     """The quorum is this broker alone (KIP-853)."""
     text = "the quorum cannot be changed"
     return messages.RemoveRaftVoterResponse(error_code=errors.UNSUPPORTED_VERSION, error_message=text)
+
+
+def unregister_controller(node: Node, request: Request) -> Any:
+    """The only controller is this broker, and active; Apache Kafka asks it to resign before."""
+    if request.message.controller_id == node.id:
+        text = "the active controller cannot be unregistered"
+        return messages.UnregisterControllerResponse(error_code=errors.INVALID_REQUEST, error_message=text)
+    code = errors.CONTROLLER_ID_NOT_REGISTERED
+    return messages.UnregisterControllerResponse(error_code=code, error_message=CODES[code].name)
 
 
 def get_telemetry_subscriptions(node: Node, request: Request) -> Any:

@@ -183,6 +183,14 @@ def nodes(s):
     )
     s.ask("RemoveRaftVoter", 0, cluster_id=None, voter_id=s.server.node + 70, voter_directory_id=uuid.UUID(int=4))
     s.ask("UnregisterController", 0, controller_id=s.server.node + 70)
+    s.ask("UnregisterController", 0, controller_id=-1, label="negative")
+    s.ask("UnregisterController", 0, controller_id=s.server.node, label="the-leader")
+    s.ask(
+        "DescribeQuorum",
+        2,
+        topics=[{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}],
+        pick=lambda a: [voter["replica_id"] for voter in a["topics"][0]["partitions"][0]["current_voters"]],
+    )
 
 
 def between_brokers(s):

@@ -348,5 +348,6 @@ RIGHTS: Final[Mapping[int, Sequence[Rule]]] = {
     keys.UNREGISTER_BROKER: _ALTERS,
     keys.ADD_RAFT_VOTER: _ALTERS,
     keys.REMOVE_RAFT_VOTER: _ALTERS,
+    keys.UNREGISTER_CONTROLLER: _ALTERS,
 }
 """By API key, in the order in which rights are looked at. APIs that are not here need none."""
