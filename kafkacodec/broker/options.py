@@ -56,6 +56,7 @@ _OWN: Final = (
     ("log.cleaner.backoff.ms", "long", "15000"),
     ("log.retention.check.interval.ms", "long", "300000"),
     ("max.incremental.fetch.session.cache.slots", "int", "1000"),
+    ("metadata.log.max.record.bytes.between.snapshots", "long", "20971520"),
     ("num.partitions", "int", "1"),
     ("offset.metadata.max.bytes", "int", "4096"),
     ("offsets.retention.check.interval.ms", "long", "600000"),

@@ -327,6 +327,7 @@ class Serving:
         self._topics = Topics(
             self._directory, config.topic_defaults, self._waiting, config.number("log.retention.check.interval.ms"),
             self._background, config.number("log.cleaner.backoff.ms"),
+            config.number("metadata.log.max.record.bytes.between.snapshots"),
         )  # fmt: skip
         catalog = Catalog(self._node_id, self._identity.directory_uuid, self._changed)
         catalog.access.super_users = frozenset(filter(None, config.text("super.users").split(";")))

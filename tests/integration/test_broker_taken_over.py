@@ -16,7 +16,7 @@ import kafkacodec as kc
 from kafkacodec import client
 from kafkacodec.errors import BrokerError, ItemErrors
 from tests.integration.kafka_jvm import SOON_BACK, Broker
-from tests.patience import SOON
+from tests.patience import SOON, eventually
 from tests.processes import ROOT, run_python
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -159,6 +159,8 @@ class Ours:
             "kafka://127.0.0.1:0",
         ]
         command += ["--config", "transaction.max.timeout.ms=3600000"]
+        command += ["--config", "metadata.log.max.record.bytes.between.snapshots=2500"]
+        command += ["--config", "log.retention.check.interval.ms=200"]
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -168,6 +170,17 @@ class Ours:
     def end(self, number: int) -> None:
         self.process.send_signal(number)
         self.process.communicate(timeout=60)
+
+
+def until_snapshot(logs: Path) -> None:
+    """Wait until the log of the metadata begins where a snapshot ends."""
+
+    def is_cut() -> bool:
+        files = [path.name for path in (logs / "__cluster_metadata-0").iterdir()]
+        ends = {int(name.partition("-")[0]) for name in files if name.endswith(".checkpoint")}
+        return min(int(name[:20]) for name in files if name.endswith(".log")) in ends - {0}
+
+    eventually(is_cut)
 
 
 def same_state(server: str, expected: dict[str, Any]) -> None:
@@ -193,6 +206,7 @@ def test_apache_kafka_takes_over_after_a_crash_and_after_a_stop(tmp_path: Path, 
     ours = Ours(kafka.logs)
     use(ours.server, "1")
     expected = state(ours.server)
+    until_snapshot(kafka.logs)
     ours.end(signal.SIGKILL)
     kafka.start()
     try:

@@ -89,7 +89,7 @@ class Unused:
 def topics(tmp_path):
     disk = Failing()
     directory = GrowingDirectory(tmp_path / "data", disk=disk)
-    made = Topics(directory, {}, Waiting(), 300_000, Unused(), 15_000)
+    made = Topics(directory, {}, Waiting(), 300_000, Unused(), 15_000, 1 << 20)
     yield made, disk
     directory.abandon()
 

@@ -40,7 +40,7 @@ def _runs(partition: Partition, end: int, begin: int = 0) -> Iterator[tuple[byte
         if not len(heads):
             return
         yield data[: heads.consumed], partition.log.aborted_in(found, offset)
-        offset = int(heads["last_offset"][-1]) + 1
+        offset = heads[-1].last_offset + 1
 
 
 def aborted_batches(data: bytes, aborted: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,7 @@ from kafkacodec.broker.topics.batches import Produced
 from kafkacodec.broker.topics.compaction import Compaction
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, TopicConfig
 from kafkacodec.broker.topics.flushes import RolledFlushes, TimedFlushes
+from kafkacodec.broker.topics.metadata_snapshots import MetadataSnapshots
 from kafkacodec.broker.topics.partition import Appended, Cut, EndMarker, Flush, Partition, Synced
 from kafkacodec.errors import KAFKA_STORAGE_ERROR, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from kafkacodec.internal_records import CLUSTER_METADATA
@@ -53,6 +54,7 @@ class Topics:
         check_ms: how often retention is looked at.
         background: cleans compacted topics.
         clean_ms: how often is looked for one to clean.
+        snapshot_bytes: how many bytes of metadata there may be in the log without a snapshot.
 
     Attributes:
         frozen: the directory is only read: nothing of it is removed, cleaned or flushed.
@@ -62,7 +64,7 @@ class Topics:
 
     def __init__(
         self, directory: GrowingDirectory, defaults: Mapping[str, str], waiting: Waiting, check_ms: float,
-        background: Background, clean_ms: float,
+        background: Background, clean_ms: float, snapshot_bytes: int,
     ) -> None:  # fmt: skip
         self._directory, self._defaults, self._waiting = directory, defaults, waiting
         self._topics: dict[str, _Topic] = {}
@@ -71,6 +73,8 @@ class Topics:
         self._check_ms = check_ms
         self._next_check: float | None = None
         self.frozen = False
+        self._background, self._snapshot_bytes = background, snapshot_bytes
+        self._snapshots: MetadataSnapshots | None = None
         self._compaction = Compaction(directory, self._partitions, background, clean_ms)
         self._rolled = RolledFlushes(directory, self._partitions, background)
         self.flushes = TimedFlushes(waiting.alarm)
@@ -156,6 +160,7 @@ class Topics:
         epoch = max(log.leader_epoch, 1)
         log.begin_epoch(epoch)
         partition = self._partitions[_METADATA] = Partition(name, topic_id, number, log, epoch, config)
+        self._snapshots = MetadataSnapshots(partition, self._background, self._snapshot_bytes)
         return partition
 
     def lead(self, name: str, number: int, epoch: int) -> None:
@@ -268,6 +273,8 @@ class Topics:
     def _retain(self, now: int) -> None:
         """Set aside the segments that retention lets go, and remove what was set aside long enough ago."""
         try:
+            if self._snapshots is not None:
+                self._snapshots.due()
             for partition in self._partitions.values():
                 if self._compaction.is_cleaning(partition):
                     continue

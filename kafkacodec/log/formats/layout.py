@@ -137,6 +137,11 @@ def newest_metadata_snapshot(names: Iterable[str]) -> tuple[str, int] | None:
     return None if found == FORMATTED_SNAPSHOT else (found, int(found.partition("-")[0]))
 
 
+def metadata_snapshot_name(end_offset: int, epoch: int) -> str:
+    """The name of a snapshot of a metadata log: the offset at which it ends, the epoch of the last record in it."""
+    return f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
 @lru_cache(1024)  # the name of a segment is asked for again and again
 def parse_file_name(name: str) -> FileName | None:
     """The parts of a name such as ``00000000000000000042.log``, or None for another file."""

@@ -5,26 +5,28 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.protocol.terms import CONFIGURED
 
 __all__ = ["ClusterMetadata", "complete_records"]
 
+R = TypeVar("R", bound=tuple[Any, ...])
+
 # The leader of a PartitionChangeRecord that does not change it.
 _NO_LEADER_CHANGE = -2
 
 
-def complete_records(records: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+def complete_records(records: Iterable[R]) -> Iterator[R]:
     """The records that count: those of a metadata transaction do when it ends, not if it is aborted (KIP-868).
 
     Args:
-        records: offsets and records, in the order of the log.
+        records: offsets and records, and what else there is of them, in the order of the log.
     """
-    held: list[tuple[int, Any]] | None = None
-    for offset, record in records:
-        name = type(record).__name__
+    held: list[R] | None = None
+    for row in records:
+        name = type(row[1]).__name__
         if name == "BeginTransactionRecord":
             held = []
         elif name in ("EndTransactionRecord", "AbortTransactionRecord"):
@@ -32,9 +34,9 @@ def complete_records(records: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, 
                 yield from held or ()
             held = None
         elif held is not None:
-            held.append((offset, record))
+            held.append(row)
         else:
-            yield offset, record
+            yield row
 
 
 @dataclass
