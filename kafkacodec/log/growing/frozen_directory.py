@@ -34,6 +34,7 @@ class FrozenDirectory:
         identity (Identity): from the first ``meta.properties`` that has one; else made up.
         logs (dict): the open logs by topic and partition.
         found (dict): the replicas by topic and partition.
+        was_clean (bool): True: nothing is recovered.
 
     Raises:
         OSError: a directory cannot be listed.
@@ -41,6 +42,7 @@ class FrozenDirectory:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.path, self.paths = paths[0], list(paths)
+        self.was_clean = True
         self.logs: dict[Key, FrozenLog] = {}
         self.found: dict[Key, list[str]] = {}
         for path in paths:
