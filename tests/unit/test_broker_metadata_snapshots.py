@@ -49,7 +49,7 @@ def test_a_long_log_becomes_a_snapshot(tmp_path: Path) -> None:
     assert (tmp_path / "__cluster_metadata-0" / log).stat().st_size < 2 * 3000  # it is looked at now and then
     assert {*read_cluster_metadata(tmp_path).topics} == {f"t{n}" for n in range(0, 60, 2)}
     assert LogDirectory(tmp_path).verify().ok
-    with kc.broker.serve(tmp_path) as kafka:
+    with kc.broker.serve(tmp_path, config=OFTEN) as kafka:
         assert seen(kafka) == expected
 
 

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kafkacodec.log.files.publishing import replace_file
 from kafkacodec.log.formats import layout
-from kafkacodec.log.state.metadata_snapshot import encode_metadata_snapshot
 
 if TYPE_CHECKING:
     from kafkacodec.broker.topics.compaction import Background
@@ -67,6 +65,9 @@ class MetadataSnapshots:
 
 def _write(path: str, segments: list[GrowingSegment], end: int, epoch: int) -> bool:
     """Write a snapshot of the newest one and of segments; False if there can be none. Raises DecodeError, OSError."""
+    from kafkacodec.log.files.publishing import replace_file  # what few brokers live long enough to need
+    from kafkacodec.log.state.metadata_snapshot import encode_metadata_snapshot
+
     before = layout.newest_metadata_snapshot(os.listdir(path))
     data = encode_metadata_snapshot(_pieces(path, segments, before), epoch)
     if data is not None:
