@@ -6,6 +6,7 @@ from pathlib import Path
 
 import kafkacodec as kc
 from kafkacodec.log import LogDirectory, read_cluster_metadata
+from kafkacodec.log.state.metadata_snapshot import encode_metadata_snapshot
 from kafkacodec.messages.stored import encode_metadata_record
 from tests.patience import eventually
 
@@ -58,7 +59,7 @@ def test_a_crash_between_a_snapshot_and_the_cut_changes_nothing(tmp_path: Path) 
         expected = seen(kafka)
     metadata = tmp_path / "__cluster_metadata-0"
     data = b"".join((metadata / name).read_bytes() for name in files(tmp_path, ".log"))
-    made = kc.log.state.metadata_snapshot.encode_metadata_snapshot([data], 1)
+    made = encode_metadata_snapshot([data], 1)
     end = list(kc.scan(data))[-1].last_offset + 1
     (metadata / f"{end:020}-0000000001.checkpoint").write_bytes(made or b"")
     with kc.broker.serve(tmp_path) as kafka:
