@@ -43,7 +43,6 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "versions.features/*": "metadata.version is 27, which 4.1 opens too; share groups are on from the start",
     },
     "3.9": {
-        "groups_restarted.classic_group/*": "the members' sessions had ended before the broker of 3.9.1 was back",
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
         "old_versions.fetch_transactions/*-from-1": "a fetch that begins at a marker gets the next message twice",

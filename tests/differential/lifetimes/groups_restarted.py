@@ -1,6 +1,6 @@
 """What remains of groups, offsets and transactions after a restart of the broker."""
 
-from tests.differential.members import Consumer, ShareMember, acquired, settle, share_setting, stable
+from tests.differential.members import Consumer, Member, ShareMember, acquired, in_state, settle, share_setting, stable
 from tests.differential.picking import seen
 from tests.differential.producers import Producer, finished
 
@@ -31,9 +31,12 @@ def offsets(s):
     _fetched(s, g, t, label="deleted-later")
 
 
+LONG = {"session_timeout_ms": 600_000}  # the start of a broker may take a while
+
+
 def classic_group(s):
     t = s.topic()
-    m, n = stable(s, s.name("g"), "m", "n", topics=(t,))
+    m, n = stable(s, s.name("g"), "m", "n", topics=(t,), **LONG)
     _commit(s, m.group, t, 3, generation_id_or_member_epoch=m.generation, member_id=m.id, quiet=True)
     yield
     s.ask("DescribeGroups", 5, groups=[m.group])
@@ -46,6 +49,30 @@ def classic_group(s):
     m.beat(label="the-other-left")
     m.join(label="again")
     m.sync({m.id: b"x"}, label="again")
+
+
+def static_members(s):
+    t = s.topic()
+    g = s.name("g")
+    m, n = (Member(s, g, name, version=9, group_instance_id=name, topics=(t,), **LONG) for name in ("m", "n"))
+    m.join(quiet=True)
+    m.sync(quiet=True)
+    coming = n.start_joining()
+    in_state(s, g, "PreparingRebalance")
+    m.joined(m.start_joining(), quiet=True)
+    n.joined(coming, quiet=True)
+    m.sync({m.id: b"left", n.id: b"right"}, fields={"group_instance_id": "m"}, quiet=True)
+    n.sync(fields={"group_instance_id": "n"}, quiet=True)
+    yield
+    s.ask("DescribeGroups", 5, groups=[g])
+    m.beat(fields={"group_instance_id": "m"})
+    back = Member(s, g, "back", version=9, group_instance_id="n", topics=(t,), **LONG)
+    back.join(label="comes-back")
+    back.sync(label="comes-back", fields={"group_instance_id": "n"})
+    n.beat(fields={"group_instance_id": "n"}, label="old-id")
+    m.beat(fields={"group_instance_id": "m"}, label="no-rebalance")
+    s.ask("LeaveGroup", 5, group_id=g, members=[{"member_id": "", "group_instance_id": "n"}], label="by-instance")
+    m.beat(fields={"group_instance_id": "m"}, label="the-other-left")
 
 
 def consumer_group(s):

@@ -156,6 +156,26 @@ def quotas(s):
     s.ask("DescribeClientQuotas", 1, components=wanted, strict=True, until=lambda a: a.entries)
 
 
+def scram_users(s):
+    user, changed, gone = s.name("u"), s.name("v"), s.name("w")
+
+    def credential(name, mechanism, iterations):
+        return {"name": name, "mechanism": mechanism, "iterations": iterations, "salt": b"salt",
+                "salted_password": b"x" * 32}  # fmt: skip
+
+    def alter(deletions, *upsertions):
+        s.ask("AlterUserScramCredentials", 0, deletions=deletions, upsertions=list(upsertions), quiet=True)
+
+    alter([], credential(user, 1, 4096), credential(changed, 1, 4096), credential(gone, 1, 4096))
+    alter([{"name": gone, "mechanism": 1}], credential(user, 2, 8192), credential(changed, 1, 5000))
+    yield
+    for label, name in {"kept": user, "changed": changed, "deleted": gone}.items():
+        s.ask("DescribeUserScramCredentials", 0, users=[{"name": name}], label=label)
+    alter([{"name": user, "mechanism": 1}])
+    s.ask("DescribeUserScramCredentials", 0, users=[{"name": user}], label="deleted-later",
+          until=lambda a: len(a.results[0].credential_infos) == 1)  # fmt: skip
+
+
 def rights(s):
     t = s.name("t")
     creation = {
