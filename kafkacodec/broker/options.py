@@ -10,7 +10,13 @@ from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
 __all__ = [
-    "BROKER_CONFIGS", "STANDARD_AUTHORIZER", "BrokerConfig", "BrokerKey", "group_options", "transaction_options",
+    "BROKER_CONFIGS",
+    "GROUP_SETTINGS",
+    "STANDARD_AUTHORIZER",
+    "BrokerConfig",
+    "BrokerKey",
+    "group_options",
+    "transaction_options",
 ]  # fmt: skip
 
 
@@ -31,6 +37,12 @@ class BrokerKey(NamedTuple):
     heeded: bool = True
     fixed: bool = True
 
+
+GROUP_SETTINGS: Final = (
+    "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+)  # fmt: skip
+"""What a group has of its own, and the coordinator is told."""
 
 _OWN: Final = (
     ("allow.everyone.if.no.acl.found", "boolean", "false"),

@@ -27,7 +27,7 @@ from kafkacodec.broker.kafka.security.logins import Login, Logins
 from kafkacodec.broker.kafka.security.peers import Peer
 from kafkacodec.broker.kafka.service import KafkaService
 from kafkacodec.broker.kafka.sharing.offsets import Shares
-from kafkacodec.broker.options import group_options, transaction_options
+from kafkacodec.broker.options import GROUP_SETTINGS, group_options, transaction_options
 from kafkacodec.broker.protocols import Dialects
 from kafkacodec.broker.state.catalog import Catalog
 from kafkacodec.broker.state.coordinator import GroupCoordinator
@@ -59,10 +59,6 @@ __all__ = ["Serving"]
 _log = logging.getLogger("kafkacodec.broker")
 _STEPS: Final = 1000  # more follow from a time only if they take time themselves
 _KEPT_BYTES: Final = 16 << 20
-_GROUP_SETTINGS: Final = (
-    "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
-    "share.session.timeout.ms",
-)  # fmt: skip
 _METADATA_ID: Final = uuid.UUID(int=1)  # that of __cluster_metadata in every cluster
 
 
@@ -409,7 +405,7 @@ class Serving:
             self._configure_group(record.resource_name, record.name, record.value)
 
     def _configure_group(self, group: str, name: str, value: str | None) -> None:
-        if name in _GROUP_SETTINGS:
+        if name in GROUP_SETTINGS:
             self._groups.configure(group, name, None if value is None else int(value))
 
     def _forget_offsets(self, topic: str) -> None:
