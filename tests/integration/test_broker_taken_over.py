@@ -164,7 +164,7 @@ class Ours:
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        self.server = line.partition("kafka://")[2].partition(";")[0]
+        self.server = line.partition("listening on kafka://")[2].strip()
         assert self.server, line
 
     def end(self, number: int) -> None:

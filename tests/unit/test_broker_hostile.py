@@ -115,8 +115,7 @@ def test_the_command_serves_until_it_is_terminated(tmp_path):
     process = subprocess.Popen([*command, "--topic", "orders:2"], stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
-        assert str(tmp_path / "data") in line
-        assert "kafka://127.0.0.1:" in line
+        assert line.startswith("listening on kafka://127.0.0.1:")
         assert (tmp_path / "data/orders-1").is_dir()
     finally:
         process.send_signal(signal.SIGTERM)

@@ -296,7 +296,7 @@ def test_the_command_serves_directories_of_a_dead_cluster():
         [sys.executable, "-m", "kafkacodec.cli", "serve", *options], stdout=subprocess.PIPE, text=True
     )
     try:
-        server = process.stdout.readline().partition("kafka://")[2].partition(";")[0]
+        server = process.stdout.readline().partition("listening on kafka://")[2].strip()
         with Consumer("oldclient", bootstrap_servers=server, group_id=None, auto_offset_reset="earliest") as consumer:
             record = next(iter(consumer))
         assert (record.offset, record.key, record.value) == rows(partitions(path)["oldclient", 0])[0]

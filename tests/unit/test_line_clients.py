@@ -42,18 +42,18 @@ def test_what_is_sent_is_read_once_in_the_order_of_its_partition(server):
     for i, place in enumerate(placed):
         assert place.offset == len(expected.setdefault(place.partition, []))
         expected[place.partition].append(f"v{i}")
-    with line.Consumer(server, "orders", group="g") as consumer:
+    with line.Consumer(server, "g", "orders") as consumer:
         assert everything(consumer, 300) == expected
-        assert sorted(consumer.assignment) == [0, 1, 2, 3]
+        assert sorted(consumer.assignment) == [("orders", number) for number in range(4)]
 
 
 def test_a_member_reads_on_where_the_one_before_it_ended(server):
     with line.Producer(server) as producer:
         for i in range(10):
             producer.send("orders", "k", f"v{i}")
-    with line.Consumer(server, "orders", group="g") as consumer:
+    with line.Consumer(server, "g", "orders") as consumer:
         assert [*everything(consumer, 10).values()] == [[f"v{i}" for i in range(10)]]
-    with line.Consumer(server, "orders", group="g") as consumer, line.Producer(server) as producer:
+    with line.Consumer(server, "g", "orders") as consumer, line.Producer(server) as producer:
         producer.send("orders", "k", "last")
         assert [*everything(consumer, 1).values()] == [["last"]]
 
@@ -62,27 +62,43 @@ def test_what_is_not_committed_is_read_again(server):
     with line.Producer(server) as producer:
         producer.send("orders", "k", "v")
     for _ in range(2):
-        with line.Consumer(server, "orders", group="g", auto_commit=False) as consumer:
+        with line.Consumer(server, "g", "orders", auto_commit=False) as consumer:
             assert [*everything(consumer, 1).values()] == [["v"]]
-    with line.Consumer(server, "orders", group="g", auto_commit=False) as consumer:
+    with line.Consumer(server, "g", "orders", auto_commit=False) as consumer:
         everything(consumer, 1)
         consumer.commit()
-    with line.Consumer(server, "orders", group="g") as consumer:
+    with line.Consumer(server, "g", "orders") as consumer:
         assert consumer.poll() == []
 
 
 def test_a_new_member_takes_its_part(server):
-    with line.Consumer(server, "orders", group="g", consumer_id="a", heartbeat_interval_ms=10) as first:
+    with line.Consumer(server, "g", "orders", consumer_id="a", heartbeat_interval_ms=10) as first:
         first.poll()
-        assert first.assignment == [0, 1, 2, 3]
-        with line.Consumer(server, "orders", group="g", consumer_id="b") as second:
+        every = [("orders", number) for number in range(4)]
+        assert first.assignment == every
+        with line.Consumer(server, "g", "orders", consumer_id="b") as second:
             second.poll()
             while len(first.assignment) == 4:
                 first.poll()
-            assert sorted(first.assignment + second.assignment) == [0, 1, 2, 3]
-            assert first.generation == second.generation
+            assert sorted(first.assignment + second.assignment) == every
+            assert first.generations == second.generations
         while len(first.assignment) < 4:
             first.poll()
+
+
+def test_a_consumer_reads_several_topics(server):
+    with line.Producer(server) as producer:
+        for topic in ("orders", "payments"):
+            producer.send(topic, "k", f"of {topic}".replace(" ", "-")).result(30)
+    with line.Consumer(server, "g", ["orders", "payments"]) as consumer:
+        found = {message.topic: message.value for _ in range(2) for message in consumer.poll(30)}
+        assert found == {"orders": "of-orders", "payments": "of-payments"}
+        assert {topic for topic, _ in consumer.assignment} == {"orders", "payments"}
+        consumer.seek(*next(place for place in consumer.assignment if place[0] == "orders"), 0)
+        with pytest.raises(ValueError, match="is none of the consumer's"):
+            consumer.seek("orders", 9, 0)
+    with pytest.raises(ValueError, match="topics is empty"):
+        line.Consumer(server, "g", [])
 
 
 def test_a_refusal_has_its_code(server):
@@ -125,7 +141,7 @@ def test_a_connection_that_ends_fails_what_waits_and_the_next_request_makes_anot
 
 
 async def test_a_connection_that_is_made_while_the_client_closes_is_closed(server):
-    consumer = line.aio.Consumer(server, "orders", group="g")
+    consumer = line.aio.Consumer(server, "g", "orders")
     polling = asyncio.ensure_future(consumer.poll())
     await asyncio.sleep(0)  # it is connecting
     await consumer.close()
@@ -135,7 +151,7 @@ async def test_a_connection_that_is_made_while_the_client_closes_is_closed(serve
 
 
 def test_a_closed_client_says_so(server):
-    producer, consumer = line.Producer(server), line.Consumer(server, "orders", group="g")
+    producer, consumer = line.Producer(server), line.Consumer(server, "g", "orders")
     for client in (producer, consumer):
         client.close()
         client.close()
@@ -146,7 +162,7 @@ def test_a_closed_client_says_so(server):
 
 
 def test_a_dropped_client_warns_and_ends(server):
-    consumer = line.Consumer(server, "orders", group="g", heartbeat_interval_ms=10)
+    consumer = line.Consumer(server, "g", "orders", heartbeat_interval_ms=10)
     consumer.poll()
     thread, clients = consumer._thread, [consumer]
     del consumer
@@ -157,7 +173,7 @@ def test_a_dropped_client_warns_and_ends(server):
 
 
 async def test_a_dropped_client_of_asyncio_warns_and_ends(server):
-    consumer = line.aio.Consumer(server, "orders", group="g", heartbeat_interval_ms=1)
+    consumer = line.aio.Consumer(server, "g", "orders", heartbeat_interval_ms=1)
     await consumer.poll()
     heart, clients = consumer._heart, [consumer]
     del consumer
@@ -173,7 +189,7 @@ def test_wrong_options_are_refused(options):
 
 
 async def test_asyncio_reads_what_asyncio_wrote(server):
-    async with line.aio.Producer(server) as producer, line.aio.Consumer(server, "orders", group="g") as consumer:
+    async with line.aio.Producer(server) as producer, line.aio.Consumer(server, "g", "orders") as consumer:
         deliveries = [await producer.send("orders", "k", f"v{i}") for i in range(50)]
         assert [(await delivery).offset for delivery in deliveries] == [*range(50)]
         found = []

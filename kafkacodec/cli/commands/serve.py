@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 
 import click
 
-from kafkacodec.cli.console import is_terminal, say
+from kafkacodec.cli.console import is_terminal, note, say
 from kafkacodec.cli.output import counted, size
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def serve(
     before = signal.signal(signal.SIGTERM, _end)
     try:
         with running:
-            say(f"serving {running.data} at {', '.join(running.listeners)}; stop with Ctrl-C")
+            for listener in running.listeners:
+                say(f"listening on {listener}")
+            note(f"serving {running.data}; stop with Ctrl-C")
             _watch(running)
     except (KeyboardInterrupt, _Ended):
         pass

@@ -153,6 +153,7 @@ def placed_columns(
     return read_chunks(open_decoder(data, place=place, **options), options.get("on_error", "raise"), rows, size)
 
 
+@suggests_options
 def valid_bytes(data: Buffer, *, any_magic: bool = False) -> int:
     """The size in bytes of the valid messages at the start, to which a 0.7 broker truncates the log at start-up.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -53,10 +54,10 @@ class Message(NamedTuple):
 class _Client:
     """What both have in common: one that is dropped without `close` warns, and its connection ends."""
 
-    def __init__(self, server: str, request_timeout_ms: int) -> None:
-        found = addresses(server, "server")
+    def __init__(self, address: str, request_timeout_ms: int) -> None:
+        found = addresses(address, "address")
         if len(found) != 1:
-            raise ValueError(f"server must be one host:port, not {len(found)}")
+            raise ValueError(f"address must be one host:port, not {len(found)}")
         self._dialer = Dialer(found[0], limit("request_timeout_ms", request_timeout_ms, 1))
         self._closed = False
         self._made: tuple[str, int] | None = made_at()  # None inside a blocking client
@@ -97,7 +98,7 @@ class Producer(_Client):
     which a server would know it again, so nothing is sent twice.
 
     Args:
-        server: ``host:port`` of the server.
+        address: ``host:port`` of the server.
         acks: for all records; `send` may have another.
         request_timeout_ms: how long connecting and each answer may take.
         max_in_flight: how many records may wait for their answers; `send` waits while there are as many.
@@ -108,11 +109,11 @@ class Producer(_Client):
 
     @suggests_options
     def __init__(
-        self, server: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
+        self, address: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
     ) -> None:
         one_of("acks", acks, _ACKS)
         self._acks: Acks = acks
-        super().__init__(server, request_timeout_ms)
+        super().__init__(address, request_timeout_ms)
         self._room = asyncio.Semaphore(limit("max_in_flight", max_in_flight, 1))
         self._waiting: set[asyncio.Task[Produced]] = set()
 
@@ -162,12 +163,12 @@ class Producer(_Client):
 
 
 class Consumer(_Client):
-    """Reads a topic as a member of a group.
+    """Reads topics as a member of a group.
 
     Args:
-        server: ``host:port`` of the server.
-        topic: what it reads.
+        address: ``host:port`` of the server.
         group: the group's name.
+        topics: a topic, or several; each has a group of this name of its own, as the protocol has it.
         consumer_id: the member's; None: a new one.
         assignor: ``round_robin`` or ``range``, if it is the first member; None: the group's.
         auto_commit: whether `poll` commits what it handed out before, and `close` what is left.
@@ -180,26 +181,30 @@ class Consumer(_Client):
 
     @suggests_options
     def __init__(
-        self, server: str, topic: str, *, group: str, consumer_id: str | None = None,
+        self, address: str, group: str, topics: str | Iterable[str], *, consumer_id: str | None = None,
         assignor: Literal["round_robin", "range"] | None = None, auto_commit: bool = True,
         heartbeat_interval_ms: int = 3_000, request_timeout_ms: int = 30_000,
     ) -> None:  # fmt: skip
-        super().__init__(server, request_timeout_ms)
-        self._member = Membership(group, topic, consumer_id or f"consumer-{uuid.uuid4()}", assignor)
+        super().__init__(address, request_timeout_ms)
+        names = dict.fromkeys([topics] if isinstance(topics, str) else topics)
+        if not names:
+            raise ValueError("topics is empty: give at least one")
+        name = consumer_id or f"consumer-{uuid.uuid4()}"
+        self._members = {topic: Membership(group, topic, name, assignor) for topic in names}
         self._auto_commit = auto_commit
         self._beat = limit("heartbeat_interval_ms", heartbeat_interval_ms, 1) / 1000
         self._heart: asyncio.Task[None] | None = None
         self._next = 0  # of its partitions, the one that is read next
 
     @property
-    def assignment(self) -> list[int]:
-        """Its partitions, as last told."""
-        return self._member.assigned
+    def assignment(self) -> list[tuple[str, int]]:
+        """Topic and number of its partitions, as last told."""
+        return [(topic, partition) for topic, member in self._members.items() for partition in member.assigned]
 
     @property
-    def generation(self) -> int | None:
-        """The generation of the group that it is a member of; None: of none."""
-        return self._member.generation
+    def generations(self) -> dict[str, int | None]:
+        """The generation of each topic's group that it is a member of; None: of none."""
+        return {topic: member.generation for topic, member in self._members.items()}
 
     async def poll(self, timeout: float = 0.0) -> list[Message]:
         """Records of one of its partitions, in order; none if there are none within `timeout` seconds.
@@ -232,20 +237,19 @@ class Consumer(_Client):
         Raises:
             RequestRefused, ConnectionFailed, DeadlineExceeded: as `poll`.
         """
-        if self._member.generation is None:
-            return
-        for command, args in self._member.commits():
-            response = await self._dialer.ask(command, args)
-            if self._member.refused(response):
-                return
-            _require(response)
-            self._member.has_committed(args["partition"], args["offset"])
+        for member in self._members.values():
+            for command, args in member.commits() if member.generation is not None else ():
+                response = await self._dialer.ask(command, args)
+                if member.refused(response):
+                    break
+                _require(response)
+                member.has_committed(args["partition"], args["offset"])
 
-    def seek(self, partition: int, offset: int) -> None:
+    def seek(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition on from an offset. Raises ValueError: it is none of its partitions."""
-        if partition not in self._member.assigned:
-            raise ValueError(f"partition {partition} is none of the consumer's: {self._member.assigned}")
-        self._member.positions[partition] = limit("offset", offset)
+        if (topic, partition) not in self.assignment:
+            raise ValueError(f"{topic}-{partition} is none of the consumer's partitions: {self.assignment}")
+        self._members[topic].positions[partition] = limit("offset", offset)
 
     async def close(self) -> None:
         """Commit (`auto_commit`), leave the group, and close the connection."""
@@ -257,54 +261,56 @@ class Consumer(_Client):
         with contextlib.suppress(KafkaCodecError):  # the session ends without it
             if self._auto_commit:
                 await self.commit()
-            if self._member.generation is not None:
-                await self._dialer.ask(*self._member.member("LEAVE"))
+            for member in self._members.values():
+                if member.generation is not None:
+                    await self._dialer.ask(*member.member("LEAVE"))
         self._dialer.close()
 
     async def _step(self) -> list[Message]:
         """One look at each partition, from the one after that of the last records."""
         if self._auto_commit:
             await self.commit()
-        if self._member.generation is None:
-            await self._join()
-        for command, args in self._member.unknown():
-            self._member.begins(args["partition"], await self._dialer.demand(command, args))
-        partitions = self._member.assigned
+        for member in self._members.values():
+            await self._join(member)
+            for command, args in member.unknown():
+                member.begins(args["partition"], await self._dialer.demand(command, args))
+        partitions = self.assignment
         for turn in range(len(partitions)):
-            partition = partitions[(self._next + turn) % len(partitions)]
-            found = await self._read(partition)
+            topic, partition = partitions[(self._next + turn) % len(partitions)]
+            found = await self._read(self._members[topic], partition)
             if found:
                 self._next = (self._next + turn + 1) % len(partitions)
                 return found
         return []
 
-    async def _join(self) -> None:
-        """Become a member of the newest generation: SYNC tells whether JOIN's is still that."""
-        while self._member.generation is None:
-            self._member.joined(await self._dialer.demand(*self._member.join()))
-            response = await self._dialer.ask(*self._member.member("SYNC"))
-            if not self._member.refused(response):
-                self._member.joined(_require(response))
+    async def _join(self, member: Membership) -> None:
+        """Let it be a member of the newest generation: SYNC tells whether JOIN's is still that."""
+        while member.generation is None:
+            member.joined(await self._dialer.demand(*member.join()))
+            response = await self._dialer.ask(*member.member("SYNC"))
+            if not member.refused(response):
+                member.joined(_require(response))
         if self._heart is None:
-            self._heart = asyncio.ensure_future(_live(self._dialer, self._member, self._beat))
+            self._heart = asyncio.ensure_future(_live(self._dialer, list(self._members.values()), self._beat))
 
-    async def _read(self, partition: int) -> list[Message]:
-        topic, position = self._member.topic, self._member.positions.get(partition, 0)
+    async def _read(self, member: Membership, partition: int) -> list[Message]:
+        topic, position = member.topic, member.positions.get(partition, 0)
         response = await self._dialer.demand("CONSUME", {"topic": topic, "partition": partition, "offset": position})
         messages = response.fields["messages"]
-        if not messages or self._member.positions.get(partition) != position:
+        if not messages or member.positions.get(partition) != position:
             return []  # the group has changed meanwhile
-        self._member.read(partition, messages[-1]["offset"] + 1)
+        member.read(partition, messages[-1]["offset"] + 1)
         return [Message(topic, partition, row["offset"], row["value"]) for row in messages]
 
 
-async def _live(dialer: Dialer, member: Membership, seconds: float) -> None:
-    """Send the heartbeats of a member until its client is closed or dropped."""
+async def _live(dialer: Dialer, members: list[Membership], seconds: float) -> None:
+    """Send the heartbeats of members until their client is closed or dropped."""
     while not dialer.closed:
         await asyncio.sleep(seconds)
-        if member.generation is not None:
-            with contextlib.suppress(KafkaCodecError):  # the next poll meets it
-                member.refused(await dialer.ask(*member.member("HEARTBEAT")))
+        for member in members:
+            if member.generation is not None:
+                with contextlib.suppress(KafkaCodecError):  # the next poll meets it
+                    member.refused(await dialer.ask(*member.member("HEARTBEAT")))
 
 
 def _require(response: Response) -> Response:

@@ -13,6 +13,7 @@ from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Iterable
     from types import TracebackType
 
     from kafkacodec.dialects.line.aio import Acks, Message, Produced
@@ -47,9 +48,9 @@ class Producer(_Blocking):
 
     @suggests_options
     def __init__(
-        self, server: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
+        self, address: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
     ) -> None:
-        face = aio.Producer(server, acks=acks, request_timeout_ms=request_timeout_ms, max_in_flight=max_in_flight)
+        face = aio.Producer(address, acks=acks, request_timeout_ms=request_timeout_ms, max_in_flight=max_in_flight)
         self._begin(face, "kafkacodec line producer")
 
     def send(self, topic: str, key: str, value: str, *, acks: Acks | None = None) -> Future[Produced]:
@@ -75,33 +76,33 @@ class Producer(_Blocking):
 class Consumer(_Blocking):
     """As `kafkacodec.dialects.line.aio.Consumer`, for threads; heartbeats go on between calls.
 
-    with line.Consumer("127.0.0.1:9094", "orders", group="billing") as consumer:
+    with line.Consumer("127.0.0.1:9094", "billing", "orders") as consumer:
         for message in consumer.poll(timeout=5):
             print(message.offset, message.value)
     """
 
     @suggests_options
     def __init__(
-        self, server: str, topic: str, *, group: str, consumer_id: str | None = None,
+        self, address: str, group: str, topics: str | Iterable[str], *, consumer_id: str | None = None,
         assignor: Literal["round_robin", "range"] | None = None, auto_commit: bool = True,
         heartbeat_interval_ms: int = 3_000, request_timeout_ms: int = 30_000,
     ) -> None:  # fmt: skip
         face = aio.Consumer(
-            server, topic, group=group, consumer_id=consumer_id, assignor=assignor, auto_commit=auto_commit,
+            address, group, topics, consumer_id=consumer_id, assignor=assignor, auto_commit=auto_commit,
             heartbeat_interval_ms=heartbeat_interval_ms, request_timeout_ms=request_timeout_ms,
         )  # fmt: skip
         self._begin(face, "kafkacodec line consumer")
 
     @property
-    def assignment(self) -> list[int]:
-        """Its partitions, as last told."""
-        found: list[int] = self._face.assignment
+    def assignment(self) -> list[tuple[str, int]]:
+        """Topic and number of its partitions, as last told."""
+        found: list[tuple[str, int]] = self._face.assignment
         return found
 
     @property
-    def generation(self) -> int | None:
-        """The generation of the group that it is a member of; None: of none."""
-        found: int | None = self._face.generation
+    def generations(self) -> dict[str, int | None]:
+        """The generation of each topic's group that it is a member of; None: of none."""
+        found: dict[str, int | None] = self._face.generations
         return found
 
     def poll(self, timeout: float = 0.0) -> list[Message]:
@@ -113,11 +114,11 @@ class Consumer(_Blocking):
         """As `kafkacodec.dialects.line.aio.Consumer.commit`."""
         self._thread.run(self._face.commit)
 
-    def seek(self, partition: int, offset: int) -> None:
+    def seek(self, topic: str, partition: int, offset: int) -> None:
         """As `kafkacodec.dialects.line.aio.Consumer.seek`."""
 
         async def seek() -> None:
-            self._face.seek(partition, offset)
+            self._face.seek(topic, partition, offset)
 
         self._thread.run(seek)
 
