@@ -94,6 +94,7 @@ class SimpleConsumer(_Blocking):
     def __init__(self, server: str, *, request_timeout_ms: int = 30_000) -> None:
         self._begin(aio.SimpleConsumer(server, request_timeout_ms=request_timeout_ms), "kafkacodec 0.7 consumer")
 
+    @suggests_options
     def fetch(
         self, topic: str, partition: int, offset: int, *, max_size: int = 1 << 20, max_message_size: int = 64 << 20
     ) -> RecordColumns:
