@@ -148,6 +148,8 @@ async def test_a_connection_that_is_made_while_the_client_closes_is_closed(serve
     with pytest.raises(ClientClosed):
         await polling
     assert not consumer._dialer._connection.is_open
+    for _ in range(5):  # the loop has closed it, too, before it ends itself
+        await asyncio.sleep(0)
 
 
 def test_a_closed_client_says_so(server):
