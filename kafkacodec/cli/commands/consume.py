@@ -20,12 +20,15 @@ from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
 from kafkacodec.cli.output import Advance, counted, full_option, progress
+from kafkacodec.cli.rows.kafka07_brokers import Reading, kafka07_servers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkacodec.cli.rows.consume_range import Range, Start
     from kafkacodec.cli.rows.consumed import Consumed
+    from kafkacodec.cli.rows.record_output import Printer
+    from kafkacodec.cli.rows.record_rows import Row
     from kafkacodec.client import Consumer
 
 _STORED = "stored"
@@ -98,7 +101,15 @@ def consume(
 
     With --output it writes one file of Parquet, Arrow IPC, CSV or JSON, as `kafkacodec convert` does, and needs
     --exit-at-end or --limit. The file appears when it is complete; a group commits after that.
+
+    With -b kafka07://HOST:PORT it reads from a broker of Kafka 0.7, with -b kafka07+zookeeper://HOST:PORT and --group
+    from all that are registered there.
     """
+    old = kafka07_servers(servers.bootstrap)
+    if old is not None:
+        reading = Reading(old, topics, numbers, offset, group, follow=follow, limit=limit)
+        _print(printing.printer(several=True, headers=False), reading.rows())
+        return
     from kafkacodec.cli.rows.consumed import Consumed
     from kafkacodec.client import Consumer
     from kafkacodec.client.consuming.settings import ConsumerSettings
@@ -138,11 +149,14 @@ def consume(
                 consumed.commit()
             note(f"{output.shown}: {counted(count, 'record')}")
             return
-        rows = consumed.rows()
-        try:
-            printer(rows)
-        finally:
-            rows.close()  # type: ignore[attr-defined]
+        _print(printer, consumed.rows())
+
+
+def _print(printer: Printer, rows: Iterator[Row | None]) -> None:
+    try:
+        printer(rows)
+    finally:
+        rows.close()  # type: ignore[attr-defined]
 
 
 @contextmanager

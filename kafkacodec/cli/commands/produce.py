@@ -15,6 +15,7 @@ from kafkacodec.cli.files.sources import READ_FORMATS, Source
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
 from kafkacodec.cli.output import counted, progress
+from kafkacodec.cli.rows.kafka07_brokers import kafka07_servers, send_lines
 from kafkacodec.records.compression import CODECS
 
 if TYPE_CHECKING:
@@ -68,7 +69,19 @@ def produce(
     Reads the formats and columns that `kafkacodec encode` reads; files other than lines need the extra arrow. Options
     of the producer, such as acks=1 or linger.ms=100, come from -F and -X, also those of security. Exits with 0 when all
     records are acknowledged; the first error ends it.
+
+    With -b kafka07://HOST:PORT lines go to a broker of Kafka 0.7, which does not acknowledge them, and with
+    -b kafka07+zookeeper://HOST:PORT to all that are registered there; keys choose the partition, and are not sent.
     """
+    old = kafka07_servers(servers.bootstrap)
+    if old is not None:
+        sources = [_source(path, kind) for path in inputs or (STANDARD,)]
+        plan = _lines(sources, lines)
+        if plan is None:
+            raise click.UsageError("Kafka 0.7 takes lines: --format lines")
+        count = send_lines(old, topic, (record for source in sources for record in plan.records(source)), codec)
+        note(f"{topic}: {counted(count, 'message')}")
+        return
     from kafkacodec.client import Producer
     from kafkacodec.client.producing.settings import ProducerSettings
 
