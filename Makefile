@@ -152,10 +152,11 @@ $(STORES)/.installed:
 	npm install --silent --prefix $(STORES) azurite
 	@touch $@
 
-# Go's module proxy has the tests of franz-go. Takes some minutes.
+# Go's module proxy has the tests of franz-go; git gets those of aiokafka, unless AIOKAFKA is a checkout. Takes ten minutes.
 .PHONY: client-suites
-client-suites: $(VENV)/.dev $(VENV)/.built ## franz-go's own tests against the broker and against kfake: what passes, what fails and why
+client-suites: $(VENV)/.dev $(VENV)/.built ## tests of franz-go and aiokafka against the broker: what passes, what fails and why
 	$(PY) -m tests.integration.client_suites
+	$(PY) -m tests.integration.aiokafka_suite $(AIOKAFKA)
 
 # Clients take uvloop's event loop where uvloop is installed; the other tests are to run on asyncio's own.
 .PHONY: uvloop
