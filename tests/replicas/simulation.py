@@ -157,6 +157,7 @@ class _Task:
                 result = self._do(step)
             except (StopIteration, following.NotElected, following.Diverged, KafkaCodecError) as end:
                 self.done = True
+                self.node.watch.ended(KEY)
                 if isinstance(self.what, Elect) and not isinstance(end, StopIteration):
                     self.node.replied(self.node.machine.not_elected(KEY, str(end)))
                 return
@@ -281,16 +282,15 @@ class Node:
             self.world.later(self, self._decide)
 
     def _heard(self, number: int, answer: Any) -> None:
-        self.watch.heard(number, None if isinstance(answer, Exception) else answer["leads"])
-        self._decide()
+        due = self.watch.heard(number, None if isinstance(answer, Exception) else answer["leads"])
+        if KEY in due:
+            self._decide()
 
     def _flushed(self, end: int) -> None:
         self.disk.flushed = max(self.disk.flushed, min(end, len(self.disk.log)))
         self.replied(self.machine.stored(self.world.now))
 
     def _decide(self) -> None:
-        if KEY not in set(self.watch.keys()):
-            return
         task = self._task
         decision = self.watch.decide(KEY, None if task is None or task.done else task.what)
         if decision is None:
@@ -359,8 +359,8 @@ class World:
         for number, node in enumerate(self.nodes):
             if not node.is_running:
                 self.nodes[number] = Node(self, number, self._disks[number])
-        for round_ in range(200):
-            if round_ % 50 == 0:
+        for round_ in range(600):
+            if round_ % 100 == 0:
                 self._promote()
             self.run(50)
             leaders = [node for node in self.nodes if node.machine.leads(KEY)]

@@ -97,8 +97,7 @@ class Replicator:
                 led = (await self._others[number].demand("REPLICA_STATE", {})).fields["leads"]
             except (KafkaCodecError, OSError, KeyError) as error:
                 _log.debug("replica %d: %s", number, error)
-            self._watch.heard(number, led)
-            self._look(self._watch.keys())
+            self._look(self._watch.heard(number, led))
             looks += 1
             if looks % _SAVE_LOOKS == 0:
                 with suppress(OSError):
@@ -132,6 +131,7 @@ class Replicator:
         self._end(key)
         task = self._loop.create_task(work)
         task.add_done_callback(_told)
+        task.add_done_callback(lambda _: self._watch.ended(key))
         self._tasks[key] = what, task
 
     def _end(self, key: Key) -> None:

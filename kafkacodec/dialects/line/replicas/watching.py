@@ -51,15 +51,16 @@ class Watch:
         self._led: dict[int, dict[Key, Led]] = {}
         self._heard: set[int] = set()  # who was asked once
         self._wished: dict[Key, Wish] = {}
-        self._unsettled: set[Key] = set()  # records wait for a leader
+        self._unsettled: set[Key] = set()  # to be looked at until somebody leads them
 
-    def heard(self, broker: int, led: Iterable[Led] | None) -> None:
-        """Another broker has said what it leads, or cannot be asked."""
+    def heard(self, broker: int, led: Iterable[Led] | None) -> list[Key]:
+        """Another broker has said what it leads, or cannot be asked. Returns the partitions to be looked at."""
+        is_new = broker not in self._heard
         self._heard.add(broker)
-        if led is None:
-            self._led.pop(broker, None)
-        else:
-            self._led[broker] = {(one.topic, one.partition): one for one in led}
+        before, now = self._led.get(broker, {}), {(one.topic, one.partition): one for one in led or ()}
+        self._led[broker] = now
+        changed = [] if before == now else [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        return list(dict.fromkeys([*changed, *(self._roles if is_new else ()), *self._unsettled]))
 
     def wish(self, wishes: Mapping[Key, Wish]) -> None:
         """What the machine wants."""
@@ -68,17 +69,16 @@ class Watch:
             if self._wished.get(key, "look") == "look":
                 self._wished[key] = wish
 
-    def keys(self) -> list[Key]:
-        """The partitions to be looked at now and then."""
-        led = (key for one in self._led.values() for key in one)
-        return list(dict.fromkeys([*self._roles, *self._unsettled, *led]))
+    def ended(self, key: Key) -> None:
+        """What was done for a partition has come to its end: it is looked at again."""
+        self._unsettled.add(key)
 
     def decide(self, key: Key, doing: Follow | Elect | None) -> Decision | None:
         """What is to be begun for a partition instead of what is being done; None: go on."""
         wish = self._wished.pop(key, "look")
         if wish != "look":
             return Elect(1 if wish == "lead uncleanly" else self._needed)
-        if self._machine.leads(key) or not self._roles[key].leads:
+        if self._machine.leads(key) or (doing is not None and not isinstance(doing, Elect)):
             self._unsettled.discard(key)
         if isinstance(doing, Elect):
             return None
