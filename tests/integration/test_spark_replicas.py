@@ -26,6 +26,7 @@ from kafkacodec.spark.reading.planning import plan
 from kafkacodec.spark.reading.tasks import read_ranges
 from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -60,6 +61,12 @@ def wait_for_a_new_leader(brokers: list[kafka_jvm.Broker], epoch: int) -> None:
                 return
         time.sleep(0.2)
     raise AssertionError("no new leader wrote anything")
+
+
+def wait_for_records(broker: kafka_jvm.Broker, count: int) -> None:
+    """Until a log of the broker has so many more."""
+    ends = [log.end_offset() + count for log in logs_of(broker)]
+    eventually(lambda: any(log.end_offset() >= end for log, end in zip(logs_of(broker), ends, strict=True)))
 
 
 def wait_for_replicas(cluster: Cluster) -> None:
@@ -104,7 +111,7 @@ def test_directories_of_a_killed_cluster_are_one_log(cluster, tmp_path):
             cluster.start()
             for broker in others:  # so that the leader has records that nobody has fetched
                 broker.signal(signal.SIGSTOP)
-            time.sleep(1.5)
+            wait_for_records(victim, 100)
             cluster.kill(victim)
             for broker in others:
                 broker.signal(signal.SIGCONT)
