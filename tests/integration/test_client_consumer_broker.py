@@ -439,9 +439,13 @@ def test_a_member_that_does_not_read_leaves_in_time(broker: Broker, admin: Admin
             while not consumer.assignment():
                 await consumer.getmany(0.05)
             for _ in range(2):
+                read_at = time.monotonic()
                 await consumer.getmany(0.05)
                 await asyncio.sleep(2)
-                assert not lost.is_set()
+                assert not lost.is_set() or time.monotonic() - read_at > 3  # the machine was so busy
+                lost.clear()
+            while not consumer.assignment():
+                await consumer.getmany(0.05)
             await consumer.getmany(0.05)
             read_at = time.monotonic()
             await asyncio.wait_for(lost.wait(), SOON)

@@ -92,7 +92,7 @@ def test_a_record_is_kept_longer(server, topic):
     """Renewed before its time is over, a record is not delivered again; one that is not renewed is."""
     with kc.client.Admin(server) as admin:
         group = kc.client.ConfigResource("group", topic)
-        admin.incremental_alter_configs({group: {"share.record.lock.duration.ms": "4000"}})
+        admin.incremental_alter_configs({group: {"share.record.lock.duration.ms": "6000"}})
     options = {"bootstrap_servers": server, "group_id": topic, "share_acknowledgement_mode": "explicit"}
     with kc.client.ShareConsumer(topic, **options) as consumer:
         kept, late, *others = consumer.getmany(20)
@@ -101,7 +101,7 @@ def test_a_record_is_kept_longer(server, topic):
         for _ in range(4):
             consumer.acknowledge(kept, "renew")
             assert set(consumer.commit().values()) == {None}
-            time.sleep(1.5)
+            time.sleep(1.7)  # together longer than the lock, each far shorter
         with pytest.raises(kc.LocalProtocolError, match="records are not acknowledged"):
             consumer.getmany(0)
         consumer.acknowledge(kept, "renew")
