@@ -152,6 +152,12 @@ $(STORES)/.installed:
 	npm install --silent --prefix $(STORES) azurite
 	@touch $@
 
+# KAFKA07_GIT is a git directory of apache/kafka with its tags: nothing of it is kept here but what is compiled.
+.PHONY: kafka07-proof
+kafka07-proof: $(VENV)/.dev $(VENV)/.built ## a real Kafka 0.7.2, built from KAFKA07_GIT, with the broker and the clients
+	test -d .cache/kafka07/classes || $(PY) -m tests.integration.kafka07_real "$(KAFKA07_GIT)" .cache/kafka07
+	KAFKACODEC_KAFKA07=.cache/kafka07 $(PY) -m pytest -q tests/integration/test_kafka07_real.py
+
 # Go's module proxy has the tests of franz-go; git gets those of aiokafka, unless AIOKAFKA is a checkout. Takes ten minutes.
 .PHONY: client-suites
 client-suites: $(VENV)/.dev $(VENV)/.built ## tests of franz-go and aiokafka against the broker: what passes, what fails and why
