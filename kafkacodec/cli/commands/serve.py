@@ -13,6 +13,8 @@ from kafkacodec.cli.console import is_terminal, note, say
 from kafkacodec.cli.output import counted, size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafkacodec.broker import Broker, Statistics
 
 _FILE: Final = click.Path(exists=True, dir_okay=False)
@@ -96,6 +98,7 @@ def serve(
         passwords = dict(_user(text) for text in (*users, *filter(None, lines)))
         if tls_cert is None and (tls_key or tls_client_ca):
             raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
+        _check_ways([url.partition("://")[0] for url in listen], has_users=bool(passwords), has_tls=bool(tls_cert))
         if (broker_id is None) != (replicas is None):
             raise click.UsageError("--broker-id and --replicas belong together")
         tls = server_context(tls_cert, tls_key, tls_client_ca) if tls_cert else None
@@ -112,7 +115,7 @@ def serve(
             release=release,
             read_only=read_only,
         )
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, ImportError) as error:
         raise click.ClickException(str(error)) from None
     before = signal.signal(signal.SIGTERM, _end)
     try:
@@ -161,6 +164,17 @@ def _end(*_: Any) -> None:
     """Leave what the main thread does. A lock that it may hold, as an event has one, is not needed for this."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise _Ended
+
+
+def _check_ways(ways: Sequence[str], *, has_users: bool, has_tls: bool) -> None:
+    """Refuse options without a listener that they are for, and a listener without its options."""
+    for way in ways:
+        if way.endswith("tls") and not has_tls:
+            raise click.UsageError(f"{way}:// needs --tls-cert")
+    if has_tls and not any(way.endswith("tls") for way in ways):
+        raise click.UsageError("--tls-cert is for kafka+tls:// and kafka+sasl+tls://")
+    if has_users and not any("sasl" in way for way in ways):
+        raise click.UsageError("--user and --users are for kafka+sasl:// and kafka+sasl+tls://")
 
 
 def _topic(text: str) -> tuple[str, int]:
