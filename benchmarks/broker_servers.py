@@ -55,7 +55,7 @@ class Server:
 @contextmanager
 def ours() -> Iterator[Server]:
     """This broker with its defaults, on a temporary directory."""
-    with _printing([sys.executable, "-c", _OURS]) as server:
+    with printing([sys.executable, "-c", _OURS]) as server:
         yield server
 
 
@@ -80,14 +80,14 @@ def kfake() -> Iterator[Server]:
     program = _CACHE / "kfake" / "kfake"
     if not program.exists():
         subprocess.run(["go", "build", "-o", program, "."], cwd=_HERE / "kfake", check=True)
-    with _printing([str(program)]) as server:
+    with printing([str(program)]) as server:
         yield server
 
 
 @contextmanager
 def mock_cluster() -> Iterator[Server]:
     """The stand-in in librdkafka, in a process whose client is idle."""
-    with _printing([sys.executable, "-c", _MOCK]) as server:
+    with printing([sys.executable, "-c", _MOCK]) as server:
         yield server
 
 
@@ -130,7 +130,7 @@ def absent(name: str) -> list[str]:
 
 
 @contextmanager
-def _printing(command: list[str]) -> Iterator[Server]:
+def printing(command: list[str]) -> Iterator[Server]:
     """A process that prints its address as its first line."""
     start = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkacodec.broker.host.runner import Runner, Store
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Dialect", "Dialects"]
 
 _KEPT_BYTES: Final = 16 << 20
+_RECEIVED_BYTES: Final = 1 << 16
 
 
 class Dialect(Service, Protocol):
@@ -101,7 +103,7 @@ def _line(inside: Inside) -> _Begun:
         return _replicated_line(inside, inside.replication)
     from kafkacodec.broker.dialects.line import LineCodec, LineService
 
-    return _Begun(LineService(inside), LineCodec)
+    return _Begun(LineService(inside), partial(LineCodec, _shared_memory()))
 
 
 def _replicated_line(inside: Inside, among: Replication) -> _Begun:
@@ -111,7 +113,12 @@ def _replicated_line(inside: Inside, among: Replication) -> _Begun:
     count = len(among.addresses)
     service = ReplicaService(inside, among.broker_id, count, among.min_in_sync)
     replicator = Replicator(service, among.addresses, among.broker_id, count - among.min_in_sync + 1)
-    return _Begun(service, ReplicaCodec, replicator=replicator)
+    return _Begun(service, partial(ReplicaCodec, _shared_memory()), replicator=replicator)
+
+
+def _shared_memory() -> memoryview:
+    """Where all connections of a protocol receive."""
+    return memoryview(bytearray(_RECEIVED_BYTES))
 
 
 def _kafka07(inside: Inside) -> _Begun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkacodec.broker.dialects.line_storage import Counts, TopicStorage
 from kafkacodec.dialects.line.broker import Broker, Reply as LineReply
@@ -24,17 +24,20 @@ LineRequest: TypeAlias = "str | LineProtocolError | list[str]"
 """A line, what is wrong with one, or several with records."""
 
 _log = logging.getLogger("kafkacodec.broker")
-_RECEIVED_BYTES: Final = 1 << 16
 
 
 class LineCodec:
-    """The codec of a connection of the line protocol: a request is a line, or what is wrong with one."""
+    """The codec of a connection of the line protocol: a request is a line, or what is wrong with one.
+
+    Args:
+        memory: where received bytes go; connections of an event loop share it, as each takes what it got at once.
+    """
 
     in_order = False  # a PRODUCE with acks=all is answered when it is replicated
 
-    def __init__(self) -> None:
+    def __init__(self, memory: memoryview) -> None:
         self._reader = LineReader(max_line_bytes=MAX_LINE_BYTES)
-        self._memory = memoryview(bytearray(_RECEIVED_BYTES))
+        self._memory = memory
 
     def buffer(self) -> memoryview:
         """Where the next received bytes go."""
