@@ -64,9 +64,11 @@ class Host:
     async def end(self, listeners: Collection[Listener]) -> None:
         """Stop some listeners: accept no more, finish what is being written, close their connections."""
         for listener in listeners:
-            listener.stop()
+            listener.pause()
         for _ in range(_TURNS):  # what was received is answered, and who was just accepted has a session
             await asyncio.sleep(0)
+        for listener in listeners:
+            listener.stop()
         for session in self._sessions_of(listeners):
             session.close()
         end = self._loop.time() + _CLOSING_SECONDS
@@ -74,6 +76,8 @@ class Host:
             await asyncio.sleep(0.0005)
         for session in self._sessions_of(listeners):
             session.abort()
+        for _ in range(_TURNS):  # sockets are closed in the loop
+            await asyncio.sleep(0)
         self.listeners = [listener for listener in self.listeners if listener not in listeners]
 
     async def stop(self) -> None:

@@ -46,8 +46,13 @@ class Listener:
         bound = self._server.sockets[0].getsockname()
         self.address = (host, int(bound[1]))
 
+    def pause(self) -> None:
+        """Accept no more. asyncio loses a connection that it has accepted if the server closes in the same turn."""
+        for sock in self._server.sockets if self._server is not None else ():
+            self._loop.remove_reader(sock.fileno())
+
     def stop(self) -> None:
-        """Accept no more."""
+        """Close the address."""
         if self._server is not None:
             self._server.close()
 
