@@ -82,13 +82,13 @@ quick: $(VENV)/.dev $(VENV)/.built ## what to run before each commit: style, typ
 	KAFKACODEC_QUICK=1 $(PY) -m pytest -q -n $(JOBS) --dist loadgroup -m 'not slow' $(QUICK_TESTS) $(PYTEST_ARGS)
 
 .PHONY: test
-test: checks pytest instructions ## every check and every test, with this Python and for this processor
+test: checks pytest ## every check and every test, with this Python and for this processor
 	@echo "passed; not a part of \`make test\`, but of \`make full\`: $(MATRIX)"
 
 # Each of them uses one processor for most of its time.
 .PHONY: checks
-checks: $(VENV)/.dev $(VENV)/.built ## lint, tidy, ctest and wheel, side by side
-	$(MAKE) --no-print-directory -j$(JOBS) -Otarget SIDE_BY_SIDE=1 lint tidy ctest wheel
+checks: $(VENV)/.dev $(VENV)/.built ## lint, tidy, ctest, wheel and instructions, side by side
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget SIDE_BY_SIDE=1 lint tidy ctest wheel instructions
 
 # The same code elsewhere: on other processors and versions of Python and Spark, on another event loop, built otherwise.
 MATRIX := wheel-twice machines pythons old-sparks uvloop plain
