@@ -20,6 +20,7 @@ __all__ = [
     "Durability",
     "Effect",
     "Fate",
+    "FilePart",
     "Reply",
     "Service",
     "together",
@@ -38,6 +39,28 @@ class Fate(Enum):
 
 NO_ANSWER: Final = Fate.NO_ANSWER
 CLOSE: Final = Fate.CLOSE
+
+
+class FilePart:
+    """Bytes of an open file as a piece of a response: the system sends them, and nobody reads them.
+
+    Args:
+        file: an open file, with `fileno`.
+        position, count: where its bytes are.
+        view: them as memory, for what the system does not take at once.
+    """
+
+    __slots__ = ("_view", "count", "file", "position")
+
+    def __init__(self, file: Any, position: int, count: int, view: Callable[[], memoryview]) -> None:
+        self.file, self.position, self.count, self._view = file, position, count, view
+
+    def __len__(self) -> int:
+        return self.count
+
+    def view(self) -> memoryview:
+        """The bytes, mapped."""
+        return self._view()
 
 
 class Reply(NamedTuple):
@@ -139,8 +162,8 @@ class Codec(Protocol):
             KafkaCodecError: the bytes violate the protocol. Requests before them were returned, or are in `events`.
         """
 
-    def response(self, request: Any, response: Any) -> list[bytes | memoryview]:
-        """The bytes of a response, to be written one piece after another."""
+    def response(self, request: Any, response: Any) -> Sequence[bytes | memoryview | FilePart]:
+        """The bytes of a response, to be written one piece after another; those of a file are 64 KiB at least."""
 
     def rest(self, request: Any) -> float:
         """For how many ms nothing more of a connection is begun after the answer to a request; infinite: close it."""

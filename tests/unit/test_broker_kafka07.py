@@ -296,6 +296,16 @@ def test_bytes_come_from_any_offset_up_to_the_size_and_the_end_of_the_segment(cl
     assert client.code(fetch(topic, 0, 0, -1)) == 4  # a real one sends what nobody can read
 
 
+def test_who_reads_late_gets_every_byte(client, topic):
+    whole = message(bytes(range(250)) * 3600)
+    client.send(produce(topic, 0, whole), *(fetch(topic, 0, at, 1 << 20) for at in range(40)))
+    client.send(multi_fetch(*[fetch_part(topic, 0, 5)] * 9))
+    for at in range(40):
+        assert client.frame() == b"\0\0" + whole[at:]
+    part = struct.pack(">ih", 2 + len(whole) - 5, 0) + whole[5:]
+    assert client.frame() == b"\0\0" + part * 9
+
+
 def test_offsets(client, topic):
     for _ in range(3):
         client.send(produce(topic, 0, message(bytes(91))))

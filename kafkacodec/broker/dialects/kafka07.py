@@ -30,7 +30,7 @@ from kafkacodec.errors import DecodeError, EncodeError, RemoteProtocolError
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.log.growing.kafka07_directory import GrowingDirectory07
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
-from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Effect, Reply
+from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Effect, FilePart, Reply
 
 if TYPE_CHECKING:
     from kafkacodec.broker.dialects.inside import Inside
@@ -97,7 +97,7 @@ class Kafka07Codec:
             raise RemoteProtocolError(str(wrong), events=requests) from wrong
         return requests
 
-    def response(self, request: Kafka07Request, response: Response) -> list[bytes | memoryview]:
+    def response(self, request: Kafka07Request, response: Response) -> list[bytes | memoryview | FilePart]:
         """The bytes of a response."""
         return response.pieces()
 
@@ -241,7 +241,7 @@ class Kafka07Service:
             log = self.logs.logs.get((request.topic, request.partition))
             if log is None:
                 return FetchResponse(ErrorCode.NONE, b"")
-            return log.fetch(replace(request, max_size=min(request.max_size, most)))
+            return log.fetch(request if request.max_size <= most else replace(request, max_size=most))
         except _Refused:
             return FetchResponse(ErrorCode.WRONG_PARTITION, b"")
         except (EncodeError, OSError) as error:
@@ -254,7 +254,7 @@ class Kafka07Service:
         parts = []
         for part in request.requests:
             found = self._fetch(part, left)
-            left -= memoryview(found.message_set).nbytes
+            left -= len(found.message_set)
             parts.append(found)
         return MultiFetchResponse(ErrorCode.NONE, parts)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacodec.errors import KafkaCodecError
-from kafkacodec.net.service import CLOSE, Codec, Fate
+from kafkacodec.net.service import CLOSE, Codec, Fate, FilePart
 
 if TYPE_CHECKING:
     from kafkacodec.broker.host.limits import Limits, Load
@@ -65,7 +67,7 @@ class Call:
         self.session, self.request, self.size = session, request, size
         self.ready = False
         self.rest = 0.0
-        self.pieces: list[bytes | memoryview] | Fate = []
+        self.pieces: Sequence[bytes | memoryview | FilePart] | Fate = []
 
     def answer(self, response: Any) -> None:
         """Give the response, once: a message for the codec, or a fate. It is sent when it is its turn."""
@@ -95,7 +97,6 @@ class Session(asyncio.BufferedProtocol):
         # Those of them whose answers have not left, where answers need not keep the order of the requests.
         self._answered: deque[Call] | None = None if self._codec.in_order else deque()
         self._later: deque[Any] = deque()  # requests that were received and are not begun
-        self._out: list[bytes | memoryview] = []
         self._corked = self._full = self._paused = self._rests = self._ending = self._ended = False
 
     # What asyncio calls
@@ -260,7 +261,7 @@ class Session(asyncio.BufferedProtocol):
         due = self._pending if self._answered is None else self._answered
         if not due or not due[0].ready:
             return
-        out: list[bytes | memoryview] = []
+        out: list[bytes | memoryview | FilePart] = []
         sent: list[Call] = []
         ends = False
         while not ends:
@@ -294,7 +295,7 @@ class Session(asyncio.BufferedProtocol):
         if not self._ended:
             self._begin()
 
-    def _write(self, pieces: list[bytes | memoryview]) -> None:
+    def _write(self, pieces: list[Any]) -> None:
         if len(pieces) == 1:
             self._load.sent += len(pieces[0])
             self._transport.write(pieces[0])
@@ -307,7 +308,20 @@ class Session(asyncio.BufferedProtocol):
             for piece in pieces:
                 if self._transport.is_closing():  # the client has gone: asyncio would log each further piece
                     break
-                self._transport.write(piece)
+                if type(piece) is FilePart:
+                    self._send_file(piece)
+                else:
+                    self._transport.write(piece)
+
+    def _send_file(self, part: FilePart) -> None:
+        """Let the system send from a file what the client takes at once, unless other bytes wait to be written."""
+        sent = 0
+        if not self._transport.get_write_buffer_size():
+            sock = self._transport.get_extra_info("socket")
+            with suppress(OSError):  # a client that has gone is noticed by the transport
+                sent = os.sendfile(sock.fileno(), part.file.fileno(), part.position, part.count)
+        if sent < part.count:
+            self._transport.write(part.view()[sent:])
 
     def _set_reading(self) -> None:
         """Read only while what is read can begin."""

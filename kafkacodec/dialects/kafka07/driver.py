@@ -29,6 +29,7 @@ from kafkacodec.errors import BrokerError, LimitExceeded, Truncated
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from kafkacodec.net.service import FilePart
     from kafkacodec.records.columns import RecordColumns
 
 __all__ = [
@@ -176,7 +177,7 @@ class LogSegment(Protocol):
     def modified_ms(self) -> int:
         """As in `Segment`."""
 
-    def read(self, offset: int, size: int) -> memoryview:
+    def read(self, offset: int, size: int) -> memoryview | FilePart:
         """As in `Segment`."""
 
 

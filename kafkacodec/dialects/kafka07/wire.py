@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from kafkacodec.errors import DecodeError, EncodeError, LocalProtocolError, Truncated
 from kafkacodec.messages.classes import Message, build
+from kafkacodec.net.service import FilePart
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, frame_size
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class _Answer:
 
     __slots__ = ()
 
-    def pieces(self) -> list[bytes | memoryview]:
+    def pieces(self) -> list[bytes | memoryview | FilePart]:
         """The frame in pieces, without a copy of the messages. Raises as `encode`."""
         raise NotImplementedError
 
@@ -273,10 +274,12 @@ class _Answer:
         Raises:
             EncodeError: a value that it cannot represent, such as an error code of more than 16 bits.
         """
-        return b"".join(self.pieces())
+        return b"".join(part.view() if isinstance(part, FilePart) else part for part in self.pieces())
 
 
-def _response_pieces(error_code: int, parts: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
+def _response_pieces(
+    error_code: int, parts: Sequence[bytes | memoryview | FilePart]
+) -> list[bytes | memoryview | FilePart]:
     header = _SCHEMA["ErrorCode"](error_code=error_code).encode(0)
     size = len(header) + sum(map(len, parts))
     return [_SCHEMA["FrameSize"](size=size).encode(0) + header, *parts]
@@ -284,14 +287,17 @@ def _response_pieces(error_code: int, parts: Sequence[bytes | memoryview]) -> li
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse(_Answer):
-    """Messages from the offset of the request; none if there is an error."""
+    """Messages from the offset of the request; none if there is an error. A broker's may be in a file."""
 
     error_code: int
-    message_set: Buffer
+    message_set: Any  # Buffer or FilePart
 
-    def pieces(self) -> list[bytes | memoryview]:
+    def pieces(self) -> list[bytes | memoryview | FilePart]:
         """As in `encode`, in pieces."""
-        return _response_pieces(self.error_code, [memoryview(self.message_set).cast("B")])
+        found = self.message_set
+        return _response_pieces(
+            self.error_code, [found if isinstance(found, FilePart) else memoryview(found).cast("B")]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +307,7 @@ class MultiFetchResponse(_Answer):
     error_code: int
     responses: Sequence[FetchResponse]
 
-    def pieces(self) -> list[bytes | memoryview]:
+    def pieces(self) -> list[bytes | memoryview | FilePart]:
         """As in `encode`, in pieces."""
         return _response_pieces(self.error_code, [piece for part in self.responses for piece in part.pieces()])
 
@@ -313,7 +319,7 @@ class OffsetsResponse(_Answer):
     error_code: int
     offsets: Sequence[int] | None
 
-    def pieces(self) -> list[bytes | memoryview]:
+    def pieces(self) -> list[bytes | memoryview | FilePart]:
         """As in `encode`, in pieces."""
         if self.offsets is None:
             return _response_pieces(self.error_code, [])

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkacodec.dialects.kafka07.driver import answer_fetch, answer_offsets
 from kafkacodec.dialects.kafka07.message_set import valid_bytes
@@ -14,12 +14,15 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.growing.appended_file import AppendedFile
 from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.growing.refused import DirectoryRefused
+from kafkacodec.net.service import FilePart
 
 if TYPE_CHECKING:
     from kafkacodec.dialects.kafka07.settings import TopicSettings
     from kafkacodec.dialects.kafka07.wire import FetchRequest, FetchResponse, OffsetsRequest, OffsetsResponse
 
 __all__ = ["Flushing07", "GrowingLog07"]
+
+_LEAST_SENT: Final = 1 << 16  # fewer bytes are sent together with what is before them
 
 
 class _Segment(AppendedFile):
@@ -40,10 +43,16 @@ class _Segment(AppendedFile):
         """When it was last written, in milliseconds since 1970."""
         return os.stat(self.path).st_mtime_ns // 1_000_000
 
-    def read(self, offset: int, size: int) -> memoryview:
-        """Its bytes from an offset on, at most `size`: a view of the mapped file."""
+    def read(self, offset: int, size: int) -> memoryview | FilePart:
+        """Its bytes from an offset on, at most `size`: where they are in the file, or a view of it for a few."""
         at = offset - self.start
-        return memoryview(self.mapped())[at : min(at + size, self.size)]
+        count = min(size, self.size - at)
+        mapped = self.mapped
+
+        def view() -> memoryview:
+            return memoryview(mapped())[at : at + count]
+
+        return FilePart(self.file, at, count, view) if count >= _LEAST_SENT else view()
 
 
 class Flushing07:
