@@ -8,7 +8,7 @@ import shutil
 import socket
 import struct
 import subprocess
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -73,20 +73,30 @@ def zookeeper(tmp_path_factory):
 @pytest.fixture
 def path(zookeeper, request):
     """ZooKeeper with a path of the test's own."""
-    from kazoo.client import KazooClient
-
-    client = KazooClient(zookeeper)
-    client.start(60)
-    client.ensure_path(f"/{request.node.name}")
-    client.stop()
-    client.close()
+    with zookeeper_client(zookeeper) as client:
+        client.ensure_path(f"/{request.node.name}")
     return f"{zookeeper}/{request.node.name}"
 
 
 def real(tmp_path, path, number, name="real", **settings):
     broker = RealBroker(BUILT, tmp_path / name, path, number, **settings)
     broker.start()
+    with zookeeper_client(path) as client:  # its port is open before it is registered
+        eventually(lambda: client.exists(f"/brokers/ids/{number}"))
     return broker
+
+
+@contextmanager
+def zookeeper_client(path):
+    from kazoo.client import KazooClient
+
+    client = KazooClient(path)
+    client.start(60)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
 
 
 def ours(path, number, data=None, **config):
@@ -209,13 +219,8 @@ def test_a_group_of_both_kinds_of_consumers(path, tmp_path):
 
 
 def test_its_mirror_maker_between_both_brokers(zookeeper, path, tmp_path):
-    from kazoo.client import KazooClient
-
-    client = KazooClient(zookeeper)
-    client.start(60)
-    client.ensure_path("/target")
-    client.stop()
-    client.close()
+    with zookeeper_client(zookeeper) as client:
+        client.ensure_path("/target")
     target = f"{zookeeper}/target"
     mirror = RealTool(
         BUILT, tmp_path / "mirror", "kafka.tools.MirrorMaker", ["--whitelist", "t.*"],
