@@ -56,12 +56,12 @@ def serve(
             is removed when the broker stops. Several directories need `read_only`.
         listen: URLs of listeners; port 0 takes a free port. ``kafka+tls://`` needs `tls`; at ``kafka+sasl://`` and
             ``kafka+sasl+tls://`` clients log in. ``line://`` is the line protocol V1, over the same topics;
-            ``kafka07://`` is Kafka 0.6 and 0.7, whose topics are apart.
+            ``kafka07://`` is Kafka 0.6 and 0.7, whose topics are apart; ``rewrite://`` has the client rewrite's groups.
         topics: topics to make if they are missing: names, or the number of partitions by name. Where all listeners are
             ``kafka07://``, they are topics of Kafka 0.7, which their first message makes.
         config: configurations of the broker, by Kafka's names, such as ``{"num.partitions": 4}``. Names of topics'
             configurations, such as ``retention.ms``, are defaults for all topics. ``kafka07://`` heeds the properties
-            of Kafka 0.7.
+            of Kafka 0.7, ``rewrite://`` those of docs/dialects/rewrite.md.
         flush: "always": records are on the disk before they are acknowledged, and survive the end of the machine;
             those that arrive while the disk works go together. "system": the operating system writes them when it
             likes, as in Apache Kafka, unless `config` or a topic has ``flush.messages`` or ``flush.ms``.

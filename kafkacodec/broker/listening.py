@@ -15,6 +15,7 @@ _PORTS: Final = {
     "kafka+sasl+tls": 9092,
     "line": 9094,
     "kafka07": 9092,
+    "rewrite": 9096,
 }
 """The default port by scheme."""
 
@@ -33,7 +34,7 @@ class Url(NamedTuple):
 
     @property
     def protocol(self) -> str:
-        """What is spoken there: ``"kafka"``, ``"kafka07"`` or ``"line"``."""
+        """What is spoken there: ``"kafka"``, ``"kafka07"``, ``"line"`` or ``"rewrite"``."""
         return self.scheme.partition("+")[0]
 
     @property
@@ -55,7 +56,7 @@ class Url(NamedTuple):
 def listener_urls(listen: str | Iterable[str], argument: str = "listen") -> list[Url]:
     """URLs such as ``kafka://127.0.0.1:9092``; with ``+tls`` or ``+sasl+tls`` for TLS, ``+sasl`` for SASL.
 
-    ``line://`` is the line protocol V1, ``kafka07://`` Kafka 0.6 and 0.7.
+    ``line://`` is the line protocol V1, ``kafka07://`` Kafka 0.6 and 0.7, ``rewrite://`` the client rewrite's groups.
 
     Raises:
         ValueError: not a URL of a listener, or none at all.

@@ -128,6 +128,7 @@ class BrokerConfig:
         topic_defaults: defaults of topics that differ from Kafka's, as text.
         flushes_always: `flush` is "always".
         kafka07: properties of Kafka 0.7's broker, as text, for ``kafka07://``.
+        rewrite: properties for ``rewrite://``, as text.
 
     Raises:
         ValueError: an unknown name, or a value that is not allowed.
@@ -140,6 +141,7 @@ class BrokerConfig:
         self.texts: dict[str, str] = {}
         self.topic_defaults: dict[str, str] = {}
         self.kafka07: dict[str, str] = {}
+        self.rewrite: dict[str, str] = {}
         of_broker = {key.of_broker: key.name for key in TOPIC_CONFIGS.values() if key.of_broker}
         for name, value in (given or {}).items():
             text = _text(value)
@@ -151,7 +153,9 @@ class BrokerConfig:
                 if wrong:
                     raise ValueError(f"config {name}={text!r}: {wrong}")
                 self.topic_defaults[topic_name] = text
-            elif name not in BROKER_CONFIGS and not self._takes_kafka07(name, text):
+            elif name not in BROKER_CONFIGS and not (
+                self._takes_kafka07(name, text) or self._takes_rewrite(name, text)
+            ):
                 raise ValueError(f"config has {name!r}, which this broker does not know: see docs/broker.md")
             if name in BROKER_CONFIGS:
                 self.texts[name] = text
@@ -167,6 +171,20 @@ class BrokerConfig:
             return False
         BrokerSettings.parse({name: text})  # raises ValueError
         self.kafka07[name] = text
+        return True
+
+    def _takes_other(self, name: str, text: str) -> bool:
+        return self._takes_kafka07(name, text) or self._takes_rewrite(name, text)
+
+    def _takes_rewrite(self, name: str, text: str) -> bool:
+        if not name.startswith("rewrite."):
+            return False
+        from kafkacodec.dialects.rewrite.settings import NAMES, ServerSettings
+
+        if name not in NAMES:
+            return False
+        ServerSettings.parse({name: text})  # raises ValueError
+        self.rewrite[name] = text
         return True
 
     def text(self, name: str) -> str:

@@ -12,9 +12,7 @@ from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Service
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.dialects.inside import Inside, Replication
-    from kafkacodec.broker.dialects.kafka07_registration import Registration
-    from kafkacodec.broker.dialects.replicas.driver import Replicator
+    from kafkacodec.broker.dialects.inside import Inside, Registering, Replication, Working
     from kafkacodec.broker.listening import Url
     from kafkacodec.broker.topics.topics import Topics
     from kafkacodec.net.service import Codec
@@ -36,13 +34,13 @@ class Dialect(Service, Protocol):
 
 
 class _Begun(NamedTuple):
-    """A service, the codec of a connection, what its effects write to, where it is registered, what follows others."""
+    """A service, the codec of a connection, what its effects write to, where it is registered, what works beside it."""
 
     service: Dialect
     codec: Callable[[], Codec]
     store: Store | None = None
-    registration: Registration | None = None
-    replicator: Replicator | None = None
+    registration: Registering | None = None
+    worker: Working | None = None
 
 
 class Dialects:
@@ -86,16 +84,16 @@ class Dialects:
             begun.service.close(keeps=self._keeps)
 
     def begin(self) -> None:
-        """Let replicas follow and be elected: the topics are loaded."""
+        """Let what works beside services begin: the topics are loaded."""
         for begun, runner in self._begun.values():
-            if begun.replicator is not None:
-                begun.replicator.begin(runner)
+            if begun.worker is not None:
+                begun.worker.begin(runner)
 
     async def end(self) -> None:
-        """Let replicas follow no longer, before connections and logs are closed."""
+        """Stop what works beside services, before connections and logs are closed."""
         for begun, _ in self._begun.values():
-            if begun.replicator is not None:
-                await begun.replicator.end()
+            if begun.worker is not None:
+                await begun.worker.end()
 
 
 def _line(inside: Inside) -> _Begun:
@@ -113,7 +111,7 @@ def _replicated_line(inside: Inside, among: Replication) -> _Begun:
     count = len(among.addresses)
     service = ReplicaService(inside, among.broker_id, count, among.min_in_sync)
     replicator = Replicator(service, among.addresses, among.broker_id, count - among.min_in_sync + 1)
-    return _Begun(service, partial(ReplicaCodec, _shared_memory()), replicator=replicator)
+    return _Begun(service, partial(ReplicaCodec, _shared_memory()), worker=replicator)
 
 
 def _shared_memory() -> memoryview:
@@ -137,4 +135,17 @@ def _kafka07(inside: Inside) -> _Begun:
     return _Begun(service, lambda: Kafka07Codec(buffers, settings.max_request_bytes), service.logs, registration)
 
 
-_BEGINNINGS: dict[str, Callable[[Inside], _Begun]] = {"kafka07": _kafka07, "line": _line}
+def _rewrite(inside: Inside) -> _Begun:
+    from kafkacodec.broker.dialects.rewrite import RewriteCodec, RewriteService
+    from kafkacodec.broker.dialects.rewrite_peers import Peers
+    from kafkacodec.dialects.rewrite.settings import ServerSettings
+
+    settings = ServerSettings.parse(inside.config.rewrite)
+    if settings.servers and inside.broker_id not in settings.servers:
+        raise ValueError(f"config rewrite.servers: none of the servers has the id of this one, {inside.broker_id}")
+    service = RewriteService(inside, settings)
+    peers = Peers(service, settings.servers, inside.broker_id)
+    return _Begun(service, RewriteCodec, service.store, peers, peers)
+
+
+_BEGINNINGS: dict[str, Callable[[Inside], _Begun]] = {"kafka07": _kafka07, "line": _line, "rewrite": _rewrite}

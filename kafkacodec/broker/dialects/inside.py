@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.topics.topics import Topics
     from kafkacodec.net.service import Effect
 
-__all__ = ["Inside", "Replication", "Running"]
+__all__ = ["Inside", "Registering", "Replication", "Running", "Working"]
 
 
 class Running(Protocol):
@@ -26,6 +26,26 @@ class Running(Protocol):
 
     def flush(self, logs: Iterable[Hashable], then: Callable[[Exception | None], None]) -> None:
         """Flush logs to the disk, then call `then` with the error, or None."""
+
+
+class Registering(Protocol):
+    """What makes a listener's address known."""
+
+    async def start(self, address: tuple[str, int]) -> None:
+        """Register at a bound address. Raises OSError, ImportError."""
+
+    async def close(self) -> None:
+        """End the registration."""
+
+
+class Working(Protocol):
+    """What works beside a service, with connections of its own."""
+
+    def begin(self, runner: Running) -> None:
+        """Begin: the topics are loaded."""
+
+    async def end(self) -> None:
+        """Stop, before connections and logs are closed."""
 
 
 class Replication(NamedTuple):

@@ -49,7 +49,11 @@ _STATUS_SECONDS: Final = 1.0
     metavar="URL,…",
     help="The line:// URLs of all brokers that have the same partitions, this one's too, in the same order for each.",
 )
-@click.option("--broker-id", type=click.IntRange(0), help="The place of this broker in --replicas, from 0.")
+@click.option(
+    "--broker-id",
+    type=click.IntRange(0),
+    help="The id of this broker: its place in --replicas, from 0, or its id in rewrite.servers.",
+)
 @click.option(
     "--release", type=click.Choice(["4", "3.9"]), default="4", show_default=True,
     help="3.9 serves clients of 0.8 to 0.11 too, as Apache Kafka did until then.",
@@ -99,8 +103,8 @@ def serve(
         if tls_cert is None and (tls_key or tls_client_ca):
             raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
         _check_ways([url.partition("://")[0] for url in listen], has_users=bool(passwords), has_tls=bool(tls_cert))
-        if (broker_id is None) != (replicas is None):
-            raise click.UsageError("--broker-id and --replicas belong together")
+        if replicas is not None and broker_id is None:
+            raise click.UsageError("--replicas needs --broker-id")
         tls = server_context(tls_cert, tls_key, tls_client_ca) if tls_cert else None
         running = broker.serve(
             data or None,

@@ -16,10 +16,18 @@ from kafkacodec.dialects.line.storage import Rows
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.temporary import removed_on_error
 
-__all__ = ["GroupFiles", "groups_text", "load_rows", "read_groups_text", "save_rows", "write_atomically"]
+__all__ = [
+    "GroupFiles",
+    "groups_text",
+    "load_rows",
+    "read_groups_text",
+    "remove_unfinished",
+    "save_rows",
+    "write_atomically",
+]
 
 # Temporary files of a killed broker. No other files are removed.
-_UNFINISHED = re.compile(r"\.(groups|offsets|roles)\.json\.[0-9a-f]{16}\.unfinished")
+_UNFINISHED = re.compile(r"\.(groups|offsets|roles|rewrite-groups)\.json\.[0-9a-f]{16}\.unfinished")
 
 
 class GroupFiles:
@@ -35,10 +43,7 @@ class GroupFiles:
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._directory = Path(directory)
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                    os.unlink(entry.path)
+        remove_unfinished(directory)
         self._groups = load_rows(self._directory / "groups.json", _GROUP, _is_sound)
         self._offsets = load_rows(self._directory / "offsets.json", _OFFSET, _is_sound)
 
@@ -133,6 +138,14 @@ def _is_sound(row: dict[str, Any]) -> bool:
 
 def _is_number(n: object) -> bool:
     return type(n) is int and 0 <= n < 1 << 63
+
+
+def remove_unfinished(directory: str | os.PathLike[str]) -> None:
+    """Remove what `write_atomically` has left of files of groups when it was killed. Raises OSError."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                os.unlink(entry.path)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

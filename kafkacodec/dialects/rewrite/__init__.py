@@ -6,6 +6,16 @@ silent.
 """
 
 from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply
+from kafkacodec.dialects.rewrite.frames import (
+    API_KEYS,
+    MAX_REPLY_BYTES,
+    MAX_REQUEST_BYTES,
+    Request,
+    decode_reply,
+    decode_request,
+    encode_reply,
+    encode_request,
+)
 from kafkacodec.dialects.rewrite.groups import NO_OFFSET, Group, Member, Partition, Strategy
 from kafkacodec.dialects.rewrite.member import (
     Action,
@@ -18,11 +28,15 @@ from kafkacodec.dialects.rewrite.member import (
     Stop,
 )
 from kafkacodec.dialects.rewrite.rpcs import (
+    CommitOffsets,
+    CommitOffsetsResponse,
     CreateGroup,
     CreateGroupResponse,
     DeleteGroup,
     DeleteGroupResponse,
     ErrorCode,
+    FetchOffsets,
+    FetchOffsetsResponse,
     Heartbeat,
     HeartbeatResponse,
     ListGroups,
@@ -35,16 +49,23 @@ from kafkacodec.dialects.rewrite.rpcs import (
 )
 
 __all__ = [
+    "API_KEYS",
+    "MAX_REPLY_BYTES",
+    "MAX_REQUEST_BYTES",
     "NO_OFFSET",
     "Action",
     "Assigned",
     "Broker",
+    "CommitOffsets",
+    "CommitOffsetsResponse",
     "CreateGroup",
     "CreateGroupResponse",
     "DeleteGroup",
     "DeleteGroupResponse",
     "ErrorCode",
     "Failed",
+    "FetchOffsets",
+    "FetchOffsetsResponse",
     "Group",
     "GroupController",
     "GroupMember",
@@ -58,6 +79,7 @@ __all__ = [
     "RegisterConsumer",
     "RegisterConsumerResponse",
     "Reply",
+    "Request",
     "RewindConsumer",
     "RewindConsumerResponse",
     "Rewound",
@@ -65,6 +87,10 @@ __all__ = [
     "Send",
     "Stop",
     "Strategy",
+    "decode_reply",
+    "decode_request",
+    "encode_reply",
+    "encode_request",
 ]
 
 

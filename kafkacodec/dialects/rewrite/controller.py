@@ -12,21 +12,25 @@ from typing import Any, NamedTuple
 
 from kafkacodec.assignment.dividing import assign_range
 from kafkacodec.dialects.rewrite.groups import Group, Member, Partition, Rewind, Strategy, Waiting
+from kafkacodec.dialects.rewrite.offsets import committed, fetched
+from kafkacodec.dialects.rewrite.replies import registered, rewound
 from kafkacodec.dialects.rewrite.rpcs import (
+    CommitOffsets,
     CreateGroup,
     CreateGroupResponse,
     DeleteGroup,
     DeleteGroupResponse,
     ErrorCode,
+    FetchOffsets,
     Heartbeat,
     HeartbeatResponse,
     ListGroups,
     ListGroupsResponse,
     RegisterConsumer,
-    RegisterConsumerResponse,
     RewindConsumer,
-    RewindConsumerResponse,
     Rpc,
+    echoed,
+    refusal,
 )
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.signatures import suggests_options
@@ -77,6 +81,7 @@ class GroupController:
         max_groups: the most groups.
         max_members: the most members of a group.
         max_rewinds: the most partitions in the pending rewinds of a group.
+        groups: what there is already, by name, without members: `stored.read_groups`.
 
     Raises:
         LocalProtocolError: on construction, a number of partitions that the layout cannot represent.
@@ -94,10 +99,11 @@ class GroupController:
         max_groups: int = 10_000,
         max_members: int = 1_000,
         max_rewinds: int = 100_000,
+        groups: Mapping[str, Group] | None = None,
     ) -> None:
         for topic, count in partitions.items():
             _check_count(topic, count)
-        self._broker = broker
+        self.broker = broker
         self._partitions = dict(partitions)
         self._strategy = strategy
         self._now = now
@@ -105,7 +111,8 @@ class GroupController:
         self._max_groups = max_groups
         self._max_members = max_members
         self._max_rewinds = max_rewinds
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, Group] = dict(groups or {})
+        self._changed: dict[str, None] = {}  # groups of which something changed that outlives the controller
         self._clients: dict[str, tuple[str, str]] = {}  # client id -> group and consumer id
         # A call checks only the groups it touches; the others are checked when the first timeout is due.
         self._touched: dict[str, None] = {}
@@ -156,6 +163,11 @@ class GroupController:
         members = ((group, member) for group in self._groups.values() for member in group.members.values())
         return min((d for group, member in members if (d := _deadline(group, member)) is not None), default=None)
 
+    @property
+    def due_at(self) -> int | None:
+        """A time that is not later than `next_deadline`, without a look at every member."""
+        return self._due_at
+
     def disconnect(self, client_id: str, now: int) -> list[Reply]:
         """A client has disconnected: its membership ends immediately."""
         replies = self.tick(now)
@@ -181,6 +193,30 @@ class GroupController:
                     self._touch(name, group)
         return replies + self._finish_changes()
 
+    def remove_topic(self, topic: str, now: int) -> list[Reply]:
+        """A topic is gone, with the offsets in it. One of the same name that comes later is read from its start."""
+        replies = self.tick(now)
+        self._partitions.pop(topic, None)
+        for name, group in self._groups.items():
+            if topic in group.topics or any(partition.topic == topic for partition in group.offsets):
+                group.offsets = {p: offset for p, offset in group.offsets.items() if p.topic != topic}
+                group.known = {**group.known, topic: 0}
+                self._changed[name] = None
+                if topic in group.topics and group.members:
+                    group.change(now)
+                    self._touch(name, group)
+        return replies + self._finish_changes()
+
+    def take_changed(self) -> list[str]:
+        """The groups since the last call of which something changed that has to be stored, or that are gone."""
+        changed = list(self._changed)
+        self._changed.clear()
+        return changed
+
+    def membership(self, client_id: str) -> tuple[str, str] | None:
+        """Group and consumer id of a client; None: it is no member."""
+        return self._clients.get(client_id)
+
     def commit(self, group: str, consumer_id: str, offsets: Mapping[Partition, int]) -> None:
         """Commit offsets of a consumer. (The proposal has no such call.)
 
@@ -198,6 +234,7 @@ class GroupController:
             if offset < max(state.offsets.get(partition, 0), 0):
                 raise LocalProtocolError(f"offset {offset} of {partition} is less than the committed one")
         state.offsets.update(offsets)
+        self._changed[group] = None
 
     def create_group(self, name: str, session_timeout: int, topics: list[str], *, ephemeral: bool) -> None:
         """Create a group.
@@ -222,6 +259,11 @@ class GroupController:
         return self._groups[name]
 
     @property
+    def groups(self) -> Mapping[str, Group]:
+        """All groups by name, for reading."""
+        return self._groups
+
+    @property
     def group_names(self) -> list[str]:
         """The names of all groups."""
         return sorted(self._groups)
@@ -229,10 +271,10 @@ class GroupController:
     # Calls
 
     def _list_groups(self, call: Any, _: Hashable) -> Rpc:
-        names = call.consumer_groups or self.group_names
+        names = list(dict.fromkeys(call.consumer_groups)) or self.group_names
         found = [self._info(name) for name in names if name in self._groups]
         code = ErrorCode.NONE if len(found) == len(names) else ErrorCode.UNKNOWN_GROUP
-        answer: Rpc = ListGroupsResponse(**_echo(call), client_id=call.client_id, groups_info=found, error_code=code)
+        answer: Rpc = ListGroupsResponse(**echoed(call), groups_info=found, error_code=code)
         return answer
 
     def _info(self, name: str) -> Any:
@@ -241,7 +283,7 @@ class GroupController:
             group_name=name,
             group_members=sorted(group.members),
             topics=list(group.topics),
-            controller_broker=ListGroupsResponse.Broker(**self._broker._asdict()),
+            controller_broker=ListGroupsResponse.Broker(**self.broker._asdict()),
             session_timeout=group.session_timeout,
         )
 
@@ -251,7 +293,7 @@ class GroupController:
             self._create(call.consumer_group, call.session_timeout, call.topics, self._ephemeral)
         except _Refused as e:
             code = e.code
-        answer: Rpc = CreateGroupResponse(**_echo(call), consumer_group=call.consumer_group, error_code=code)
+        answer: Rpc = CreateGroupResponse(**echoed(call), error_code=code)
         return answer
 
     def _create(self, name: str, session_timeout: int, topics: list[str], ephemeral: bool) -> None:
@@ -263,6 +305,7 @@ class GroupController:
             raise _Refused(ErrorCode.LIMIT_EXCEEDED)
         known = {topic: self._partitions.get(topic, 0) for topic in topics}
         self._groups[name] = Group(session_timeout, list(topics), ephemeral, known)
+        self._changed[name] = None
 
     def _delete_group(self, call: Any, _: Hashable) -> Rpc:
         deleted, code = [], ErrorCode.NONE
@@ -276,8 +319,9 @@ class GroupController:
                 code = code or ErrorCode.INVALID_REQUEST
             else:
                 del self._groups[name]
+                self._changed[name] = None
                 deleted.append(name)
-        answer: Rpc = DeleteGroupResponse(**_echo(call), deleted_consumer_groups=deleted, error_code=code)
+        answer: Rpc = DeleteGroupResponse(**echoed(call), deleted_consumer_groups=deleted, error_code=code)
         return answer
 
     def _register(self, call: Any, connection: Hashable) -> Rpc | None:
@@ -285,7 +329,7 @@ class GroupController:
         try:
             self._enter(call.consumer_group, call.consumer_id, waiting)
         except _Refused as e:
-            return _registered(waiting, call.consumer_group, [], e.code)
+            return refusal(call, e.code)
         return None
 
     def _enter(self, name: str, consumer_id: str, waiting: Waiting) -> None:
@@ -321,18 +365,28 @@ class GroupController:
             member = group.members[consumer_id]
             member.alive_at, generation = self._now, group.generation
             code = ErrorCode.NONE if member.must_register_by is None else ErrorCode.GROUP_CHANGES
-        answer: Rpc = HeartbeatResponse(**_echo(call), controller_generation=generation, error_code=code)
+        answer: Rpc = HeartbeatResponse(**echoed(call), controller_generation=generation, error_code=code)
         return answer
+
+    def _commit_offsets(self, call: Any, _: Hashable) -> Rpc:
+        name = call.consumer_group
+        answer, changed = committed(call, self._groups.get(name), self._partitions)
+        if changed:
+            self._changed[name] = None
+        return answer
+
+    def _fetch_offsets(self, call: Any, _: Hashable) -> Rpc:
+        return fetched(call, self._groups.get(call.consumer_group), self._partitions)
 
     def _rewind(self, call: Any, connection: Hashable) -> Rpc | None:
         waiting = Waiting(connection, call.correlation_id, call.version, call.client_id)
         group = self._groups.get(call.consumer_group)
         entries = [(Partition(o.topic, o.partition), o.offset) for o in call.new_offsets]
         if group is None:
-            return _rewound(waiting, call.consumer_group, [(p, o, ErrorCode.UNKNOWN_GROUP) for p, o in entries])
+            return refusal(call, ErrorCode.UNKNOWN_GROUP)
         size = group.rewind_size + max(len(entries), 1)
         if size > self._max_rewinds:
-            return _rewound(waiting, call.consumer_group, [(p, o, ErrorCode.LIMIT_EXCEEDED) for p, o in entries])
+            return refusal(call, ErrorCode.LIMIT_EXCEEDED)
         there = set(group.partitions(self._partitions))
         offsets = [(p, o, _fault(p, o, there)) for p, o in entries]
         good = {partition for partition, _, code in offsets if code is ErrorCode.NONE}
@@ -361,7 +415,7 @@ class GroupController:
 
     def _finish_changes(self) -> list[Reply]:
         """Finish the changes and rewinds that no longer wait for a member."""
-        replies = [Reply(w.connection, _registered(w, name, [], ErrorCode.REPLACED)) for name, w in self._replaced]
+        replies = [Reply(w.connection, registered(w, name, [], ErrorCode.REPLACED)) for name, w in self._replaced]
         self._replaced.clear()
         touched, self._touched = self._touched, {}
         for name in touched:
@@ -370,7 +424,8 @@ class GroupController:
                 continue
             for rewind in group.rewinds:
                 group.offsets.update({p: o for p, o, code in rewind.offsets if code is ErrorCode.NONE})
-                replies.append(Reply(rewind.waiting.connection, _rewound(rewind.waiting, name, rewind.offsets)))
+                self._changed[name] = None
+                replies.append(Reply(rewind.waiting.connection, rewound(rewind.waiting, name, rewind.offsets)))
             group.rewinds.clear()
             group.rewind_size = 0
             if group.changing:
@@ -378,12 +433,13 @@ class GroupController:
             for member in group.members.values():
                 if member.registered is not None:
                     own = [(p, group.start_offset(p)) for p in member.owned]
-                    answer = _registered(member.registered, name, own, ErrorCode.NONE)
+                    answer = registered(member.registered, name, own, ErrorCode.NONE)
                     replies.append(Reply(member.registered.connection, answer))
                     member.registered, member.alive_at = None, self._now
         return replies
 
     def _assign(self, name: str, group: Group) -> None:
+        self._changed[name] = None
         if group.members:
             group.assign(self._strategy, self._partitions)
         elif group.ephemeral:
@@ -400,6 +456,8 @@ _HANDLERS: dict[type, _Handler] = {
     RegisterConsumer: GroupController._register,
     Heartbeat: GroupController._heartbeat,
     RewindConsumer: GroupController._rewind,
+    CommitOffsets: GroupController._commit_offsets,
+    FetchOffsets: GroupController._fetch_offsets,
 }
 
 
@@ -428,33 +486,3 @@ def _fault(partition: Partition, offset: int, there: set[Partition]) -> ErrorCod
     if partition not in there:
         return ErrorCode.UNKNOWN_PARTITION
     return ErrorCode.INVALID_REQUEST if offset < 0 else ErrorCode.NONE
-
-
-def _echo(call: Any) -> dict[str, int]:
-    return {"version": call.version, "correlation_id": call.correlation_id}
-
-
-def _registered(waiting: Waiting, group: str, own: list[tuple[Partition, int]], code: ErrorCode) -> Rpc:
-    entry = RegisterConsumerResponse.PartitionOffset
-    answer: Rpc = RegisterConsumerResponse(
-        version=waiting.version,
-        correlation_id=waiting.correlation_id,
-        client_id=waiting.client_id,
-        consumer_group=group,
-        partitions_to_own=[entry(topic=p.topic, partition=p.partition, offset=offset) for p, offset in own],
-        error_code=code,
-    )
-    return answer
-
-
-def _rewound(waiting: Waiting, group: str, offsets: list[tuple[Partition, int, ErrorCode]]) -> Rpc:
-    entry = RewindConsumerResponse.PartitionResult
-    answer: Rpc = RewindConsumerResponse(
-        version=waiting.version,
-        correlation_id=waiting.correlation_id,
-        consumer_group=group,
-        actual_offsets=[
-            entry(topic=p.topic, partition=p.partition, offset=offset, error_code=code) for p, offset, code in offsets
-        ],
-    )
-    return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -109,6 +109,23 @@ class Group:
         """Start a change of the assignment: call every member that has not registered for it."""
         self.changing = True
         self.call(list(self.members), now)
+
+    def owned_by(self, client_id: str) -> set[Partition]:
+        """The partitions of a client."""
+        return {p for member in self.members.values() if member.client_id == client_id for p in member.owned}
+
+    def fault(self, partition: Partition, offset: int, owned: Set[Partition]) -> ErrorCode:
+        """What is wrong with an offset that the owner of some partitions commits: no smaller one, and none of others.
+
+        Nobody owns partitions of other topics than the group's: who reads them, by a static assignment, commits any.
+        """
+        if offset < 0:
+            return ErrorCode.INVALID_REQUEST
+        if partition.topic not in self.topics:
+            return ErrorCode.NONE
+        if partition not in owned:
+            return ErrorCode.NOT_OWNER
+        return ErrorCode.OFFSET_TOO_SMALL if offset < self.offsets.get(partition, 0) else ErrorCode.NONE
 
     @property
     def all_registered(self) -> bool:

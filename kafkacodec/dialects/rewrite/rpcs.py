@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from kafkacodec.messages.classes import Message, build
 
 __all__ = [
+    "ANSWERS",
+    "CommitOffsets",
+    "CommitOffsetsResponse",
     "CreateGroup",
     "CreateGroupResponse",
     "DeleteGroup",
     "DeleteGroupResponse",
     "ErrorCode",
+    "FetchOffsets",
+    "FetchOffsetsResponse",
     "Heartbeat",
     "HeartbeatResponse",
     "ListGroups",
@@ -23,6 +28,8 @@ __all__ = [
     "RewindConsumer",
     "RewindConsumerResponse",
     "Rpc",
+    "echoed",
+    "refusal",
 ]
 
 
@@ -40,6 +47,11 @@ class ErrorCode(IntEnum):
     INVALID_REQUEST = 8
     LIMIT_EXCEEDED = 9
     REPLACED = 10
+    NOT_OWNER = 11
+    OFFSET_TOO_SMALL = 12
+    NOT_CONTROLLER = 13
+    CONTROLLER_UNREACHABLE = 14
+    STORAGE_ERROR = 15
 
 
 class Rpc(Message):
@@ -79,3 +91,49 @@ ListGroups = _RPCS["ListGroups"]
 ListGroupsResponse = _RPCS["ListGroupsResponse"]
 RewindConsumer = _RPCS["RewindConsumer"]
 RewindConsumerResponse = _RPCS["RewindConsumerResponse"]
+CommitOffsets = _RPCS["CommitOffsets"]
+CommitOffsetsResponse = _RPCS["CommitOffsetsResponse"]
+FetchOffsets = _RPCS["FetchOffsets"]
+FetchOffsetsResponse = _RPCS["FetchOffsetsResponse"]
+
+ANSWERS: Final[dict[type[Rpc], type[Rpc]]] = {
+    ListGroups: ListGroupsResponse,
+    CreateGroup: CreateGroupResponse,
+    DeleteGroup: DeleteGroupResponse,
+    RegisterConsumer: RegisterConsumerResponse,
+    Heartbeat: HeartbeatResponse,
+    RewindConsumer: RewindConsumerResponse,
+    CommitOffsets: CommitOffsetsResponse,
+    FetchOffsets: FetchOffsetsResponse,
+}
+"""The class of the reply by that of the call."""
+
+
+def echoed(call: Any) -> dict[str, Any]:
+    """The fields of a reply that repeat those of the call."""
+    names = ("version", "correlation_id", *_REPEATED.get(type(call), ()))
+    return {name: getattr(call, name) for name in names}
+
+
+def refusal(call: Any, code: int) -> Rpc:
+    """The reply to a call that was not carried out; RewindConsumer has the error for each partition only."""
+    fields = echoed(call)
+    if isinstance(call, RewindConsumer):
+        entry = RewindConsumerResponse.PartitionResult
+        given: Any = call.new_offsets
+        fields["actual_offsets"] = [
+            entry(topic=o.topic, partition=o.partition, offset=o.offset, error_code=code) for o in given
+        ]
+    else:
+        fields["error_code"] = code
+    return ANSWERS[type(call)](**fields)
+
+
+_REPEATED: Final[dict[type[Rpc], tuple[str, ...]]] = {
+    ListGroups: ("client_id",),
+    CreateGroup: ("consumer_group",),
+    RegisterConsumer: ("client_id", "consumer_group"),
+    RewindConsumer: ("consumer_group",),
+    CommitOffsets: ("consumer_group",),
+    FetchOffsets: ("consumer_group",),
+}

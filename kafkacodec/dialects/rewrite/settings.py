@@ -1,0 +1,68 @@
+"""The configuration of a server of the rewrite, by the names of its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from kafkacodec.assignment.dividing import assign_range, assign_round_robin
+from kafkacodec.dialects.rewrite.groups import Strategy
+from kafkacodec.net.addresses import addresses
+
+__all__ = ["NAMES", "ServerSettings"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerSettings:
+    """The properties as values.
+
+    Attributes:
+        servers: host and port of all servers that share the groups, by id and in the same order for each; empty: this
+            one is alone.
+        strategy: assigns partitions.
+    """
+
+    servers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    strategy: Strategy = assign_range
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Settings from properties by name. Raises ValueError."""
+        values = {}
+        for name, text in given.items():
+            attribute, read = NAMES[name]
+            try:
+                values[attribute] = read(text)
+            except ValueError as error:
+                raise ValueError(f"config {name}={text!r}: {error}") from None
+        return cls(**values)
+
+
+def _servers(text: str) -> dict[int, tuple[str, int]]:
+    """``id@host:port,...``."""
+    found: dict[int, tuple[str, int]] = {}
+    for entry in text.split(","):
+        number, at, address = entry.strip().partition("@")
+        if not at or not number.isascii() or not number.isdigit() or int(number) >= 1 << 31:
+            raise ValueError(f"{entry.strip()!r} is not id@host:port")
+        if int(number) in found:
+            raise ValueError(f"two servers have the id {number}")
+        (found[int(number)],) = addresses([address], "server")
+    return found
+
+
+def _strategy(text: str) -> Strategy:
+    if text not in _STRATEGIES:
+        raise ValueError(f"it must be {' or '.join(_STRATEGIES)}")
+    return _STRATEGIES[text]
+
+
+_STRATEGIES: Final[Mapping[str, Strategy]] = {"range": assign_range, "round_robin": assign_round_robin}
+
+
+NAMES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "rewrite.assignment.strategy": ("strategy", _strategy),
+    "rewrite.servers": ("servers", _servers),
+}
+"""Property -> attribute of `ServerSettings`, and what reads its text."""
