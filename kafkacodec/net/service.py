@@ -163,7 +163,7 @@ class Codec(Protocol):
         """
 
     def response(self, request: Any, response: Any) -> Sequence[bytes | memoryview | FilePart]:
-        """The bytes of a response, to be written one piece after another; those of a file are 64 KiB at least."""
+        """The bytes of a response, to be written one piece after another; those of a file are 128 KiB at least."""
 
     def rest(self, request: Any) -> float:
         """For how many ms nothing more of a connection is begun after the answer to a request; infinite: close it."""

@@ -198,7 +198,9 @@ def answer_fetch(segments: Sequence[LogSegment], request: FetchRequest, *, end: 
         return FetchResponse(ErrorCode.OFFSET_OUT_OF_RANGE, b"")
     if request.max_size < 0:
         return FetchResponse(ErrorCode.INVALID_FETCH_SIZE, b"")
-    segment = segments[bisect_right(segments, request.offset, key=_START) - 1]
+    segment = segments[-1]
+    if request.offset < segment.start:
+        segment = segments[bisect_right(segments, request.offset, key=_START) - 1]
     size = min(request.max_size, segment.end - request.offset, end - request.offset)
     return FetchResponse(ErrorCode.NONE, segment.read(request.offset, size) if size else b"")
 

@@ -6,9 +6,11 @@ A response contains neither a reference to its request nor the offset of its mes
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
@@ -55,6 +57,8 @@ _ILLEGAL_TOPIC = re.compile("^\\.{1,2}$|[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-
 _LONGEST_TOPIC = 255
 _WRONG_TOPICS = 9  # are looked for in one request, each with a copy of it
 _STRING_LENGTH = 2  # bytes
+_HEAD = struct.Struct(">ih")  # of a response: size and error code
+_CODE_BYTES = 2
 
 
 def check_topic(topic: str, *, path: str | None = None) -> str:
@@ -68,7 +72,7 @@ def check_topic(topic: str, *, path: str | None = None) -> str:
         EncodeError: the name is empty, longer than 255 characters (UTF-16 units, as in Java), ``.`` or ``..``, or has
             characters that a 0.7 broker refuses.
     """
-    length = len(topic) + sum(character > "\uffff" for character in topic)
+    length = len(topic) if topic.isascii() else len(topic) + sum(character > "\uffff" for character in topic)
     if not topic or length > _LONGEST_TOPIC or _ILLEGAL_TOPIC.search(topic):
         raise EncodeError(f"invalid topic name {topic[:80]!r}", path=path)
     return topic
@@ -166,6 +170,9 @@ _REQUESTS: dict[int, type[_Body]] = {
     for cls in (ProduceRequest, FetchRequest, MultiFetchRequest, MultiProduceRequest, OffsetsRequest)
 }
 _PARTS: dict[type[_Body], type[_Body]] = {MultiFetchRequest: FetchRequest, MultiProduceRequest: ProduceRequest}
+_VALUES: dict[type[_Body], Callable[[Any], tuple[Any, ...]]] = {
+    cls: attrgetter(*(field.name for field in fields(cls))) for cls in (ProduceRequest, FetchRequest, OffsetsRequest)
+}
 
 B = TypeVar("B", bound=_Body)
 
@@ -174,10 +181,14 @@ def _to_schema(body: _Body) -> Message:
     schema: Any = _SCHEMA[type(body).__name__]
     if isinstance(body, (MultiFetchRequest, MultiProduceRequest)):
         part = schema.Fetch if isinstance(body, MultiFetchRequest) else schema.Produce
-        made: Message = schema(requests=[part(**_values(request, request)) for request in body.requests])
+        made: Message = schema(requests=[part(**_by_name(request)) for request in body.requests])
         return made
-    made = schema(**_values(body, body))
+    made = schema(**_by_name(body))
     return made
+
+
+def _by_name(body: _Body) -> dict[str, Any]:
+    return {field.name: getattr(body, field.name) for field in fields(body)}
 
 
 def _checked_topics(body: _Body) -> list[tuple[str, str]]:
@@ -187,15 +198,11 @@ def _checked_topics(body: _Body) -> list[tuple[str, str]]:
     return [("topic", body.topic)] if isinstance(body, (ProduceRequest, OffsetsRequest)) else []
 
 
-def _from_schema(cls: type[B], struct: Any) -> B:
+def _from_schema(cls: type[B], body: Any) -> B:
     part = _PARTS.get(cls)
     if part is not None:
-        return cls(**{"requests": tuple(_from_schema(part, request) for request in struct.requests)})
-    return cls(**_values(cls, struct))
-
-
-def _values(shape: Any, source: Any) -> dict[str, Any]:
-    return {field.name: getattr(source, field.name) for field in fields(shape)}
+        return cls(**{"requests": tuple(_from_schema(part, request) for request in body.requests)})
+    return cls(*_VALUES[cls](body))
 
 
 def decode_request(frame: Buffer, *, max_size: int = MAX_FRAME_SIZE) -> Request:
@@ -280,9 +287,11 @@ class _Answer:
 def _response_pieces(
     error_code: int, parts: Sequence[bytes | memoryview | FilePart]
 ) -> list[bytes | memoryview | FilePart]:
-    header = _SCHEMA["ErrorCode"](error_code=error_code).encode(0)
-    size = len(header) + sum(map(len, parts))
-    return [_SCHEMA["FrameSize"](size=size).encode(0) + header, *parts]
+    size = _CODE_BYTES + sum(map(len, parts))
+    try:
+        return [_HEAD.pack(size, error_code), *parts]
+    except struct.error as error:
+        raise EncodeError(f"a response of {size} bytes with error code {error_code}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
