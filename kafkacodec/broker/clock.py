@@ -28,6 +28,11 @@ class Clock:
         """The broker's time now; for any thread."""
         return int(self(time.time() * 1000))
 
+    @property
+    def is_hosts(self) -> bool:
+        """Whether it shows the time of the host."""
+        return self._at is None and not self._ahead
+
     def advance(self, milliseconds: float) -> None:
         """Put it forward."""
         if self._at is None:

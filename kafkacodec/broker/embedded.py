@@ -170,7 +170,7 @@ class Broker:
         Records of aborted transactions are left out, and control records.
 
         Raises:
-            KeyError: there is no such topic.
+            KeyError: there is no such topic, or it is one of Kafka 0.7.
         """
         pieces = self._thread.run(lambda: self._serving.read(topic))
         return decode(b"".join(pieces), columns=None)
@@ -188,7 +188,7 @@ class Broker:
             The offset of the first record.
 
         Raises:
-            KeyError: there is no such partition.
+            KeyError: there is no such partition, or the topic is one of Kafka 0.7.
             EncodeError, ValueError: as for `kafkacodec.encode`.
             OSError: they cannot be written.
         """

@@ -76,6 +76,19 @@ class Dialects:
         """Whether one of them has a topic that is not in the catalog."""
         return any(begun.service.has_topic(name) for begun, _ in self._begun.values())
 
+    def tick(self) -> None:
+        """Do what is due: the clock was put forward."""
+        for begun, runner in self._begun.values():
+            runner.run(begun.service.tick(runner.now))
+
+    def check_kafka(self, topic: str, urls: Sequence[Url]) -> None:
+        """Refuse a topic that has, or would have, messages of Kafka 0.7. Raises KeyError."""
+        if self.has_topic(topic) or all(url.protocol == "kafka07" for url in urls):
+            raise KeyError(
+                f"topic {topic!r} is one of Kafka 0.7, which records() and write() do not take: use the SimpleConsumer "
+                "and the Producer of kafkacodec.dialects.kafka07, or kafkacodec.log"
+            )
+
     async def close(self) -> None:
         """End registrations, and let go of files; what they have is on the disk then if it is kept. Raises OSError."""
         for begun, _ in self._begun.values():

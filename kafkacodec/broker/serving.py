@@ -239,6 +239,7 @@ class Serving:
 
     async def read(self, topic: str) -> list[bytes]:
         """All batches of a topic that are committed and not aborted. Raises KeyError."""
+        self._dialects.check_kafka(topic, self._urls)
         found = self._node.catalog.topic(topic)
         if found is None:
             raise KeyError(f"there is no topic {topic!r}")
@@ -251,6 +252,7 @@ class Serving:
 
     async def append(self, topic: str, number: int, data: bytes) -> int:
         """Append batches; returns the first offset. Raises KeyError, OSError."""
+        self._dialects.check_kafka(topic, self._urls)
         if self._node.catalog.topic(topic) is None:
             self._create(topic, self._config.number("num.partitions"), {})
         if self._topics.partition(topic, number) is None:
@@ -270,6 +272,7 @@ class Serving:
         if not 0 <= seconds < math.inf:
             raise ValueError(f"seconds is {seconds}; a clock goes forward")
         self.clock.advance(seconds * 1000)
+        self._dialects.tick()
         for _ in range(_STEPS):
             self._run(self._service.tick(self._runner.now))
             deadline = self._service.next_deadline()
@@ -366,8 +369,8 @@ class Serving:
         self._service = KafkaService(self._node, self.clock)
         self._runner = Runner(self._service, self._topics, loop)
         inside = Inside(
-            self.path, self._node_id, config, catalog, self._topics, self._directory.was_clean, self._partitions,
-            partial(self._create, config={}), self._wake, self._replication,
+            self.path, self._node_id, config, self.clock, catalog, self._topics, self._directory.was_clean,
+            self._partitions, partial(self._create, config={}), self._wake, self._replication,
         )  # fmt: skip
         self._dialects = Dialects(inside, self._topics, loop, keeps=self._keeps)
         self._host.closing.append(self._dialects.close)

@@ -467,8 +467,58 @@ def test_records_are_seen_when_the_disk_has_them(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", slow)
     with serving(tmp_path, flush="always") as broker, Client(broker.listeners[0]) as client:
         client.send(produce("t", 0, M))
-        assert client.read("t") == b""
+        with Client(broker.listeners[0]) as other:
+            while first(broker, "t") != M:
+                pass
+            assert other.read("t") == b""
         let_go.set()
+        assert client.read("t") == M
+
+
+def test_what_a_connection_has_written_is_on_the_disk_before_it_reads_it(tmp_path, monkeypatch):
+    import os
+
+    let_go = threading.Event()
+    real = os.fsync
+
+    def slow(fd):
+        if os.readlink(f"/proc/self/fd/{fd}").endswith(".kafka"):
+            let_go.wait(60)
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    config = {"num.partitions": 2}
+    with serving(tmp_path, flush="always", config=config) as broker, Client(broker.listeners[0]) as client:
+        parts = [produce_part("t", number, M) for number in (0, 1)]
+        reads = [offsets("t", 0, -1, 1), multi_fetch(fetch_part("t", 0, 0), fetch_part("t", 1, 0))]
+        client.send(multi_produce(*parts), fetch("t", 0, 0), *reads, produce("t", 0, M), fetch("none", 0, 0))
+        while first(broker, "t") != M + M:  # what is behind the reads is carried out
+            pass
+        let_go.set()
+        whole = struct.pack(">ih", 2 + len(M), 0) + M
+        assert client.frame()[: 2 + len(M)] == b"\0\0" + M
+        assert struct.unpack(">hiq", client.frame())[2] >= len(M)
+        assert client.frame().endswith(whole)
+        assert client.frame() == b"\0\0"
+
+
+def test_a_disk_that_cannot_flush_keeps_no_reader_waiting(tmp_path, monkeypatch):
+    import os
+
+    real = os.fsync
+    fails = True
+
+    def failing(fd):
+        if fails and os.readlink(f"/proc/self/fd/{fd}").endswith(".kafka"):
+            raise OSError(5, "Input/output error")
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    config = {"log.default.flush.scheduler.interval.ms": 20}
+    with serving(tmp_path, flush="always", config=config) as broker, Client(broker.listeners[0]) as client:
+        client.send(produce("t", 0, M))
+        assert client.read("t") == b""
+        fails = False
         while client.read("t") != M:
             pass
 
@@ -509,6 +559,14 @@ def test_names_are_of_one_protocol(tmp_path):
         with pytest.raises(kc.errors.BrokerError, match="already exists"):
             broker.create_topic("older")
         assert len(broker.records("newer")) == 0
+        for call in (lambda: broker.records("older"), lambda: broker.write("older", [(None, b"v")])):
+            with pytest.raises(KeyError, match=r"'older' is one of Kafka 0\.7.*SimpleConsumer"):
+                call()
+
+
+def test_a_broker_of_kafka07_alone_has_no_other_topics(broker):
+    with pytest.raises(KeyError, match=r"'new' is one of Kafka 0\.7"):
+        broker.write("new", [(None, b"v")])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from kafkacodec.broker.clock import Clock
     from kafkacodec.broker.options import BrokerConfig
     from kafkacodec.broker.state.catalog import Catalog
     from kafkacodec.broker.topics.topics import Topics
@@ -69,6 +70,7 @@ class Inside(NamedTuple):
         path: the data directory.
         broker_id: the broker's.
         config: of the broker.
+        clock: the broker's.
         catalog: its topics; records that change it go through `create`.
         topics: their logs.
         was_clean: the data directory was left in good order.
@@ -81,6 +83,7 @@ class Inside(NamedTuple):
     path: str
     broker_id: int
     config: BrokerConfig
+    clock: Clock
     catalog: Catalog
     topics: Topics
     was_clean: bool

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
-import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkacodec.dialects.kafka07.driver import answer_offsets
 from kafkacodec.dialects.kafka07.message_set import check_produced
@@ -30,7 +31,7 @@ from kafkacodec.errors import DecodeError, EncodeError, RemoteProtocolError
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.log.growing.kafka07_directory import GrowingDirectory07
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
-from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Effect, FilePart, Reply
+from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, FilePart, Reply
 
 if TYPE_CHECKING:
     from kafkacodec.broker.dialects.inside import Inside
@@ -43,6 +44,8 @@ _log = logging.getLogger("kafkacodec.broker")
 _FIRST_CLEANUP_MS: Final = 60_000
 _RETENTION: Final = "retention.ms"
 _DEFAULT_RETENTION_MS: Final = 7 * 24 * 3_600_000
+
+_Log: TypeAlias = tuple[str, int]
 
 
 class Kafka07Request:
@@ -118,6 +121,21 @@ class _Refused(Exception):
     """What has no error answer: the connection is closed."""
 
 
+class _Sync(NamedTuple):
+    """A log that is being put on the disk, because of a session or of the time."""
+
+    log: _Log
+    session: Any
+
+
+class _Read(NamedTuple):
+    """A request that waits until what its session has written before is on the disk."""
+
+    request: Request
+    session: Any
+    to: Any
+
+
 class Kafka07Service:
     """A `kafkacodec.net.service.Service` for clients of Kafka 0.6 and 0.7.
 
@@ -138,32 +156,34 @@ class Kafka07Service:
     def __init__(
         self, inside: Inside, settings: BrokerSettings, choose: Callable[[int], int] = random.randrange
     ) -> None:
-        self._inside, self._settings, self._choose = inside, settings, choose
+        self._inside, self._settings, self._choose, self._clock = inside, settings, choose, inside.clock
         retention = int(inside.config.topic_defaults.get(_RETENTION, _DEFAULT_RETENTION_MS))
         self.new_topic: Callable[[str], None] = lambda name: None
-        self._started = now = time.time() * 1000
-        self._now = now
+        self._started = self._now = float(self._clock.now())
         self._syncs = inside.config.flushes_always
         self.logs = GrowingDirectory07(
             inside.path, lambda topic: settings.of_topic(topic, retention),
             clean=inside.was_clean, syncs=self._syncs, now=lambda: self._now,
         )  # fmt: skip
-        self._next_cleanup = now + _FIRST_CLEANUP_MS
-        self._unflushed: dict[tuple[str, int], GrowingLog07] = {}
-        self._written: dict[tuple[str, int], None] = {}  # to be put on the disk
+        self._next_cleanup = self._now + _FIRST_CLEANUP_MS
+        self._served: dict[_Log, GrowingLog07] = {}  # logs that may be asked for
+        self._unflushed: dict[_Log, GrowingLog07] = {}
+        self._next_look = math.inf  # not after the first of them is due
+        self._written: dict[_Log, None] = {}  # to be put on the disk
 
     # Of the host
 
     def receive(self, request: Kafka07Request, session: Any, to: Any, now: float) -> Effect:
         """Answer a request, or carry it out."""
-        self._now = now
-        try:
-            response = self._answer(request.message)
-        except (DecodeError, EncodeError, OSError, _Refused) as error:
-            kind = type(request.message).__name__
-            _log.info("%s: %s cannot be carried out: %s; its connection is closed", session.peer, kind, error)
-            response = CLOSE
-        return self._effect([Reply(to, response)])
+        self._now = self._clock(now)
+        message = request.message
+        if session.state:
+            written = [log for log in _logs_read(message) if session.state[log]]
+            if written:
+                *others, last = written
+                wait = Append(last, None, _Read(message, session, to))
+                return Effect([*(Append(log, None) for log in others), wait])
+        return self._respond(message, session, to)
 
     def disconnected(self, session: Any, now: float) -> Effect:
         """Nothing is kept of a session."""
@@ -171,30 +191,49 @@ class Kafka07Service:
 
     def tick(self, now: float) -> Effect:
         """Flush what is due, and delete what is old."""
-        self._now = now
-        for key, log in list(self._unflushed.items()):
-            due = self._flush_at(log)
-            if due is not None and due <= now:
-                self._flush(key, log, log.end)
+        self._now = now = self._clock(now)
+        if now >= self._next_look:
+            self._flush_due(now)
         if now >= self._next_cleanup:
             self._next_cleanup = now + self._settings.cleanup_minutes * 60_000
             self._clean()
-        return self._effect([])
+        return self._effect([], None)
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do."""
-        flushes = (self._flush_at(log) for log in self._unflushed.values())
-        return min((due for due in flushes if due is not None), default=self._next_cleanup)
+        return self._clock.of_host(min(self._next_look, self._next_cleanup))
 
-    def appended(self, token: Any, result: Any, now: float) -> Effect:
-        """Nothing is appended by effects."""
+    def appended(self, token: _Sync | _Read, result: Any, now: float) -> Effect:
+        """What was written is on the disk: answer who waits for it."""
+        self._now = self._clock(now)
+        if isinstance(token, _Read):
+            return self._respond(*token)
+        if token.session is not None:
+            left = token.session.state
+            left[token.log] -= 1
+            if not left[token.log]:
+                del left[token.log]
         return NOTHING
 
-    def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
-        """Nothing is appended by effects."""
-        return NOTHING
+    def not_appended(self, token: _Sync | _Read, error: Exception, now: float) -> Effect:
+        """It is not: it is tried again, and who waits for it learns what is there."""
+        if isinstance(token, _Sync):
+            _log.warning("%s-%d cannot be flushed; it is tried again: %s", *token.log, error)
+            log = self.logs.logs[token.log]
+            log.last_flush = self._clock(now)
+            self._flush_later(token.log, log)
+        return self.appended(token, None, now)
 
     # Requests
+
+    def _respond(self, request: Request, session: Any, to: Any) -> Effect:
+        try:
+            response = self._answer(request)
+        except (DecodeError, EncodeError, OSError, _Refused) as error:
+            kind = type(request).__name__
+            _log.info("%s: %s cannot be carried out: %s; its connection is closed", session.peer, kind, error)
+            response = CLOSE
+        return self._effect([Reply(to, response)], session)
 
     def _answer(self, request: Request) -> Any:
         match request:
@@ -216,9 +255,8 @@ class Kafka07Service:
         topic, partition = request.topic, request.partition
         if partition == RANDOM_PARTITION:
             partition = self._choose(self.partitions(topic))
-        self._check(topic, partition)
         key = (topic, partition)
-        log = self.logs.logs.get(key) or self._create(topic, partition)
+        log = self._found(topic, partition) or self._create(topic, partition)
         data = memoryview(request.message_set)
         found = check_produced(
             data,
@@ -228,17 +266,16 @@ class Kafka07Service:
         if found.too_large:
             _log.info("%s-%d: a message above max.message.size; nothing of its set is appended", topic, partition)
             return
-        log.append(data[: found.size], found.messages, self._now)
+        log.append(data[: found.size], found.messages, self._now, stamps=not self._clock.is_hosts)
         end = log.flush_due_to
         if end > log.visible:
             self._flush(key, log, end)
         if log.flush_due_at is not None and key not in self._written:
-            self._unflushed[key] = log
+            self._flush_later(key, log)
 
     def _fetch(self, request: FetchRequest, most: int) -> FetchResponse:
         try:
-            self._check(request.topic, request.partition)
-            log = self.logs.logs.get((request.topic, request.partition))
+            log = self._found(request.topic, request.partition)
             if log is None:
                 return FetchResponse(ErrorCode.NONE, b"")
             return log.fetch(request if request.max_size <= most else replace(request, max_size=most))
@@ -259,13 +296,22 @@ class Kafka07Service:
         return MultiFetchResponse(ErrorCode.NONE, parts)
 
     def _offsets(self, request: OffsetsRequest) -> OffsetsResponse:
-        self._check(request.topic, request.partition)
-        log = self.logs.logs.get((request.topic, request.partition))
+        log = self._found(request.topic, request.partition)
         if log is None:
             return answer_offsets((), request)
         if request.max_offsets < 0:
             raise _Refused(f"a count of {request.max_offsets}")
         return log.offsets(request, self._now)
+
+    def _found(self, topic: str, partition: int) -> GrowingLog07 | None:
+        """The log of a partition, None if it has none yet. Raises as `_check`."""
+        log = self._served.get((topic, partition))
+        if log is None:
+            self._check(topic, partition)
+            log = self.logs.logs.get((topic, partition))
+            if log is not None:
+                self._served[topic, partition] = log
+        return log
 
     def _check(self, topic: str, partition: int) -> None:
         """Refuse what cannot be. Raises EncodeError: the name; _Refused: the partition."""
@@ -290,18 +336,29 @@ class Kafka07Service:
 
     # Flushing and cleaning
 
-    def _flush(self, key: tuple[str, int], log: GrowingLog07, end: int) -> None:
+    def _flush_later(self, key: _Log, log: GrowingLog07) -> None:
+        """Flush a log when its time has come."""
+        self._unflushed[key] = log
+        self._next_look = min(self._next_look, self._flush_at(log))
+
+    def _flush_due(self, now: float) -> None:
+        for key, log in list(self._unflushed.items()):
+            if self._flush_at(log) <= now:
+                self._flush(key, log, log.end)
+        self._next_look = min(map(self._flush_at, self._unflushed.values()), default=math.inf)
+
+    def _flush(self, key: _Log, log: GrowingLog07, end: int) -> None:
         self._unflushed.pop(key, None)
         if self._syncs:
             self._written[key] = None
         else:
             log.flushed(end, self._now)
 
-    def _flush_at(self, log: GrowingLog07) -> float | None:
-        """When a log is flushed because of time: at the first look after that; None: it has nothing."""
+    def _flush_at(self, log: GrowingLog07) -> float:
+        """When a log is flushed because of time: at the first look after that; infinite: it has nothing."""
         due = log.flush_due_at
         if due is None:
-            return None
+            return math.inf
         look = self._settings.flush_look_ms
         return self._started + max(-(-(due - self._started) // look), 1) * look
 
@@ -312,20 +369,16 @@ class Kafka07Service:
             except OSError as error:
                 _log.warning("%s: old segments cannot be deleted: %s", log.path, error)
 
-    def _effect(self, replies: list[Reply]) -> Effect:
-        """Replies at once; they say nothing of what is flushed."""
+    def _effect(self, replies: list[Reply], session: Any) -> Effect:
+        """Replies at once; they say nothing of what is flushed. What the session reads next waits for it."""
         if not self._written:
             return Effect((), replies)
         written, self._written = list(self._written), {}
-        flush = Effect((), (), (), written, lambda: self._not_flushed(written))
-        return Effect((), replies, (flush,))
-
-    def _not_flushed(self, logs: list[tuple[str, int]]) -> tuple[()]:
-        for key in logs:
-            _log.warning("%s-%d cannot be flushed; it is tried again", *key)
-            self._unflushed[key] = log = self.logs.logs[key]
-            log.last_flush = self._now
-        return ()
+        if session is not None:
+            session.state = session.state or Counter()
+            session.state.update(written)
+        syncs = Effect([Append(log, None, _Sync(log, session)) for log in written])
+        return Effect((), replies, (syncs,))
 
     def has_topic(self, name: str) -> bool:
         """Whether there is a log of a topic."""
@@ -334,3 +387,13 @@ class Kafka07Service:
     def close(self, *, keeps: bool) -> None:
         """Let go of the logs. Raises OSError."""
         self.logs.close(keeps=keeps)
+
+
+def _logs_read(request: Request) -> list[_Log]:
+    """The logs that an answer is made of."""
+    match request:
+        case FetchRequest() | OffsetsRequest():
+            return [(request.topic, request.partition)]
+        case MultiFetchRequest():
+            return list({(part.topic, part.partition): None for part in request.requests})
+    return []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Flushing07", "GrowingLog07"]
 
-_LEAST_SENT: Final = 1 << 16  # fewer bytes are sent together with what is before them
+_LEAST_SENT: Final = 1 << 17  # fewer bytes are sent together with what is before them
 
 
 class _Segment(AppendedFile):
@@ -43,16 +43,18 @@ class _Segment(AppendedFile):
         """When it was last written, in milliseconds since 1970."""
         return os.stat(self.path).st_mtime_ns // 1_000_000
 
+    def stamp(self, now: float) -> None:
+        """Let it have been written at a time, in ms. Raises OSError."""
+        nanoseconds = int(now) * 1_000_000
+        os.utime(self.path, ns=(nanoseconds, nanoseconds))
+
     def read(self, offset: int, size: int) -> memoryview | FilePart:
         """Its bytes from an offset on, at most `size`: where they are in the file, or a view of it for a few."""
         at = offset - self.start
         count = min(size, self.size - at)
-        mapped = self.mapped
-
-        def view() -> memoryview:
-            return memoryview(mapped())[at : at + count]
-
-        return FilePart(self.file, at, count, view) if count >= _LEAST_SENT else view()
+        if count < _LEAST_SENT:
+            return memoryview(self.mapped())[at : at + count]
+        return FilePart(self.file, at, count, lambda: memoryview(self.mapped())[at : at + count])
 
 
 class Flushing07:
@@ -121,8 +123,17 @@ class GrowingLog07:
         """The start of each segment."""
         return [segment.start for segment in self._segments]
 
-    def append(self, data: memoryview, messages: int, now: float) -> None:
-        """Append a message set, also an empty one: a segment that is large or old enough ends first. Raises OSError."""
+    def append(self, data: memoryview, messages: int, now: float, *, stamps: bool = False) -> None:
+        """Append a message set, also an empty one: a segment that is large or old enough ends first.
+
+        Args:
+            data, messages: the set, and how many messages it has.
+            now: the time, in ms.
+            stamps: the system's clock shows another one: the file gets this one.
+
+        Raises:
+            OSError: from the file system.
+        """
         last = self._segments[-1]
         began = last.first_append
         if last.size > self.settings.file_size or (began is not None and now - began > self.settings.roll_ms):
@@ -131,6 +142,8 @@ class GrowingLog07:
         if not len(data):
             return
         last.write(data)
+        if stamps:
+            last.stamp(now)
         if last.first_append is None:
             last.first_append = now
         self.unflushed += messages
@@ -169,7 +182,8 @@ class GrowingLog07:
         kept = self.settings
         if kept.retention_ms >= 0:
             before = now - kept.retention_ms
-            self._delete_first(len(list(takewhile(lambda segment: segment.modified_ms < before, self._segments))))
+            old = takewhile(lambda segment: segment.modified_ms < before, self._segments)
+            self._delete_first(len(list(old)), now)
         size = sum(segment.size for segment in self._segments)
         if 0 <= kept.retention_bytes <= size:
             left = size - kept.retention_bytes
@@ -179,7 +193,7 @@ class GrowingLog07:
                     break
                 left -= segment.size
                 count += 1
-            self._delete_first(count)
+            self._delete_first(count, now)
 
     def close(self, *, keeps: bool) -> None:
         """Let go of the files; what it has is on the disk then, if it is kept. Raises OSError."""
@@ -219,7 +233,7 @@ class GrowingLog07:
         self._segments.append(segment)
         return segment
 
-    def _delete_first(self, count: int) -> None:
+    def _delete_first(self, count: int, now: float) -> None:
         """Delete the first segments; a log without messages keeps its end."""
         if count == len(self._segments):
             last = self._segments[-1]
@@ -227,7 +241,7 @@ class GrowingLog07:
                 self._begin(last.end)
                 self.visible = max(self.visible, last.end)
             else:
-                os.utime(last.path)
+                last.stamp(now)
                 count -= 1
         gone, self._segments = self._segments[:count], self._segments[count:]
         for segment in gone:

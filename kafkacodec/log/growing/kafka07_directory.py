@@ -67,8 +67,7 @@ class GrowingDirectory07:
     # Of the host
 
     def append(self, log: Key, data: object) -> None:
-        """Nothing is appended by effects: the service does."""
-        raise NotImplementedError
+        """Nothing: the service has appended; what an effect appends only waits until that is on the disk."""
 
     def must_flush(self, log: Key) -> bool:
         """Whether what was written counts only when it is on the disk."""
