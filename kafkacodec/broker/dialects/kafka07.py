@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -159,7 +160,7 @@ class Kafka07Service:
         self._inside, self._settings, self._choose, self._clock = inside, settings, choose, inside.clock
         retention = int(inside.config.topic_defaults.get(_RETENTION, _DEFAULT_RETENTION_MS))
         self.new_topic: Callable[[str], None] = lambda name: None
-        self._started = self._now = float(self._clock.now())
+        self._started = self._now = self._clock(time.time() * 1000)
         self._syncs = inside.config.flushes_always
         self.logs = GrowingDirectory07(
             inside.path, lambda topic: settings.of_topic(topic, retention),
