@@ -1,11 +1,14 @@
 """The group calls of the "Client Rewrite" proposal, and its membership protocol.
 
 The calls are classes such as `Heartbeat`; `GroupController` and `GroupMember` are the two sides of the protocol,
-without I/O. The proposal was never implemented: docs/dialects/rewrite.md lists the choices made where its text is
-silent.
+without I/O. `Consumer`, `Producer` and `KafkaConnection` are clients, those in `aio` for asyncio. The proposal was
+never implemented: docs/dialects/rewrite.md lists the choices made where its text is silent.
 """
 
+from typing import TYPE_CHECKING
+
 from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply
+from kafkacodec.dialects.rewrite.errors import GroupError
 from kafkacodec.dialects.rewrite.frames import (
     API_KEYS,
     MAX_REPLY_BYTES,
@@ -47,6 +50,29 @@ from kafkacodec.dialects.rewrite.rpcs import (
     RewindConsumerResponse,
     Rpc,
 )
+from kafkacodec.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from kafkacodec.dialects.rewrite import aio as aio
+    from kafkacodec.dialects.rewrite.aio import MessageAndOffset as MessageAndOffset
+    from kafkacodec.dialects.rewrite.blocking import (
+        Consumer as Consumer,
+        KafkaConnection as KafkaConnection,
+        KafkaMessage as KafkaMessage,
+        Producer as Producer,
+        SendResponse as SendResponse,
+    )
+
+# The clients, which need an event loop: public name -> its module; "" for a module.
+_HOMES = {
+    "Consumer": "blocking",
+    "KafkaConnection": "blocking",
+    "KafkaMessage": "blocking",
+    "MessageAndOffset": "aio",
+    "Producer": "blocking",
+    "SendResponse": "blocking",
+    "aio": "",
+}
 
 __all__ = [
     "API_KEYS",
@@ -58,6 +84,7 @@ __all__ = [
     "Broker",
     "CommitOffsets",
     "CommitOffsetsResponse",
+    "Consumer",
     "CreateGroup",
     "CreateGroupResponse",
     "DeleteGroup",
@@ -68,14 +95,19 @@ __all__ = [
     "FetchOffsetsResponse",
     "Group",
     "GroupController",
+    "GroupError",
     "GroupMember",
     "Heartbeat",
     "HeartbeatResponse",
+    "KafkaConnection",
+    "KafkaMessage",
     "ListGroups",
     "ListGroupsResponse",
     "Member",
     "MemberState",
+    "MessageAndOffset",
     "Partition",
+    "Producer",
     "RegisterConsumer",
     "RegisterConsumerResponse",
     "Reply",
@@ -85,13 +117,18 @@ __all__ = [
     "Rewound",
     "Rpc",
     "Send",
+    "SendResponse",
     "Stop",
     "Strategy",
+    "aio",
     "decode_reply",
     "decode_request",
     "encode_reply",
     "encode_request",
 ]
+
+
+__getattr__ = at_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

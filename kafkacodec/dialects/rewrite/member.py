@@ -168,6 +168,11 @@ class GroupMember:
             return self._stop(None)
         return self._discover(now) if self.state in _WAITING else []
 
+    def unanswered(self, call: Rpc, now: int) -> list[Action]:
+        """A call will get no reply: as `disconnected`, unless the call is from before the member stopped."""
+        self._set_clock(now)
+        return self.disconnected(now) if getattr(call, "correlation_id", -1) in self._asked else []
+
     def tick(self, now: int) -> list[Action]:
         """Advance the clock.
 

@@ -1,0 +1,244 @@
+"""Clients of the rewrite for asyncio: a connection for single calls, and a consumer, whose work happens in `poll`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from kafkacodec.arguments import limit
+from kafkacodec.client.checks import seconds
+from kafkacodec.client.lifecycle import made_at, warn_of
+from kafkacodec.dialects.rewrite.config import ConsumerConfig
+from kafkacodec.dialects.rewrite.consuming import Consuming
+from kafkacodec.dialects.rewrite.groups import Partition
+from kafkacodec.dialects.rewrite.rpcs import ANSWERS, ErrorCode, Rpc, refusal
+from kafkacodec.dialects.rewrite.servers import Servers, ended
+from kafkacodec.errors import ClientClosed, EncodeError, KafkaCodecError
+from kafkacodec.net.addresses import addresses
+from kafkacodec.signatures import suggests_options
+
+__all__ = ["Consumer", "KafkaConnection", "MessageAndOffset"]
+
+
+class MessageAndOffset(NamedTuple):
+    """A message as a consumer gets it.
+
+    Attributes:
+        topic, partition, offset: its place.
+        key, message: bytes, or what the deserializers have made of them; None for null.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    key: Any
+    message: Any
+
+
+class _Client:
+    """What both have in common: one that is dropped without `close` warns."""
+
+    _closed = False
+    _made: tuple[str, int] | None = None
+
+    def __del__(self) -> None:
+        if not self._closed and self._made is not None:
+            warn_of(self, self._made)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ClientClosed("the client is closed")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class KafkaConnection(_Client):
+    """Calls to the servers of the groups, many at a time: each goes to the server that it is for.
+
+    ListGroups, CreateGroup and DeleteGroup go to any server, calls for one group to its controller, which is asked for,
+    and heartbeats where their client has registered by this connection.
+
+    Args:
+        bootstrap: ``host:port`` of some servers, in one text with commas or as a list.
+        request_timeout_ms: how long connecting and a reply may take. Registrations and rewinds wait for other members,
+            and take as long as these.
+
+    Raises:
+        ValueError, TypeError: an argument is wrong.
+    """
+
+    @suggests_options
+    def __init__(self, bootstrap: str | Iterable[str], *, request_timeout_ms: int = 30_000) -> None:
+        self._servers = Servers(addresses(bootstrap, "bootstrap"), limit("request_timeout_ms", request_timeout_ms, 1))
+        self._waiting: set[asyncio.Task[None]] = set()
+        self._found: deque[Rpc] = deque()
+        self._arrived = asyncio.Event()
+        self._made = made_at()
+
+    @property
+    def pending(self) -> int:
+        """How many calls wait for their replies."""
+        return len(self._waiting)
+
+    async def poll(self, timeout: float = 0.0, *requests: Rpc) -> list[Any]:
+        """Send calls, and return the replies that have come: also those to earlier calls, in the order of arrival.
+
+        A reply has the correlation id of its call. If a server was not reached, it is made here, with the error code
+        `CONTROLLER_UNREACHABLE`.
+
+        Args:
+            timeout: how many seconds to wait for the first reply.
+            requests: calls, such as `Heartbeat`.
+
+        Raises:
+            EncodeError: not a call, or a value that it cannot have; nothing is sent.
+            ClientClosed: the connection is closed.
+        """
+        left = seconds("timeout", timeout)
+        self._check()
+        for call in requests:
+            if type(call) not in ANSWERS:
+                raise EncodeError(f"{type(call).__name__} is not a call")
+            call.encode()
+        for call in requests:
+            task = asyncio.get_running_loop().create_task(self._answered(call))
+            self._waiting.add(task)
+            task.add_done_callback(self._waiting.discard)
+        await asyncio.sleep(0)
+        if not self._found and self._waiting:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._arrived.wait()
+        self._arrived.clear()
+        found = list(self._found)
+        self._found.clear()
+        return found
+
+    async def close(self) -> None:
+        """Close all connections; calls that wait get no reply, and members that have registered leave."""
+        self._closed = True
+        await ended(self._waiting)
+        self._servers.close()
+
+    async def _answered(self, call: Rpc) -> None:
+        try:
+            reply = await self._servers.ask(call)
+        except KafkaCodecError:
+            reply = refusal(call, ErrorCode.CONTROLLER_UNREACHABLE)
+        self._found.append(reply)
+        self._arrived.set()
+
+
+class Consumer(_Client):
+    """Reads topics as a member of a group, or partitions that are given; all work happens in `poll`.
+
+        consumer = rewrite.aio.Consumer({
+            "bootstrap.servers": "localhost:9092", "rewrite.servers": "localhost:9096", "group.id": "billing",
+        })
+        consumer.add_topic("orders")
+        while True:
+            for message in await consumer.poll(1.0):
+                ...
+
+    It has to be polled within the session timeout of the group: a third of that is how often heartbeats leave, and only
+    `poll`, `commit` and `rewind_offsets` send them. A group that does not exist is made, with the topics that were
+    added.
+
+    Args:
+        config: ``bootstrap.servers`` (brokers with the records) and ``rewrite.servers`` (any servers of the groups);
+            ``group.id``; ``client.id``, which no other member has (by default a new one); ``session.timeout.ms`` of a
+            group that is made (30,000); ``enable.auto.commit`` (True), ``auto.commit.interval.ms`` (5,000);
+            ``request.timeout.ms`` (30,000). Others are those of `kafkacodec.client.Consumer.from_config`, such as
+            ``auto.offset.reset``.
+        **options: of `kafkacodec.client.ConsumerSettings`, by keyword: deserializers, for instance.
+
+    Raises:
+        ValueError, TypeError: a name or value is wrong.
+    """
+
+    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
+        self._work = Consuming(ConsumerConfig.parse(config), options)
+        self._made = made_at()
+
+    @property
+    def assignment(self) -> list[tuple[str, int]]:
+        """Topic and number of the partitions that it reads now."""
+        return [tuple(partition) for partition in self._work.assignment]  # type: ignore[misc]
+
+    @property
+    def generation(self) -> int:
+        """The generation of the group, as the last heartbeat told it; 0 for none."""
+        return self._work.generation
+
+    @property
+    def last_error(self) -> Exception | None:
+        """Why the servers of the groups could not be asked, or did not take a commit; None: all is well."""
+        return self._work.last_error
+
+    def add_topic(self, topic: str, partition: int | None = None) -> None:
+        """Read a topic: the partitions that the group assigns, or only this one.
+
+        Raises:
+            ValueError: the topic is read in the other way already; or the group assigns, and there is no ``group.id``.
+            LocalProtocolError: a topic for the group after the first `poll`.
+        """
+        self._check()
+        self._work.add(topic, None if partition is None else limit("partition", partition))
+
+    async def poll(self, timeout: float = 0.0) -> list[MessageAndOffset]:
+        """Messages that are there, or come within `timeout` seconds.
+
+        What was returned before counts as processed: with ``enable.auto.commit`` it is committed now and then, and
+        before other members get its partitions.
+
+        Raises:
+            GroupError: the group refuses the member, which tries again at the next call.
+            LocalProtocolError: the group has not the topics that were added.
+            KafkaCodecError: from the brokers, as `kafkacodec.client.Consumer` does.
+        """
+        self._check()
+        records = await self._work.poll(seconds("timeout", timeout) or 0.0)
+        return [MessageAndOffset(r.topic, r.partition, r.offset, r.key, r.value) for r in records]
+
+    async def commit(self, topic: str | None = None, partition: int | None = None) -> None:
+        """Commit what `poll` has returned: all, or of a topic, or of one partition.
+
+        Raises:
+            GroupError: an offset was not taken: another member owns the partition by now, for instance.
+            ConnectionFailed, DeadlineExceeded: the controller was not reached.
+        """
+        self._check()
+        await self._work.commit(topic, partition)
+
+    async def rewind_offsets(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Let the group go on at other offsets, also in partitions of other members.
+
+        Args:
+            offsets: by topic and number of the partition.
+
+        Raises:
+            GroupError: an offset was not taken; the others were.
+            DeadlineExceeded: the group has not answered within ``request.timeout.ms`` and a session timeout.
+        """
+        self._check()
+        await self._work.rewind({Partition(*place): offset for place, offset in offsets.items()})
+
+    async def close(self) -> None:
+        """Commit what was returned if ``enable.auto.commit``, leave the group, and close all connections."""
+        if not self._closed:
+            self._closed = True
+            await self._work.close()

@@ -1,0 +1,77 @@
+"""Carries out what a member of a group wants sent, in the running event loop; the rest is its consumer's work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from kafkacodec.dialects.rewrite.member import Action, GroupMember, Send
+from kafkacodec.dialects.rewrite.rpcs import Rpc
+from kafkacodec.dialects.rewrite.servers import Servers, ended
+from kafkacodec.errors import KafkaCodecError
+
+__all__ = ["MemberDriver"]
+
+_PAUSE_SECONDS: Final = 0.1  # before the member hears that a call got no reply, and tries again
+
+
+class MemberDriver:
+    """Sends the calls of a member, and keeps the replies until they are taken.
+
+    Args:
+        member: decides.
+        servers: where calls go.
+
+    Attributes:
+        arrived: set while there is a reply.
+        last_error: why a call got no reply; None if the last one did.
+    """
+
+    def __init__(self, member: GroupMember, servers: Servers) -> None:
+        self.member = member
+        self._servers = servers
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._found: deque[tuple[Rpc, Rpc | None]] = deque()
+        self.arrived = asyncio.Event()
+        self.last_error: Exception | None = None
+
+    @staticmethod
+    def now() -> int:
+        """The time of the member, in milliseconds."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def sent(self, actions: Iterable[Action]) -> list[Action]:
+        """Send what is to be sent; returns the other actions."""
+        left: list[Action] = []
+        for action in actions:
+            if isinstance(action, Send):
+                task = asyncio.get_running_loop().create_task(self._ask(action))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            else:
+                left.append(action)
+        return left
+
+    def replies(self) -> list[tuple[Rpc, Rpc | None]]:
+        """The calls with their replies since the last time; None: there was none."""
+        found = list(self._found)
+        self._found.clear()
+        self.arrived.clear()
+        return found
+
+    async def close(self) -> None:
+        """End the calls."""
+        await ended(self._tasks)
+
+    async def _ask(self, action: Send) -> None:
+        reply = None
+        try:
+            reply = await self._servers.ask_of(action.broker, action.call)
+            self.last_error = None
+        except KafkaCodecError as error:
+            self.last_error = error
+            await asyncio.sleep(_PAUSE_SECONDS)
+        self._found.append((action.call, reply))
+        self.arrived.set()
