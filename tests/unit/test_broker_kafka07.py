@@ -564,6 +564,20 @@ def test_names_are_of_one_protocol(tmp_path):
                 call()
 
 
+def test_lines_and_kafka07_have_topics_of_their_own(tmp_path):
+    listen = ("kafka07://127.0.0.1:0", "line://127.0.0.1:0")
+    with kc.broker.serve(tmp_path, listen=listen) as broker, Client(broker.listeners[0]) as client:
+        client.send(produce("older", 0, M))
+        assert client.read("older") == M
+        with Client(broker.listeners[1]) as lines, lines.socket.makefile("rwb") as file:
+            file.write(b"V1|1|PRODUCE|older k:v\nV1|2|PRODUCE|newer k:v\n")
+            file.flush()
+            assert file.readline().startswith(b"V1|1|ERR|BAD_REQUEST|")
+            assert file.readline() == b"V1|2|OK|partition=0 offset=0 hw=1\n"
+        assert client.code(fetch("newer", 0, 0)) == -1
+        assert client.read("older") == M
+
+
 def test_a_broker_of_kafka07_alone_has_no_other_topics(broker):
     with pytest.raises(KeyError, match=r"'new' is one of Kafka 0\.7"):
         broker.write("new", [(None, b"v")])
