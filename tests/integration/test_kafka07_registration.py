@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import pytest
 
@@ -91,6 +92,30 @@ def test_a_lost_session_is_followed_by_another_with_the_same_nodes(zookeeper, ro
         )
         eventually(lambda: tree(zookeeper, root).get("/brokers/topics/t/1") == "1")
         assert client.read("t") == M
+
+
+def test_a_zookeeper_that_is_frozen_stops_nothing_but_what_it_is_for(zookeeper, root, tmp_path):
+    config = {"zk.sessiontimeout.ms": 1000, "zk.connectiontimeout.ms": 1000}
+    with serving(root, tmp_path / "a", config={**config, "zk.connectiontimeout.ms": 30_000}) as broker:
+        before = tree(zookeeper, root)["/brokers/ids/1"]
+        zookeeper.signal(signal.SIGSTOP)
+        try:
+            with Client(broker.listeners[0]) as client:
+                client.send(produce("t", 0, M))
+                assert client.read("t") == M
+            with pytest.raises(OSError, match=r"ZooKeeper at .* does not answer"):
+                serving(root, tmp_path / "b", config=config)
+        finally:
+            zookeeper.signal(signal.SIGCONT)
+        eventually(lambda: tree(zookeeper, root).get("/brokers/topics/t/1") == "1")
+        eventually(lambda: "/brokers/ids/1" in tree(zookeeper, root))
+        assert tree(zookeeper, root)["/brokers/ids/1"].split(":")[1:] == before.split(":")[1:]
+        zookeeper.signal(signal.SIGSTOP)
+        try:
+            broker.stop()
+        finally:
+            zookeeper.signal(signal.SIGCONT)
+    eventually(lambda: "/brokers/ids/1" not in tree(zookeeper, root))
 
 
 def test_an_id_is_of_one_broker(root, tmp_path):

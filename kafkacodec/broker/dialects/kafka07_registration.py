@@ -118,11 +118,12 @@ class Registration:
         await zookeeper.create(node.path, node.data)
 
     async def _register_topics(self, zookeeper: ZooKeeper) -> None:
-        while self._waiting:
-            name = next(iter(self._waiting))
+        waiting = self._waiting  # others take its place if the session is lost meanwhile
+        while waiting:
+            name = next(iter(waiting))
             node = TopicNode(name, self._id, self._partitions(name))
             await zookeeper.create(node.path, node.data)
-            self._waiting.pop(name, None)
+            waiting.pop(name, None)
 
 
 def _own_address() -> str:

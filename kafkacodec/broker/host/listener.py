@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkacodec.broker.host.sessions import Call, Session
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from kafkacodec.net.service import Codec
 
 __all__ = ["Listener"]
+
+_AT_ONCE: Final = 32  # accepted before any of them is refused: each takes one of the files of the process
+_QUEUED: Final = 1024  # by the system
 
 
 class Listener:
@@ -42,7 +47,12 @@ class Listener:
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         """Begin to accept. Raises OSError: the address cannot be bound."""
-        self._server = await self._loop.create_server(lambda: Session(self), host, port, ssl=tls, backlog=1024)
+        self._server = server = await self._loop.create_server(
+            lambda: Session(self), host, port, ssl=tls, backlog=_AT_ONCE
+        )
+        for sock in server.sockets:  # asyncio's own queue would be as long as what it accepts at once
+            with socket.socket(fileno=os.dup(sock.fileno())) as same:
+                same.listen(_QUEUED)
         bound = self._server.sockets[0].getsockname()
         self.address = (host, int(bound[1]))
 

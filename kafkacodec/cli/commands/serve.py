@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FILE: Final = click.Path(exists=True, dir_okay=False)
 _STATUS_SECONDS: Final = 1.0
+_FILES: Final = 10_640  # of 10,000 connections and of logs
 
 
 @click.command()
@@ -95,6 +96,7 @@ def serve(
     from kafkacodec import broker
     from kafkacodec.net.tls import server_context
 
+    _allow_files()
     try:
         counts = dict(_topic(text) for text in topics)
         config = dict(_setting(text) for text in settings)
@@ -132,6 +134,18 @@ def serve(
         pass
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _allow_files() -> None:
+    """Let the process open files for as many connections as a broker takes; the system may allow fewer."""
+    try:
+        import resource
+    except ImportError:  # a system that does not count them
+        return
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if most == resource.RLIM_INFINITY else min(_FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _watch(running: Broker) -> NoReturn:
