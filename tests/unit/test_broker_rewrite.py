@@ -7,13 +7,16 @@ import random
 import socket
 import struct
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.dialects import rewrite
 from kafkacodec.dialects.rewrite import ErrorCode
+from kafkacodec.dialects.rewrite.rpcs import ANSWERS
 from kafkacodec.errors import CorruptRecord
+from tests.dialect_vectors import rows
 from tests.rewrite_calls import Connection
 
 
@@ -253,9 +256,47 @@ def test_the_strategy_is_a_setting():
         assert list(b.registered(waiting)) == [1, 3]
 
 
+# Golden calls
+
+
+def test_golden_calls_are_answered():
+    """Each call of the vectors, as its bytes: those that make groups come last."""
+    calls = {call.__name__: (key, call) for key, call in rewrite.API_KEYS.items()}
+    vectors = [vector for vector in rows("rewrite/rpcs") if vector["rpc"] in calls]
+    assert {vector["rpc"] for vector in vectors} == calls.keys() - {"CommitOffsets", "FetchOffsets"}
+    with serving() as (_, address):
+        for vector in sorted(vectors, key=lambda vector: vector["rpc"] == "CreateGroup"):
+            body = bytes.fromhex(vector["hex"])
+            key, call = calls[vector["rpc"]]
+            with Connection(address) as one:
+                one.socket.sendall(struct.pack(">ih", len(body) + 2, key) + body)
+                with one.socket.makefile("rb") as stream:
+                    size = stream.read(4)
+                    frame = size + stream.read(int.from_bytes(size, "big"))
+            reply = rewrite.decode_reply(frame, ANSWERS[call]).to_dict()
+            assert reply["correlation_id"] == call.decode(body).to_dict()["correlation_id"]
+            assert reply["version"] == call.decode(body).to_dict()["version"]
+
+
+def test_golden_bad_calls_end_their_connection_and_no_other():
+    keys = {call.__name__: key for key, call in rewrite.API_KEYS.items()}
+    with serving() as (_, address), Connection(address) as steady:
+        for vector in rows("rewrite/bad"):
+            if vector["rpc"] in keys:
+                body = bytes.fromhex(vector["hex"])
+                with Connection(address) as one:
+                    good = rewrite.encode_request(rewrite.ListGroups(correlation_id=1))
+                    one.socket.sendall(good + struct.pack(">ih", len(body) + 2, keys[vector["rpc"]]) + body)
+                    frame = b"".join(iter(lambda: one.socket.recv(1 << 16), b""))
+                assert rewrite.decode_reply(frame, rewrite.ListGroupsResponse).to_dict()["correlation_id"] == 1
+        assert steady.create() == ErrorCode.NONE
+
+
 # Any bytes
 
 STREAMS = 10_000
+WARM = 2_000  # until the process has its memory
+MOST_GROWTH = 16 << 20
 NUMBERS = [0, 1, -1, -2, 2**31 - 1, -(2**31), 4 << 20, (4 << 20) + 1, 2, 6]
 SEEDS = [
     rewrite.encode_request(call)
@@ -297,6 +338,11 @@ def stream(rnd: random.Random) -> bytes:
     return bytes(data) if rnd.random() < 0.9 else rnd.randbytes(rnd.randrange(200))
 
 
+def resident() -> int:
+    fields = Path("/proc/self/statm").read_text().split()
+    return int(fields[1]) * 4096
+
+
 @pytest.mark.slow
 def test_any_bytes_are_answered_or_the_connection_is_closed(caplog):
     caplog.set_level("ERROR", "kafkacodec.broker")
@@ -304,7 +350,10 @@ def test_any_bytes_are_answered_or_the_connection_is_closed(caplog):
     with serving() as (broker, address), Connection(address) as steady:
         steady.create(timeout=600_000)
         steady.register("steady")
+        before = 0
         for number in range(STREAMS):
+            if number == WARM:
+                before = resident()
             with Connection(address) as one:
                 try:
                     one.socket.sendall(stream(rnd))
@@ -319,4 +368,5 @@ def test_any_bytes_are_answered_or_the_connection_is_closed(caplog):
             if number % 500 == 0:
                 assert steady.heartbeat("steady") == (ErrorCode.NONE, 1)
         assert not caplog.records
+        assert resident() - before < MOST_GROWTH
         assert broker.statistics().connections <= 2

@@ -273,6 +273,8 @@ def test_given_partitions_are_read_beside_and_their_offsets_kept(broker):
         assert [m.offset for m in polled(one, 1)] == [4]
         one.rewind_offsets({("other", 1): 2})
         assert [m.offset for m in polled(one, 3)] == [2, 3, 4]
+        with pytest.raises(LocalProtocolError, match="only its given partitions"):
+            one.rewind_offsets({("other", 0): 2})
 
 
 def test_a_member_that_is_not_polled_is_thrown_out_and_returns(broker):

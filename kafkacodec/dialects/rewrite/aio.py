@@ -232,6 +232,7 @@ class Consumer(_Client):
 
         Raises:
             GroupError: an offset was not taken; the others were.
+            LocalProtocolError: a partition that was not given, and no topic of the group was added.
             DeadlineExceeded: the group has not answered within ``request.timeout.ms`` and a session timeout.
         """
         self._check()

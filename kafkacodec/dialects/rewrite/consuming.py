@@ -123,6 +123,8 @@ class Consuming:
                 await self._go_to(partition, offset)
         if not shared:
             return
+        if not self._topics:
+            raise LocalProtocolError("the group assigns nothing to this consumer: only its given partitions go back")
         await self._work()
         limit = (self._config.request_timeout_ms + self._config.session_timeout_ms) / 1000
         end = time.monotonic() + limit

@@ -273,6 +273,7 @@ class GroupMember:
     def _stop(self, error_code: int | None) -> list[Action]:
         self._asked.clear()
         self.partitions = {}
+        self.generation = 0
         self.state = MemberState.STOPPING
         return [Stop(error_code)]
 
