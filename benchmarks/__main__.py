@@ -41,7 +41,9 @@ def main() -> None:
         return
     if arguments.brokers:
         rates, said = brokers.run(2 if arguments.quick else 5, note)
-        finish(rates, [*said, *broker_scale.run(), *broker_line.run(), *broker_rewrite.run()], arguments.save, "brokers")
+        finish(
+            rates, [*said, *broker_scale.run(), *broker_line.run(), *broker_rewrite.run()], arguments.save, "brokers"
+        )
         return
     cases = [case for case in CASES if not arguments.only or arguments.only in case.name]
     if arguments.quick:

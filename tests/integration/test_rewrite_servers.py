@@ -78,12 +78,16 @@ class History:
         self.end = Counter()  # after the last offset that was read, by partition
         self.committed = Counter()
         self.rewinding = Counter()  # rewinds that go on, by partition
+        self.unknown = Counter()  # rewinds whose member was killed or gave up: they may happen later, once
         self.owners = {}  # by generation and partition
         self.generations = set()
 
     def assigned(self, name, starts):
         for partition, offset in starts.items():
             start = max(offset, 0)
+            if self.unknown[partition, start]:
+                self.unknown[partition, start] -= 1
+                self.committed[partition] = min(self.committed[partition], start)
             if not self.committed[partition] <= start <= self.end[partition]:
                 least, most = self.committed[partition], self.end[partition]
                 self.faults.append(f"{name} begins {partition} at {offset}, which is not from {least} to {most}")
@@ -165,8 +169,11 @@ class Member:
         self.history.committed[partition] = min(self.history.committed[partition], offset)
         try:
             await self.consumer.rewind_offsets({partition: offset})
-        except KafkaCodecError:
+        except (KafkaCodecError, asyncio.CancelledError) as error:
+            self.history.unknown[partition, offset] += 1
             done.set_result((partition, offset, None))
+            if isinstance(error, asyncio.CancelledError):
+                raise
         else:
             if partition in self.consumer._work._member.partitions:
                 self.expected[partition] = offset
