@@ -73,13 +73,18 @@ def test_a_producer_sends_to_every_broker_with_an_address_and_to_no_other() -> N
     ]
 
 
+def test_what_follows_the_port_of_a_broker_is_not_looked_at() -> None:
+    """As in clients of 0.7."""
+    registry = zookeeper.Registry({"/brokers/ids/3": "c:host:9092:more"})
+    assert (registry.brokers[3].host, registry.brokers[3].port) == ("host", 9092)
+
+
 @pytest.mark.parametrize(
     ("path", "data"),
     [
         ("/brokers/ids/0", None),
         ("/brokers/ids/0", "host:1"),
         ("/brokers/ids/0", "a:b:c"),
-        ("/brokers/ids/0", "a:b:1:2"),
         ("/brokers/topics/t/0", "two"),
         ("/brokers/topics/t/0", "9" * 5000),
         ("/brokers/topics/t/0", "-1"),

@@ -95,8 +95,8 @@ def test_an_interrupted_demo_leaves_no_process(seconds: float) -> None:
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=SECONDS)  # which ends when no child holds the pipes
-    assert process.returncode in (DONE, INTERRUPTED)
-    assert process.returncode == DONE or err.strip() == "kafkacodec: error: interrupted"
+    assert process.returncode in (DONE, INTERRUPTED, -signal.SIGINT)  # the last: Python itself was still starting
+    assert process.returncode != INTERRUPTED or err.strip() == "kafkacodec: error: interrupted"
     deadline = time.monotonic() + SECONDS  # Spark's daemon ends when its pipe is closed, which it has to notice
     while alive(process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)

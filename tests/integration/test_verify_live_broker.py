@@ -72,4 +72,4 @@ def test_nothing_is_wrong_while_a_broker_writes(busy: Broker, kafkacodec: Callab
         assert (code, err) == (DONE, "") or findings
     print(f"{2 * runs} runs, {sum(found.values())} findings")
     assert not found, f"{sum(found.values())} findings in {2 * runs} runs: {found.most_common(5)}"
-    assert len(ends) > runs / 2  # the log grew meanwhile
+    assert len(ends) > 10  # the log grew meanwhile

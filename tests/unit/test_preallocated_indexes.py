@@ -104,3 +104,23 @@ def test_zeros_in_the_last_entry_belong_to_it(tmp_path):
     os.truncate(path, 20)
     with pytest.raises(kc.CorruptIndex, match="trailing partial index entry"):
         kc.log.read_offset_index(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "half", "read"),
+    [
+        (NAME, "00000001 00000100", "00000002", kc.log.read_offset_index),
+        (NAME.replace(".index", ".timeindex"), "0000000000000001 00000007", "0000000000000002", kc.log.read_time_index),
+    ],
+)
+def test_an_entry_that_is_half_written_is_not_there_yet(tmp_path, name, entries, half, read):
+    """A broker writes the fields one after the other; the rest of its index is zeros."""
+    path = tmp_path / name
+    path.write_bytes(bytes.fromhex(entries + half))
+    size = len(bytes.fromhex(entries))
+    os.truncate(path, 100 * size)
+    index = read(path)
+    assert (len(index), index.padding) == (1, 99)
+    os.truncate(path, 2 * size)  # a complete index has no half of an entry
+    with pytest.raises(kc.CorruptIndex, match="out of order"):
+        read(path)

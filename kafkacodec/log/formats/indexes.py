@@ -130,6 +130,8 @@ def parse_index(data: bytes, size: int, path: str, kind: IndexKind) -> IndexFile
     problems: list[DecodeError] = []
     used, padding = len(raw), whole - len(raw)
     bad = np.flatnonzero(~kind.good(raw))
+    if len(bad) and bad[0] == used - 1 and padding and not raw[-1][-1]:
+        raw, bad, used, padding = raw[:-1], bad[:0], used - 1, padding + 1  # a broker is writing its second half
     if len(bad):
         used, padding = int(bad[0]), 0
         problems.append(CorruptIndex(OUT_OF_ORDER, position=used * entry, path=path))
