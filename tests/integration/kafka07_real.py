@@ -52,6 +52,7 @@ _EDITS = (
 
 def build(git_directory: Path, target: Path) -> None:
     """Compile it; `target` gets the directories classes and lib."""
+    target = target.resolve()  # Maven takes relative paths from its project
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
