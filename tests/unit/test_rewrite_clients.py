@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.dialects import rewrite
 from kafkacodec.dialects.rewrite import ErrorCode
+from kafkacodec.dialects.rewrite.driving import MemberDriver
 from kafkacodec.errors import ClientClosed, ConnectionFailed, EncodeError, LocalProtocolError
 from tests.rewrite_calls import Connection
 
@@ -285,6 +287,27 @@ def test_a_member_that_is_not_polled_is_thrown_out_and_returns(broker):
         b.add_topic("orders")
         together(b, until=lambda: len(b.assignment) == 4)
         together(a, b, until=lambda: len(a.assignment) == len(b.assignment) == 2)
+
+
+def test_replies_that_came_between_polls_count(broker, monkeypatch):
+    """A member that is polled seldom, but often enough, stays: here two thirds of a session pass between polls."""
+    passed = 0
+    real = MemberDriver.now
+    monkeypatch.setattr(MemberDriver, "now", staticmethod(lambda: real() + passed))
+    with consumer(broker, session_timeout_ms=300_000) as a:
+        a.add_topic("orders")
+        together(a, until=lambda: a.generation == 1)
+        servers = a._face._work._servers
+        (dialer,) = servers._dialers.values()
+        for _ in range(4):
+            passed += 200_000
+            connection, sent = dialer._connection, dialer._connection._exchange._last_id
+            while connection._exchange._last_id == sent:  # a heartbeat leaves
+                a.poll()
+            if connection.pending:
+                assert select.select([connection._transport.get_extra_info("socket")], [], [], 60)[0]
+        assert a.generation == 1
+        assert len(a.assignment) == 4
 
 
 def test_what_is_wrong_is_told(broker):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Consuming"]
 
 _PASSES: Final = (ErrorCode.CONTROLLER_UNREACHABLE, ErrorCode.NOT_CONTROLLER, ErrorCode.STORAGE_ERROR)
+_TURNS: Final = 5  # of the loop: replies that have come since the last poll are taken before the member misses them
 _PAUSE_MS: Final = 100  # before what passes is tried again
 
 
@@ -96,6 +97,8 @@ class Consuming:
         if not self._topics and not self._fixed:
             raise LocalProtocolError("nothing to read: call add_topic() first")
         end = time.monotonic() + left
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         while True:
             await self._work()
             await self._commit_now_and_then()
@@ -164,9 +167,7 @@ class Consuming:
             await self._begin_fixed()
         if not self._topics:
             return
-        if self._member.state is MemberState.IDLE and self._now() >= self._start_at:
-            self._sent(self._member.start(self._now()))
-        actions = self._sent(self._member.tick(self._now()))
+        actions: list[Action] = []
         missing = ""
         for call, reply in self._driver.replies():
             if isinstance(reply, ListGroupsResponse):
@@ -175,6 +176,10 @@ class Consuming:
                 actions += self._sent(self._member.unanswered(call, self._now()))
             else:
                 actions += self._sent(self._member.receive(reply, self._now()))
+        if self._member.state is MemberState.IDLE and self._now() >= self._start_at:
+            self._sent(self._member.start(self._now()))
+        if not actions:
+            actions += self._sent(self._member.tick(self._now()))
         for action in actions:
             await _DOING[type(action)](self, action)
         if missing:
