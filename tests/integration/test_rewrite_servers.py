@@ -85,9 +85,7 @@ class History:
     def assigned(self, name, starts):
         for partition, offset in starts.items():
             start = max(offset, 0)
-            if self.unknown[partition, start]:
-                self.unknown[partition, start] -= 1
-                self.committed[partition] = min(self.committed[partition], start)
+            self.has_rewound(partition, start)
             if not self.committed[partition] <= start <= self.end[partition]:
                 least, most = self.committed[partition], self.end[partition]
                 self.faults.append(f"{name} begins {partition} at {offset}, which is not from {least} to {most}")
@@ -102,8 +100,16 @@ class History:
     def read(self, name, partition, offset, expected):
         self.reads[partition, offset] += 1
         self.end[partition] = max(self.end[partition], offset + 1)
-        if offset != expected:
+        if offset != expected and not self.has_rewound(partition, offset):
             self.faults.append(f"{name} reads {offset} of {partition} instead of {expected}")
+
+    def has_rewound(self, partition, offset):
+        """Whether a rewind with an unknown outcome has happened now."""
+        found = self.unknown[partition, offset] > 0
+        if found:
+            self.unknown[partition, offset] -= 1
+            self.committed[partition] = min(self.committed[partition], offset)
+        return found
 
     def has_committed(self, offsets):
         for partition, offset in offsets.items():

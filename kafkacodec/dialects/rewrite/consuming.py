@@ -254,7 +254,7 @@ class Consuming:
         if self._kept:
             found, self._kept = self._kept, {}
             return self._returned(found)
-        if not self._reader.assignment():
+        if not self._reader.assignment() or self._member.state is MemberState.REWINDING:
             await self._wait(left)
             return []
         reading = asyncio.ensure_future(self._reader.getmany(self._limited(left)))
