@@ -79,6 +79,8 @@ class History:
         self.committed = Counter()
         self.rewinding = Counter()  # rewinds that go on, by partition
         self.unknown = Counter()  # rewinds whose member was killed or gave up: they may happen later, once
+        self.owed = {}  # by partition: the offset of a rewind that was answered, until it is read or another one begins
+        self.honoured = 0
         self.owners = {}  # by generation and partition
         self.generations = set()
 
@@ -99,6 +101,9 @@ class History:
 
     def read(self, name, partition, offset, expected):
         self.reads[partition, offset] += 1
+        if self.owed.get(partition) == offset:
+            del self.owed[partition]
+            self.honoured += 1
         self.end[partition] = max(self.end[partition], offset + 1)
         if offset != expected and not self.has_rewound(partition, offset):
             self.faults.append(f"{name} reads {offset} of {partition} instead of {expected}")
@@ -107,6 +112,7 @@ class History:
         """Whether a rewind with an unknown outcome has happened now."""
         found = self.unknown[partition, offset] > 0
         if found:
+            self.owed.pop(partition, None)
             self.unknown[partition, offset] -= 1
             self.committed[partition] = min(self.committed[partition], offset)
         return found
@@ -169,21 +175,25 @@ class Member:
         if member.generation and member.state is MemberState.CONSUMING:
             self.history.owned(self.name, member.generation, self.own)
 
-    async def rewind(self, partition, offset, done):
+    async def rewind(self, partition, offset):
         before = self.history.reads[partition, offset]
+        self.history.owed.pop(partition, None)
+        is_alone = not self.history.rewinding[partition]
         self.history.rewinding[partition] += 1
         self.history.committed[partition] = min(self.history.committed[partition], offset)
         try:
             await self.consumer.rewind_offsets({partition: offset})
         except (KafkaCodecError, asyncio.CancelledError) as error:
             self.history.unknown[partition, offset] += 1
-            done.set_result((partition, offset, None))
             if isinstance(error, asyncio.CancelledError):
                 raise
         else:
             if partition in self.consumer._work._member.partitions:
                 self.expected[partition] = offset
-            done.set_result((partition, offset, before))
+            is_read = self.history.reads[partition, offset] > before
+            self.history.honoured += is_read
+            if is_alone and not is_read and self.history.rewinding[partition] == 1:
+                self.history.owed[partition] = offset
         finally:
             self.history.rewinding[partition] -= 1
         self.look()
@@ -220,7 +230,6 @@ class Group:
         self.members = []
         self.names = 0
         self.written = 0
-        self.rewinds = []
 
     def join(self):
         self.names += 1
@@ -255,7 +264,7 @@ class Group:
 
     def shown(self):
         states = {m.name: (m.consumer._work._member.state, m.consumer.last_error) for m in self.members}
-        return f"{dict(self.history.end)} of {self.written}; {states}"
+        return f"{dict(self.history.end)} of {self.written}, {self.history.owed}; {states}"
 
     def controller(self):
         """The number of the group's server."""
@@ -288,9 +297,7 @@ class Group:
                 partition = place(rnd.randrange(PARTITIONS))
                 await self.until(lambda: self.history.end[partition] > 0)
                 offset = rnd.randrange(max(self.history.end[partition] - 10, 0), self.history.end[partition])
-                done = asyncio.get_running_loop().create_future()
-                one.rewinds.append((partition, offset, done))
-                self.rewinds.append(done)
+                one.rewinds.append((partition, offset))
 
 
 def place(number):
@@ -314,10 +321,7 @@ async def run(broker, servers, rnd):
     group.write()
     await group.until(group.is_settled)
     await group.caught_up()
-    for done in group.rewinds:
-        if done.done() and (found := done.result())[2] is not None:
-            partition, offset, before = found
-            await group.until(lambda p=partition, o=offset, b=before: group.history.reads[p, o] > b)
+    await group.until(lambda: not group.history.owed)
     for member in list(group.members):
         await member.leave()
     return group
