@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from tests.integration.kafka_jars import HERE, fetched
 from tests.integration.kafka_jvm import Server, free_port
@@ -52,12 +53,16 @@ class ZooKeeperServer(Server):
 
 
 def _nodes(client: KazooClient, path: str) -> Iterator[tuple[str, str | None]]:
-    for name in client.get_children(path):
+    names: list[str] = []
+    with suppress(NoNodeError):  # it has gone meanwhile, as ephemeral ones do
+        names = client.get_children(path)
+    for name in names:
         child = f"{path.rstrip('/')}/{name}"
         if child == "/zookeeper":
             continue
-        content, _ = client.get(child)
-        yield child, None if content is None else content.decode()
+        with suppress(NoNodeError):
+            content, _ = client.get(child)
+            yield child, None if content is None else content.decode()
         yield from _nodes(client, child)
 
 
