@@ -1,5 +1,6 @@
 """Produce: versions, codecs, checks of batches and records."""
 
+import time
 import uuid
 
 import kafkacodec as kc
@@ -109,6 +110,7 @@ def log_append_time(s):
     t = s.topic(message_timestamp_type="LogAppendTime")
     s.produce(t, b"a", b"b")
     s.produce(t, b"c" * 40, b"d" * 40, codec="gzip")
+    time.sleep(0.005)  # the next record alone has the greatest time
     s.produce(t, b"far", times=[s.T + 90_000_000], label="far-ahead")
     s.fetch(t)
     s.offset(t, s.T)
