@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from kafkacodec.broker.dialects.framed import received_requests
 from kafkacodec.dialects.kafka07.driver import answer_offsets
 from kafkacodec.dialects.kafka07.message_set import check_produced
 from kafkacodec.dialects.kafka07.settings import BrokerSettings
@@ -28,7 +29,7 @@ from kafkacodec.dialects.kafka07.wire import (
     check_topic,
     decode_received,
 )
-from kafkacodec.errors import DecodeError, EncodeError, RemoteProtocolError
+from kafkacodec.errors import DecodeError, EncodeError
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.log.growing.kafka07_directory import GrowingDirectory07
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
@@ -87,19 +88,7 @@ class Kafka07Codec:
         Raises:
             RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
         """
-        requests: list[Kafka07Request] = []
-        wrong: DecodeError | None = None
-        try:
-            frames = self._reader.received(count)
-        except DecodeError as error:
-            frames, wrong = self._reader.before, error
-        try:
-            requests += map(Kafka07Request, frames)
-        except DecodeError as error:
-            wrong = error
-        if wrong is not None:
-            raise RemoteProtocolError(str(wrong), events=requests) from wrong
-        return requests
+        return received_requests(self._reader, count, Kafka07Request)
 
     def response(self, request: Kafka07Request, response: Response) -> list[bytes | memoryview | FilePart]:
         """The bytes of a response."""

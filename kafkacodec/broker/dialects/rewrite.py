@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kafkacodec.broker.dialects.framed import received_requests
 from kafkacodec.broker.dialects.rewrite_store import LOG, GroupStore
 from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply as GroupReply
 from kafkacodec.dialects.rewrite.frames import MAX_REQUEST_BYTES, Request, decode_request, encode_reply
 from kafkacodec.dialects.rewrite.rpcs import ErrorCode, Heartbeat, ListGroups, RegisterConsumer, Rpc, refusal
 from kafkacodec.dialects.rewrite.server import GroupServer
-from kafkacodec.errors import DecodeError, LimitExceeded, RemoteProtocolError
+from kafkacodec.errors import LimitExceeded
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.net.frames import FrameBuffers, FrameReader
 from kafkacodec.net.service import NOTHING, Effect, Reply
@@ -62,20 +63,9 @@ class RewriteCodec:
         Raises:
             RemoteProtocolError: a frame or a call is invalid; `events` are the calls before it.
         """
-        found: list[RewriteRequest] = []
-        wrong: DecodeError | None = None
-        try:
-            frames = self._reader.received(count)
-        except DecodeError as error:
-            frames, wrong = self._reader.before, error
-        try:
-            for frame in frames:
-                found.append(RewriteRequest(decode_request(frame.view), frame.nbytes))
-        except DecodeError as error:
-            wrong = error
-        if wrong is not None:
-            raise RemoteProtocolError(str(wrong), events=found) from wrong
-        return found
+        return received_requests(
+            self._reader, count, lambda frame: RewriteRequest(decode_request(frame.view), frame.nbytes)
+        )
 
     def response(self, request: RewriteRequest, response: Rpc) -> list[bytes | memoryview]:
         """The bytes of a reply; one that is too large is replaced by an error."""

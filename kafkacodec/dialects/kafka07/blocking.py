@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from kafkacodec.client.lifecycle import BlockingClient
 from kafkacodec.dialects.kafka07 import aio
-from kafkacodec.errors import ClientClosed
-from kafkacodec.net.loop import LoopThread
+from kafkacodec.dialects.threads import ThreadClient, copy_outcome
 from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
-    import asyncio
-    from types import TracebackType
-
     from kafkacodec.dialects.kafka07.aio import Codec, Message, Place, Sent
     from kafkacodec.dialects.kafka07.fetching import Reset
     from kafkacodec.dialects.kafka07.wire import FetchRequest, FetchResponse
@@ -24,24 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer", "Producer", "SimpleConsumer"]
 
 
-class _Blocking(BlockingClient):
-    """A client on a thread of its own; a context manager. Threads may share it."""
-
-    def _begin(self, face: aio.Producer | aio.Consumer | aio.SimpleConsumer, name: str) -> None:
-        self._face = face
-        face._made_in, face._made = face._made, None
-        self._thread = LoopThread(name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Producer(_Blocking):
+class Producer(ThreadClient):
     """As `kafkacodec.dialects.kafka07.aio.Producer`, for threads.
 
     with kafka07.Producer("127.0.0.1:2181") as producer:
@@ -73,7 +51,7 @@ class Producer(_Blocking):
 
         async def begin() -> None:
             sent = await self._face.send(topic, value, key=key)
-            sent.add_done_callback(lambda sent: _copy(sent, delivery))
+            sent.add_done_callback(lambda sent: copy_outcome(sent, delivery))
 
         self._thread.run(begin)
         return delivery
@@ -83,7 +61,7 @@ class Producer(_Blocking):
         self._thread.run(self._face.flush)
 
 
-class SimpleConsumer(_Blocking):
+class SimpleConsumer(ThreadClient):
     """As `kafkacodec.dialects.kafka07.aio.SimpleConsumer`, for threads.
 
     with kafka07.SimpleConsumer("127.0.0.1:9092") as consumer:
@@ -125,7 +103,7 @@ class SimpleConsumer(_Blocking):
         return found
 
 
-class Consumer(_Blocking):
+class Consumer(ThreadClient):
     """As `kafkacodec.dialects.kafka07.aio.Consumer`, for threads; it stays a member between calls.
 
     with kafka07.Consumer("127.0.0.1:2181", "orders", group="billing") as consumer:
@@ -172,13 +150,3 @@ class Consumer(_Blocking):
     def commit(self) -> None:
         """As `kafkacodec.dialects.kafka07.aio.Consumer.commit`."""
         self._thread.run(self._face.commit)
-
-
-def _copy(sent: asyncio.Future[Sent], delivery: Future[Sent]) -> None:
-    """Give the outcome of a message to whoever waits in another thread."""
-    if sent.cancelled():
-        delivery.set_exception(ClientClosed("the producer was closed meanwhile"))
-    elif (error := sent.exception()) is not None:
-        delivery.set_exception(error)
-    else:
-        delivery.set_result(sent.result())

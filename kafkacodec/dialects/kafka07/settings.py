@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+
+from kafkacodec.dialects.properties import Properties, read_properties
 
 __all__ = ["NAMES", "BrokerSettings", "TopicSettings"]
 
@@ -63,14 +65,7 @@ class BrokerSettings:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> BrokerSettings:
         """Settings from properties by name. Raises ValueError."""
-        values = {}
-        for name, text in given.items():
-            attribute, read = NAMES[name]
-            try:
-                values[attribute] = read(text)
-            except ValueError as error:
-                raise ValueError(f"config {name}={text!r}: {error}") from None
-        return cls(**values)
+        return cls(**read_properties(NAMES, given))
 
     def of_topic(self, topic: str, retention_ms: int) -> TopicSettings:
         """What the logs of a topic heed; `retention_ms` unless it has hours of its own."""
@@ -114,7 +109,7 @@ def _by_topic(text: str) -> Mapping[str, int]:
     return found
 
 
-NAMES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+NAMES: Final[Properties] = {
     "hostname": ("host", str),
     "log.cleanup.interval.mins": ("cleanup_minutes", _number(1)),
     "log.default.flush.interval.ms": ("flush_ms", _number(0)),

@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
-from kafkacodec.client.lifecycle import BlockingClient
 from kafkacodec.dialects.line import aio
-from kafkacodec.errors import ClientClosed
-from kafkacodec.net.loop import LoopThread
+from kafkacodec.dialects.threads import ThreadClient, copy_outcome
 from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Iterable
-    from types import TracebackType
 
     from kafkacodec.dialects.line.aio import Acks, Message, Produced
 
 __all__ = ["Consumer", "Producer"]
 
 
-class _Blocking(BlockingClient):
-    """A client on a thread of its own; a context manager. Threads may share it."""
-
-    def _begin(self, face: aio.Producer | aio.Consumer, name: str) -> None:
-        self._face = face
-        face._made_in, face._made = face._made, None
-        self._thread = LoopThread(name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Producer(_Blocking):
+class Producer(ThreadClient):
     """As `kafkacodec.dialects.line.aio.Producer`, for threads.
 
     with line.Producer("127.0.0.1:9094") as producer:
@@ -63,7 +42,7 @@ class Producer(_Blocking):
 
         async def begin() -> None:
             task = await self._face.send(topic, key, value, acks=acks)
-            task.add_done_callback(lambda task: _copy(task, delivery))
+            task.add_done_callback(lambda task: copy_outcome(task, delivery))
 
         self._thread.run(begin)
         return delivery
@@ -73,7 +52,7 @@ class Producer(_Blocking):
         self._thread.run(self._face.flush)
 
 
-class Consumer(_Blocking):
+class Consumer(ThreadClient):
     """As `kafkacodec.dialects.line.aio.Consumer`, for threads; heartbeats go on between calls.
 
     with line.Consumer("127.0.0.1:9094", "billing", "orders") as consumer:
@@ -121,13 +100,3 @@ class Consumer(_Blocking):
             self._face.seek(topic, partition, offset)
 
         self._thread.run(seek)
-
-
-def _copy(task: asyncio.Task[Produced], delivery: Future[Produced]) -> None:
-    """Give the outcome of a task to whoever waits in another thread."""
-    if task.cancelled():
-        delivery.set_exception(ClientClosed("the producer was closed meanwhile"))
-    elif (error := task.exception()) is not None:
-        delivery.set_exception(error)
-    else:
-        delivery.set_result(task.result())

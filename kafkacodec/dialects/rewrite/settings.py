@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from kafkacodec.assignment.dividing import assign_range, assign_round_robin
+from kafkacodec.dialects.properties import Properties, read_properties
 from kafkacodec.dialects.rewrite.groups import Strategy
 from kafkacodec.net.addresses import addresses
 
@@ -29,14 +30,7 @@ class ServerSettings:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
         """Settings from properties by name. Raises ValueError."""
-        values = {}
-        for name, text in given.items():
-            attribute, read = NAMES[name]
-            try:
-                values[attribute] = read(text)
-            except ValueError as error:
-                raise ValueError(f"config {name}={text!r}: {error}") from None
-        return cls(**values)
+        return cls(**read_properties(NAMES, given))
 
 
 def _servers(text: str) -> dict[int, tuple[str, int]]:
@@ -61,7 +55,7 @@ def _strategy(text: str) -> Strategy:
 _STRATEGIES: Final[Mapping[str, Strategy]] = {"range": assign_range, "round_robin": assign_round_robin}
 
 
-NAMES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+NAMES: Final[Properties] = {
     "rewrite.assignment.strategy": ("strategy", _strategy),
     "rewrite.servers": ("servers", _servers),
 }

@@ -1,0 +1,42 @@
+"""Requests of the dialects that have frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from kafkacodec.errors import DecodeError, RemoteProtocolError
+
+if TYPE_CHECKING:
+    from kafkacodec.net.frames import Frame, FrameReader
+
+__all__ = ["received_requests"]
+
+T = TypeVar("T")
+
+
+def received_requests(reader: FrameReader, count: int, decode: Callable[[Frame], T]) -> list[T]:
+    """The requests that `count` more bytes complete.
+
+    Args:
+        reader: received the bytes.
+        count: how many.
+        decode: makes a request of a frame. Raises DecodeError.
+
+    Raises:
+        RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
+    """
+    requests: list[T] = []
+    wrong: DecodeError | None = None
+    try:
+        frames = reader.received(count)
+    except DecodeError as error:
+        frames, wrong = reader.before, error
+    try:
+        for frame in frames:
+            requests.append(decode(frame))
+    except DecodeError as error:
+        wrong = error
+    if wrong is not None:
+        raise RemoteProtocolError(str(wrong), events=requests) from wrong
+    return requests

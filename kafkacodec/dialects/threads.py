@@ -1,0 +1,45 @@
+"""What the dialects' clients for threads share: an asyncio client that runs on a thread of its own."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from kafkacodec.client.lifecycle import BlockingClient
+from kafkacodec.errors import ClientClosed
+from kafkacodec.net.loop import LoopThread
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import TracebackType
+
+__all__ = ["ThreadClient", "copy_outcome"]
+
+T = TypeVar("T")
+
+
+class ThreadClient(BlockingClient):
+    """A client on a thread of its own; a context manager. Threads may share it."""
+
+    def _begin(self, face: Any, name: str) -> None:
+        self._face = face
+        face._made_in, face._made = face._made, None
+        self._thread = LoopThread(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def copy_outcome(sent: asyncio.Future[T], delivery: Future[T]) -> None:
+    """Give the outcome of what was sent to whoever waits in another thread."""
+    if sent.cancelled():
+        delivery.set_exception(ClientClosed("the producer was closed meanwhile"))
+    elif (error := sent.exception()) is not None:
+        delivery.set_exception(error)
+    else:
+        delivery.set_result(sent.result())
