@@ -180,7 +180,7 @@ class _Task:
             case following.Truncate(offset):
                 return disk.truncate(offset)
             case following.Copy(records, epoch, _):
-                return node.world.copy(disk, records, epoch)
+                return disk.copy(records, epoch)
             case following.Promise(epoch):
                 return node.machine.promise(KEY, epoch)
             case following.Accept(epoch):
@@ -322,12 +322,10 @@ class World:
 
     Attributes:
         history: what the clients saw.
-        copy: how a follower stores what it was given.
     """
 
     def __init__(self, seed: int) -> None:
         self.random, self.now, self.history = random.Random(seed), 0, History()
-        self.copy: Callable[[Disk, bytes, int], None] = Disk.copy
         self.is_calm = False
         self._events: list[Callable[[], None]] = []
         self._disks = [Disk() for _ in range(BROKERS)]
