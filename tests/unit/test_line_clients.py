@@ -147,7 +147,7 @@ async def test_a_connection_that_is_made_while_the_client_closes_is_closed(serve
     await consumer.close()
     with pytest.raises(ClientClosed):
         await polling
-    assert not consumer._dialer._connection.is_open
+    assert not consumer._servers._dialers[0]._connection.is_open
     for _ in range(5):  # the loop has closed it, too, before it ends itself
         await asyncio.sleep(0)
 

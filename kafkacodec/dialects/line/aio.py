@@ -7,25 +7,46 @@ import contextlib
 import uuid
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self, TypedDict
 
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.client.lifecycle import made_at, warn_of
-from kafkacodec.dialects.line.connection import Dialer
 from kafkacodec.dialects.line.errors import RequestRefused
 from kafkacodec.dialects.line.membership import Membership
 from kafkacodec.dialects.line.parsing import Response
+from kafkacodec.dialects.line.servers import MAY_PASS, Servers
 from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, KafkaCodecError
 from kafkacodec.net.addresses import addresses
 from kafkacodec.signatures import suggests_options
 
-__all__ = ["Acks", "Consumer", "Message", "Produced", "Producer"]
+__all__ = ["Acks", "Consumer", "ConsumerOptions", "Message", "Produced", "Producer", "ProducerOptions"]
 
 Acks = Literal["0", "1", "all"]
 """When a record counts as produced: the leader has it, or every replica in sync. V1 answers ``"0"`` as ``"1"``."""
 
 _ACKS: Final = ("0", "1", "all")
+_RETRY_SECONDS: Final = 0.05  # between two tries to deliver a record
 _PAUSE_SECONDS: Final = 0.02  # between two looks for records, as the protocol has no waiting
+
+
+class ProducerOptions(TypedDict, total=False):
+    """The keyword options of producers; `Producer` says what they mean."""
+
+    acks: Acks
+    request_timeout_ms: int
+    max_in_flight: int
+    delivery_timeout_ms: int
+    send_again: bool
+
+
+class ConsumerOptions(TypedDict, total=False):
+    """The keyword options of consumers; `Consumer` says what they mean."""
+
+    consumer_id: str | None
+    assignor: Literal["round_robin", "range"] | None
+    auto_commit: bool
+    heartbeat_interval_ms: int
+    request_timeout_ms: int
 
 
 class Produced(NamedTuple):
@@ -34,12 +55,14 @@ class Produced(NamedTuple):
     Attributes:
         topic, partition, offset: its place.
         high_watermark: up to which offset the partition is committed, when the server answered.
+        again: whether it was sent before without a clear answer: it may be stored twice.
     """
 
     topic: str
     partition: int
     offset: int
     high_watermark: int
+    again: bool = False
 
 
 class Message(NamedTuple):
@@ -54,23 +77,20 @@ class Message(NamedTuple):
 class _Client:
     """What both have in common: one that is dropped without `close` warns, and its connection ends."""
 
-    def __init__(self, address: str, request_timeout_ms: int) -> None:
-        found = addresses(address, "address")
-        if len(found) != 1:
-            raise ValueError(f"address must be one host:port, not {len(found)}")
-        self._dialer = Dialer(found[0], limit("request_timeout_ms", request_timeout_ms, 1))
+    def __init__(self, address: str | Iterable[str], request_timeout_ms: int) -> None:
+        self._servers = Servers(addresses(address, "address"), limit("request_timeout_ms", request_timeout_ms, 1))
         self._closed = False
         self._made: tuple[str, int] | None = made_at()  # None inside a blocking client
         self._made_in: tuple[str, int] | None = None  # then the place where that was
 
     def __repr__(self) -> str:
-        return f"<kafkacodec.dialects.line.aio.{type(self).__name__} of {self._dialer.name}>"
+        return f"<kafkacodec.dialects.line.aio.{type(self).__name__} of {self._servers.name}>"
 
     def __del__(self) -> None:
-        dialer = getattr(self, "_dialer", None)
-        if dialer is None or self._closed or not dialer.was_used:
+        servers = getattr(self, "_servers", None)
+        if servers is None or self._closed or not servers.was_used:
             return
-        dialer.close_soon()
+        servers.close_soon()
         if self._made is not None:
             warn_of(self, self._made)
 
@@ -92,16 +112,20 @@ class _Client:
 
 
 class Producer(_Client):
-    """Sends records to one server, many at a time.
+    """Sends records, many at a time: to one server, or to whichever of several leads the record's partition.
 
-    A record whose delivery fails with an error that has `sent` may be stored all the same: the protocol has no ids by
-    which a server would know it again, so nothing is sent twice.
+    The protocol has no ids by which a server would know a record again. One whose fate is not known, because its server
+    was killed or deposed, is therefore sent to another one only with `send_again`, and its `Produced` tells so;
+    otherwise its delivery fails with an error whose `sent` is true. Records that are sent again may change their order.
 
     Args:
-        address: ``host:port`` of the server.
+        address: ``host:port`` of the server; of servers with the same partitions, several, in a text with commas or as
+            a list.
         acks: for all records; `send` may have another.
         request_timeout_ms: how long connecting and each answer may take.
         max_in_flight: how many records may wait for their answers; `send` waits while there are as many.
+        delivery_timeout_ms: with several servers, how long it is tried to deliver a record.
+        send_again: with several servers, whether a record is sent again that may be stored already.
 
     Raises:
         ValueError, TypeError: an argument is wrong.
@@ -109,10 +133,13 @@ class Producer(_Client):
 
     @suggests_options
     def __init__(
-        self, address: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
-    ) -> None:
+        self, address: str | Iterable[str], *, acks: Acks = "1", request_timeout_ms: int = 30_000,
+        max_in_flight: int = 1_000, delivery_timeout_ms: int = 120_000, send_again: bool = True,
+    ) -> None:  # fmt: skip
         one_of("acks", acks, _ACKS)
         self._acks: Acks = acks
+        self._delivery_seconds = limit("delivery_timeout_ms", delivery_timeout_ms, 1) / 1000
+        self._send_again = send_again
         super().__init__(address, request_timeout_ms)
         self._room = asyncio.Semaphore(limit("max_in_flight", max_in_flight, 1))
         self._waiting: set[asyncio.Task[Produced]] = set()
@@ -128,7 +155,8 @@ class Producer(_Client):
         Raises:
             ClientClosed: the producer is closed.
 
-        The delivery raises `RequestRefused`, `EncodeError`, `ConnectionFailed` or `DeadlineExceeded`.
+        The delivery raises `RequestRefused`, `EncodeError`, `ConnectionFailed` or `DeadlineExceeded`; but for
+        `EncodeError`, their `sent` tells whether the record may be stored all the same.
         """
         chosen = self._acks if acks is None else acks
         one_of("acks", chosen, _ACKS)
@@ -149,11 +177,32 @@ class Producer(_Client):
         """Wait for all deliveries, then close the connection."""
         self._closed = True
         await self.flush()
-        self._dialer.close()
+        self._servers.close()
 
     async def _deliver(self, args: dict[str, Any]) -> Produced:
-        fields = (await self._dialer.demand("PRODUCE", args)).fields
-        return Produced(args["topic"], fields["partition"], fields["offset"], fields["hw"])
+        """Send a record until its answer is clear."""
+        servers, loop = self._servers, asyncio.get_running_loop()
+        end, again = loop.time() + self._delivery_seconds, False
+        while True:
+            try:
+                return await self._delivered(args, again)
+            except (RequestRefused, ConnectionFailed, DeadlineExceeded) as error:
+                again = error.sent = again or error.sent
+                passes = not isinstance(error, RequestRefused) or error.code in MAY_PASS
+                if not (servers.are_several and passes and loop.time() < end and (self._send_again or not again)):
+                    raise
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _delivered(self, args: dict[str, Any], again: bool) -> Produced:
+        """One try, with the server that leads now."""
+        servers, topic = self._servers, args["topic"]
+        dialer = await servers.of_key(topic, args["key"])
+        try:
+            fields = (await dialer.demand("PRODUCE", args)).fields
+        except (RequestRefused, ConnectionFailed, DeadlineExceeded):
+            servers.mistaken(topic, dialer)
+            raise
+        return Produced(topic, fields["partition"], fields["offset"], fields["hw"], again)
 
     def _done(self, task: asyncio.Task[Produced]) -> None:
         self._waiting.discard(task)
@@ -166,7 +215,8 @@ class Consumer(_Client):
     """Reads topics as a member of a group.
 
     Args:
-        address: ``host:port`` of the server.
+        address: ``host:port`` of the server; of servers with the same partitions, several, in a text with commas or as
+            a list.
         group: the group's name.
         topics: a topic, or several; each has a group of this name of its own, as the protocol has it.
         consumer_id: the member's; None: a new one.
@@ -181,7 +231,7 @@ class Consumer(_Client):
 
     @suggests_options
     def __init__(
-        self, address: str, group: str, topics: str | Iterable[str], *, consumer_id: str | None = None,
+        self, address: str | Iterable[str], group: str, topics: str | Iterable[str], *, consumer_id: str | None = None,
         assignor: Literal["round_robin", "range"] | None = None, auto_commit: bool = True,
         heartbeat_interval_ms: int = 3_000, request_timeout_ms: int = 30_000,
     ) -> None:  # fmt: skip
@@ -191,7 +241,7 @@ class Consumer(_Client):
             raise ValueError("topics is empty: give at least one")
         name = consumer_id or f"consumer-{uuid.uuid4()}"
         self._members = {topic: Membership(group, topic, name, assignor) for topic in names}
-        self._auto_commit = auto_commit
+        self._auto_commit, self._patience = auto_commit, request_timeout_ms / 1000
         self._beat = limit("heartbeat_interval_ms", heartbeat_interval_ms, 1) / 1000
         self._heart: asyncio.Task[None] | None = None
         self._next = 0  # of its partitions, the one that is read next
@@ -234,12 +284,25 @@ class Consumer(_Client):
     async def commit(self) -> None:
         """Commit what was handed out. What belongs to an ended generation is not: others read it again.
 
+        With several servers it is tried again for `request_timeout_ms`.
+
         Raises:
             RequestRefused, ConnectionFailed, DeadlineExceeded: as `poll`.
         """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._patience
+        while True:
+            try:
+                return await self._commit()
+            except (ConnectionFailed, DeadlineExceeded):
+                if not self._servers.are_several or loop.time() >= end:
+                    raise
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _commit(self) -> None:
         for member in self._members.values():
             for command, args in member.commits() if member.generation is not None else ():
-                response = await self._dialer.ask(command, args)
+                response = await self._ask(command, args)
                 if member.refused(response):
                     break
                 _require(response)
@@ -260,20 +323,20 @@ class Consumer(_Client):
             self._heart.cancel()
         with contextlib.suppress(KafkaCodecError):  # the session ends without it
             if self._auto_commit:
-                await self.commit()
+                await self._commit()
             for member in self._members.values():
                 if member.generation is not None:
-                    await self._dialer.ask(*member.member("LEAVE"))
-        self._dialer.close()
+                    await self._ask(*member.member("LEAVE"))
+        self._servers.close()
 
     async def _step(self) -> list[Message]:
         """One look at each partition, from the one after that of the last records."""
         if self._auto_commit:
-            await self.commit()
+            await self._commit()
         for member in self._members.values():
             await self._join(member)
             for command, args in member.unknown():
-                member.begins(args["partition"], await self._dialer.demand(command, args))
+                member.begins(args["partition"], _require(await self._ask(command, args)))
         partitions = self.assignment
         for turn in range(len(partitions)):
             topic, partition = partitions[(self._next + turn) % len(partitions)]
@@ -286,31 +349,38 @@ class Consumer(_Client):
     async def _join(self, member: Membership) -> None:
         """Let it be a member of the newest generation: SYNC tells whether JOIN's is still that."""
         while member.generation is None:
-            member.joined(await self._dialer.demand(*member.join()))
-            response = await self._dialer.ask(*member.member("SYNC"))
+            member.joined(_require(await self._ask(*member.join())))
+            response = await self._ask(*member.member("SYNC"))
             if not member.refused(response):
                 member.joined(_require(response))
         if self._heart is None:
-            self._heart = asyncio.ensure_future(_live(self._dialer, list(self._members.values()), self._beat))
+            self._heart = asyncio.ensure_future(_live(self._servers, list(self._members.values()), self._beat))
 
     async def _read(self, member: Membership, partition: int) -> list[Message]:
         topic, position = member.topic, member.positions.get(partition, 0)
-        response = await self._dialer.demand("CONSUME", {"topic": topic, "partition": partition, "offset": position})
-        messages = response.fields["messages"]
+        args = {"topic": topic, "partition": partition, "offset": position}
+        messages = _require(await self._servers.ask(topic, partition, "CONSUME", args)).fields["messages"]
+        if not messages:
+            self._servers.idle(topic)
         if not messages or member.positions.get(partition) != position:
             return []  # the group has changed meanwhile
         member.read(partition, messages[-1]["offset"] + 1)
         return [Message(topic, partition, row["offset"], row["value"]) for row in messages]
 
+    async def _ask(self, command: str, args: dict[str, Any]) -> Response:
+        """Ask about a group: where partition 0 of its topic is led."""
+        return await self._servers.ask(args["topic"], 0, command, args)
 
-async def _live(dialer: Dialer, members: list[Membership], seconds: float) -> None:
+
+async def _live(servers: Servers, members: list[Membership], seconds: float) -> None:
     """Send the heartbeats of members until their client is closed or dropped."""
-    while not dialer.closed:
+    while not servers.closed:
         await asyncio.sleep(seconds)
         for member in members:
             if member.generation is not None:
                 with contextlib.suppress(KafkaCodecError):  # the next poll meets it
-                    member.refused(await dialer.ask(*member.member("HEARTBEAT")))
+                    command, args = member.member("HEARTBEAT")
+                    member.refused(await servers.ask(member.topic, 0, command, args))
 
 
 def _require(response: Response) -> Response:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Unpack
 
 from kafkacodec.dialects.line import aio
 from kafkacodec.dialects.threads import ThreadClient, copy_outcome
-from kafkacodec.signatures import suggests_options
+from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,11 +25,9 @@ class Producer(ThreadClient):
         print(delivery.result().offset)
     """
 
-    @suggests_options
-    def __init__(
-        self, address: str, *, acks: Acks = "1", request_timeout_ms: int = 30_000, max_in_flight: int = 1_000
-    ) -> None:
-        face = aio.Producer(address, acks=acks, request_timeout_ms=request_timeout_ms, max_in_flight=max_in_flight)
+    @shows_options(aio.ProducerOptions, aio.Producer)
+    def __init__(self, address: str | Iterable[str], **options: Unpack[aio.ProducerOptions]) -> None:
+        face = aio.Producer(address, **options)
         self._begin(face, "kafkacodec line producer")
 
     def send(self, topic: str, key: str, value: str, *, acks: Acks | None = None) -> Future[Produced]:
@@ -60,16 +58,12 @@ class Consumer(ThreadClient):
             print(message.offset, message.value)
     """
 
-    @suggests_options
+    @shows_options(aio.ConsumerOptions, aio.Consumer)
     def __init__(
-        self, address: str, group: str, topics: str | Iterable[str], *, consumer_id: str | None = None,
-        assignor: Literal["round_robin", "range"] | None = None, auto_commit: bool = True,
-        heartbeat_interval_ms: int = 3_000, request_timeout_ms: int = 30_000,
+        self, address: str | Iterable[str], group: str, topics: str | Iterable[str],
+        **options: Unpack[aio.ConsumerOptions],
     ) -> None:  # fmt: skip
-        face = aio.Consumer(
-            address, group, topics, consumer_id=consumer_id, assignor=assignor, auto_commit=auto_commit,
-            heartbeat_interval_ms=heartbeat_interval_ms, request_timeout_ms=request_timeout_ms,
-        )  # fmt: skip
+        face = aio.Consumer(address, group, topics, **options)
         self._begin(face, "kafkacodec line consumer")
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from typing import Any, NamedTuple
 
 from kafkacodec.dialects.line.commands import COMMANDS
 from kafkacodec.dialects.line.config import MAX_ID_LENGTH, MAX_NAME_LENGTH, RESPONSE_ROOM, BrokerConfig
-from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
+from kafkacodec.dialects.line.errors import IS_FOLLOWER, ErrorCode, LineProtocolError
 from kafkacodec.dialects.line.groups import Group, GroupLimits, Groups, Refused
 from kafkacodec.dialects.line.messages import message_size
 from kafkacodec.dialects.line.parsing import Request, Response, parse_request
-from kafkacodec.dialects.line.partitions import Partitions
+from kafkacodec.dialects.line.partitions import Partitions, by_crc
 from kafkacodec.dialects.line.replication import Partition
 from kafkacodec.dialects.line.storage import Storage
 from kafkacodec.errors import KafkaCodecError, LocalProtocolError
@@ -42,10 +41,6 @@ class _Waiting:
     correlation_id: str
     offset: int
     deadline: int
-
-
-def _by_crc(key: str, partitions: int) -> int:
-    return zlib.crc32(key.encode("utf-8", "surrogatepass")) % partitions
 
 
 Fields = dict[str, Any]
@@ -75,7 +70,7 @@ class Broker:
         config: BrokerConfig | None = None,
         *,
         now: int = 0,
-        partitioner: Callable[[str, int], int] = _by_crc,
+        partitioner: Callable[[str, int], int] = by_crc,
     ) -> None:
         self._config = config = config or BrokerConfig()
         self._storage = storage
@@ -246,7 +241,7 @@ class Broker:
         index = self._partitioner(args["key"], count)
         state = self._partitions.look(topic, index, self._now)
         if not state.leader:
-            raise Refused(ErrorCode.NOT_LEADER, "this broker is a follower of the partition")
+            raise Refused(ErrorCode.NOT_LEADER, IS_FOLLOWER)
         if args["acks"] == "all" and self._waiting_count >= self._config.max_waiting:
             raise Refused(ErrorCode.BAD_REQUEST, "too many waiting requests with acks=all")
         self._partitions.require_room(topic)
@@ -318,7 +313,7 @@ class Broker:
         args, topic, index = request.args, request.args["topic"], request.args["partition"]
         state = self._partitions.look(topic, index, self._now)
         if not state.leader:
-            raise Refused(ErrorCode.NOT_LEADER, "this broker is a follower of the partition")
+            raise Refused(ErrorCode.NOT_LEADER, IS_FOLLOWER)
         if not 0 <= args["offset"] <= state.end:
             raise Refused(ErrorCode.BAD_REQUEST, f"offset out of range: the leader's log ends at {state.end}")
         state.reported(args["replica_id"], args["offset"], self._now)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from kafkacodec.errors import DecodeError, KafkaCodecError
 
-__all__ = ["ErrorCode", "LineProtocolError", "RequestRefused"]
+__all__ = ["IS_FOLLOWER", "NOT_ELECTED", "TOO_MANY_WAIT", "ErrorCode", "LineProtocolError", "RequestRefused"]
+
+# What NOT_LEADER says of a record that was not stored; with other texts it may be.
+IS_FOLLOWER: Final = "this broker is a follower of the partition"
+NOT_ELECTED: Final = "too few replicas can be reached to lead the partition"
+TOO_MANY_WAIT: Final = "too many records wait until the partition is led"
 
 
 class ErrorCode(StrEnum):
@@ -59,11 +65,23 @@ class RequestRefused(KafkaCodecError):
     Attributes:
         code (str): the error's code; `ErrorCode` has those of V1.
         message (str): its text.
+        sent (bool): whether the record of a PRODUCE may be stored all the same.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, sent: bool | None = None) -> None:
         super().__init__(f"{code}: {message}")
         self.code, self.message = code, message
+        self.sent = _may_be_stored(code, message) if sent is None else sent
 
     def __reduce__(self) -> tuple[object, ...]:
-        return RequestRefused, (self.code, self.message)
+        return _rebuild_refusal, (self.code, self.message, self.sent)
+
+
+def _may_be_stored(code: str, message: str) -> bool:
+    if code == ErrorCode.NOT_LEADER:
+        return message not in (IS_FOLLOWER, NOT_ELECTED, TOO_MANY_WAIT)
+    return code in (ErrorCode.REPLICATION_TIMEOUT, ErrorCode.STORAGE_ERROR)
+
+
+def _rebuild_refusal(code: str, message: str, sent: bool) -> RequestRefused:
+    return RequestRefused(code, message, sent=sent)

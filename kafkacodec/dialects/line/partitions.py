@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import zlib
+
 from kafkacodec.dialects.line.config import BrokerConfig
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.groups import Refused
 from kafkacodec.dialects.line.replication import Partition
 from kafkacodec.dialects.line.storage import Storage
 
-__all__ = ["Partitions"]
+__all__ = ["Partitions", "by_crc"]
 
 Key = tuple[str, int]
+
+
+def by_crc(key: str, partitions: int) -> int:
+    """The partition of a record: CRC-32 of its key."""
+    return zlib.crc32(key.encode("utf-8", "surrogatepass")) % partitions
 
 
 class Partitions:

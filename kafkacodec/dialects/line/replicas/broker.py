@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from kafkacodec.dialects.line.broker import HANDLERS, Broker, Reply
 from kafkacodec.dialects.line.config import BrokerConfig
-from kafkacodec.dialects.line.errors import ErrorCode
+from kafkacodec.dialects.line.errors import NOT_ELECTED, TOO_MANY_WAIT, ErrorCode
 from kafkacodec.dialects.line.group_files import groups_text, read_groups_text
 from kafkacodec.dialects.line.groups import Refused
 from kafkacodec.dialects.line.parsing import Request, Response
@@ -233,7 +233,7 @@ class ReplicatedBroker(Broker):
                 del self._pulls[topic]
         for key, queue in list(self._parked.items()):
             while queue and (queue[0].deadline <= self._now or not self._roles[key].leads):
-                replies.append(_refused(queue.popleft(), "too few replicas can be reached to lead the partition"))
+                replies.append(_refused(queue.popleft(), NOT_ELECTED))
             if not queue:
                 del self._parked[key]
         return replies
@@ -256,7 +256,7 @@ class ReplicatedBroker(Broker):
         key = topic, self._partitioner(request.args["key"], count) if count else 0
         if count and self._roles[key].leads and not self._partitions.look(*key, self._now).leader:
             if sum(map(len, self._parked.values())) >= self._config.max_waiting:
-                raise Refused(ErrorCode.NOT_LEADER, "too many records wait until the partition is led")
+                raise Refused(ErrorCode.NOT_LEADER, TOO_MANY_WAIT)
             deadline = self._now + self._config.replication_timeout_ms
             self._parked.setdefault(key, deque()).append(_Asked(connection, request, deadline))
             self._wishes.setdefault(key, "look")
@@ -350,6 +350,12 @@ class ReplicatedBroker(Broker):
         led = [(key, self._roles[key]) for key in self._roles if self._partitions.count(key[0]) > key[1]]
         return {"leads": [Led(*_named(key, self._partitions), role.accepted) for key, role in led if self.leads(key)]}
 
+    def _leaders(self, request: Request, _: Hashable) -> Fields:
+        topic = request.args["topic"]
+        count = self._partitions.count(topic)
+        found = [(number, role.promised) for number in range(count) if (role := self._roles[topic, number]).leads]
+        return {"partitions": count, "leads": [one for one, _ in found], "epochs": [epoch for _, epoch in found]}
+
     def _asked_to_promise(self, request: Request, _: Hashable) -> Fields:
         args, epoch = request.args, request.args["epoch"]
         key = args["topic"], args["partition"]
@@ -432,6 +438,7 @@ _HANDLERS: Final = {
     "REPLICA_FETCH": ReplicatedBroker._replica_fetch,
     "SET_PARTITION_ROLE": ReplicatedBroker._set_role,
     "REPLICA_STATE": ReplicatedBroker._state,
+    "REPLICA_LEADERS": ReplicatedBroker._leaders,
     "REPLICA_PROMISE": ReplicatedBroker._asked_to_promise,
     "REPLICA_EPOCH": ReplicatedBroker._epoch,
     "REPLICA_RECORDS": ReplicatedBroker._asked_for_records,

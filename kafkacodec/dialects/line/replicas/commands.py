@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kafkacodec.dialects.line._tokens import read_integer
 from kafkacodec.dialects.line.commands import COMMANDS, Command, Slot, command
-from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, WORD, Kind, choice, option, shortened
+from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, INTEGERS, WORD, Kind, choice, option, shortened
 
 __all__ = ["REPLICA_COMMANDS", "Led"]
 
@@ -86,6 +86,7 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
         optional=Slot("unclean", option("unclean", "true", "false")),
     ),
     "REPLICA_STATE": command([], {"leads": _ALL_LED}),
+    "REPLICA_LEADERS": command([_TOPIC], {"partitions": INTEGER, "leads": INTEGERS, "epochs": INTEGERS}),
     "REPLICA_PROMISE": command(
         [_TOPIC, Slot("count", INTEGER), _PARTITION, _EPOCH],
         {name: BOOLEAN if name == "granted" else INTEGER for name in PROMISE},
@@ -102,8 +103,9 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
 }
 """All commands of a broker with replicas.
 
-REPLICA_GROUPS says that the replica has kept what it got with a ticket, and asks for what follows; ``groups`` is JSON,
-or empty if nothing has changed. The payload of REPLICA_RECORDS: where the log starts, where the leader's epoch begins,
-the log's end, the high watermark, and Kafka's record batches from the one that has the offset on, all of the leader
-epoch ``of``.
+REPLICA_LEADERS is for clients: how many partitions a topic has, which of them the broker leads or is about to, and by
+which epochs. REPLICA_GROUPS says that the replica has kept what it got with a ticket, and asks for what follows;
+``groups`` is JSON, or empty if nothing has changed. The payload of REPLICA_RECORDS: where the log starts, where the
+leader's epoch begins, the log's end, the high watermark, and Kafka's record batches from the one that has the offset
+on, all of the leader epoch ``of``.
 """
