@@ -51,6 +51,18 @@ def test_a_group_is_made_listed_joined_and_deleted():
         assert a.delete("empty", "nope") == (["empty"], ErrorCode.UNKNOWN_GROUP)
 
 
+def test_a_commit_by_an_earlier_connection_comes_too_late():
+    """It was sent before the member registered anew, and could undo a rewind."""
+    with serving() as (_, address), Connection(address) as before, Connection(address) as since:
+        before.create()
+        before.register("a")
+        assert before.commit("a", {0: 5}) == ErrorCode.NONE
+        since.register("a")
+        assert before.commit("a", {0: 6}) == ErrorCode.NOT_OWNER
+        assert since.commit("a", {0: 7}) == ErrorCode.NONE
+        assert before.fetch()[0] == 7
+
+
 def test_a_member_whose_connection_ends_is_no_member():
     with serving() as (_, address), Connection(address) as a:
         a.create()

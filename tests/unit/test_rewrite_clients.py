@@ -248,6 +248,78 @@ def test_a_rewind_moves_all_owners(broker):
         assert [(m.topic, m.partition, m.offset) for m in polled(a, 2)] == [(*own, offset) for offset in (3, 4)]
 
 
+class Held:
+    """Keeps the replies of members until some have come, so that one poll takes them all."""
+
+    def __init__(self, monkeypatch):
+        self._real = MemberDriver.replies
+        self.wanted = lambda replies: True
+        monkeypatch.setattr(MemberDriver, "replies", lambda driver: self._replies(driver))
+
+    def _replies(self, driver):
+        if self.wanted([reply for _, reply in driver._found]):
+            return self._real(driver)
+        driver.arrived.clear()
+        return []
+
+
+def of_kind(replies, kind):
+    return [reply for reply in replies if isinstance(reply, kind)]
+
+
+def test_a_change_that_comes_with_the_reply_to_a_rewind_does_not_undo_it(broker, monkeypatch):
+    """The member stops and commits what it had read: but not where it has gone back."""
+    fill(broker, 10)
+    held = Held(monkeypatch)
+    with consumer(broker, session_timeout_ms=600) as a, Connection(broker.listeners[1]) as b:
+        a.add_topic("orders")
+        polled(a, 10)
+        joined = []
+
+        def both_are_there(replies):
+            if not of_kind(replies, rewrite.RewindConsumerResponse):
+                return False
+            if not joined:
+                joined.append(b.registering("b"))
+            return any(reply.error_code for reply in of_kind(replies, rewrite.HeartbeatResponse))
+
+        held.wanted = both_are_there
+        a.rewind_offsets({("orders", 0): 4})
+        assert b.fetch()[0] == 4
+        held.wanted = lambda replies: True
+        together(a, until=lambda: a.generation == 2)
+        assert b.fetch()[0] == 4
+
+
+async def test_nothing_is_committed_of_partitions_that_go_back(broker, monkeypatch):
+    """A rewind that is given up is on its way all the same: neither a poll nor a commit undoes it."""
+    fill(broker, 10)
+    held = Held(monkeypatch)
+    config = {
+        "bootstrap.servers": broker.bootstrap_servers, "rewrite.servers": groups(broker), "group.id": "g",
+        "auto.offset.reset": "earliest", "auto.commit.interval.ms": 1,
+    }  # fmt: skip
+    async with rewrite.aio.Consumer(config) as a:
+        a.add_topic("orders")
+        read = []
+        while len(read) < 10:
+            read += await a.poll(1)
+        held.wanted = lambda replies: False
+        rewinding = asyncio.ensure_future(a.rewind_offsets({("orders", 0): 4}))
+        while not of_kind([reply for _, reply in a._work._driver._found], rewrite.RewindConsumerResponse):
+            await asyncio.sleep(0.01)
+        rewinding.cancel()
+        await asyncio.wait([rewinding])
+        await a.poll(0.05)
+        await a.commit()
+        with Connection(broker.listeners[1]) as calls:
+            assert calls.fetch()[0] == 4
+            held.wanted = lambda replies: True
+            assert [m.offset for m in await a.poll(30)] == [4, 5, 6, 7, 8, 9]
+            await a.commit()
+            assert calls.fetch()[0] == 10
+
+
 def test_rewinds_that_cannot_be_are_told(broker):
     fill(broker, 5)
     with consumer(broker) as a:

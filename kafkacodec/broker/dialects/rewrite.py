@@ -11,7 +11,15 @@ from kafkacodec.broker.dialects.framed import received_requests
 from kafkacodec.broker.dialects.rewrite_store import LOG, GroupStore
 from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply as GroupReply
 from kafkacodec.dialects.rewrite.frames import MAX_REQUEST_BYTES, Request, decode_request, encode_reply
-from kafkacodec.dialects.rewrite.rpcs import ErrorCode, Heartbeat, ListGroups, RegisterConsumer, Rpc, refusal
+from kafkacodec.dialects.rewrite.rpcs import (
+    CommitOffsets,
+    ErrorCode,
+    Heartbeat,
+    ListGroups,
+    RegisterConsumer,
+    Rpc,
+    refusal,
+)
 from kafkacodec.dialects.rewrite.server import GroupServer
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.internal_records import INTERNAL_TOPICS
@@ -143,6 +151,8 @@ class RewriteService:
         """Answer a call, or keep it until others have answered."""
         self._now = int(now)
         call = request.request.call
+        if isinstance(call, CommitOffsets) and self._is_late(call, session):
+            return Effect((), [Reply(to, refusal(call, ErrorCode.NOT_OWNER))])
         replies = self._look(at_once=not isinstance(call, (Heartbeat, ListGroups)))
         done = self._server.receive(request.request, self._now, _Asked(call, to))
         if isinstance(call, RegisterConsumer):
@@ -207,6 +217,14 @@ class RewriteService:
         own.add(call.client_id)
         session.state = own
         self._sessions[call.client_id] = session
+
+    def _is_late(self, call: Any, session: Any) -> bool:
+        """Whether a member commits by another connection than it has registered by since: its partitions may be others.
+
+        Calls of one connection come in their order; those of an earlier one may come late.
+        """
+        is_member = self._server.controller.membership(call.client_id) is not None
+        return is_member and self._sessions.get(call.client_id) is not session
 
     def _look(self, *, at_once: bool) -> list[GroupReply]:
         """Tell the controller which topics are new, have more partitions or are gone."""

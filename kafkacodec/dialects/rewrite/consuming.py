@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,7 +60,9 @@ class Consuming:
         self._kept: dict[Any, list[ConsumerRecord]] = {}  # of a poll that was cancelled
         self._commit_at = 0.0
         self._start_at = 0
+        self._due: deque[Action] = deque()  # what follows from replies, and is not done yet
         self._rewound: list[Rewound] = []
+        self._going_back: frozenset[Partition] = frozenset()  # by a rewind that may happen at any moment
         self._error: Exception | None = None
         self._driver: MemberDriver | None = None
 
@@ -110,7 +113,7 @@ class Consuming:
         """Commit what was returned. Raises GroupError, ConnectionFailed, DeadlineExceeded."""
         wanted = {
             p: offset
-            for p, offset in self._positions.items()
+            for p, offset in self._to_commit().items()
             if topic in (None, p.topic) and number in (None, p.partition)
         }
         if wanted:
@@ -131,9 +134,11 @@ class Consuming:
         await self._work()
         limit = (self._config.request_timeout_ms + self._config.session_timeout_ms) / 1000
         end = time.monotonic() + limit
-        self._rewound.clear()
-        while not self._rewound:
+        is_sent = False
+        while not (is_sent and self._rewound):
             if self._member.state is MemberState.CONSUMING:
+                self._rewound.clear()  # of one that was given up
+                self._going_back, is_sent = frozenset(shared), True
                 self._sent(self._member.rewind(shared, self._now()))
             left = end - time.monotonic()
             if left <= 0:
@@ -167,25 +172,37 @@ class Consuming:
             await self._begin_fixed()
         if not self._topics:
             return
-        actions: list[Action] = []
+        await self._do(())
         missing = ""
         for call, reply in self._driver.replies():
             if isinstance(reply, ListGroupsResponse):
                 missing = self._missing_topics(reply)
             if reply is None or missing:
-                actions += self._sent(self._member.unanswered(call, self._now()))
+                await self._do(self._member.unanswered(call, self._now()))
             else:
-                actions += self._sent(self._member.receive(reply, self._now()))
+                await self._do(self._member.receive(reply, self._now()))
         if self._member.state is MemberState.IDLE and self._now() >= self._start_at:
             self._sent(self._member.start(self._now()))
-        if not actions:
-            actions += self._sent(self._member.tick(self._now()))
-        for action in actions:
-            await _DOING[type(action)](self, action)
+        await self._do(self._member.tick(self._now()))
         if missing:
             raise LocalProtocolError(missing)
 
+    async def _do(self, actions: Iterable[Action]) -> None:
+        """Do what follows from one reply before the next one is looked at, which may end what this one tells."""
+        self._due.extend(self._sent(actions))
+        while self._due:
+            action = self._due[0]
+            try:
+                await _DOING[type(action)](self, action)
+            except asyncio.CancelledError:
+                raise  # the next call does it again
+            except BaseException:
+                self._due.popleft()
+                raise
+            self._due.popleft()
+
     async def _assigned(self, action: Assigned) -> None:
+        self._going_back = frozenset()
         await self._reader.assign([*self._fixed, *action.partitions])
         for partition, offset in action.partitions.items():
             if offset >= 0:
@@ -193,11 +210,11 @@ class Consuming:
                 await self._reader.seek(*partition, offset)
 
     async def _stopped(self, action: Stop) -> None:
-        shared = {p: offset for p, offset in self._positions.items() if p not in self._fixed}
+        shared = [p for p in self._positions if p not in self._fixed]
         await self._reader.assign(self._fixed)
         self._kept = {place: records for place, records in self._kept.items() if Partition(*place) in self._fixed}
         if self._config.auto_commit:
-            await self._try_commit(shared)
+            await self._try_commit()
         for partition in shared:
             del self._positions[partition]
         self._committed = {p: offset for p, offset in self._committed.items() if p in self._fixed}
@@ -211,10 +228,11 @@ class Consuming:
             raise GroupError(f"group {self._config.group!r} refuses the consumer", action.error_code)
 
     async def _has_rewound(self, action: Rewound) -> None:
-        self._rewound.append(action)
         for partition, offset in action.offsets.items():
             if partition in self._member.partitions:
                 await self._go_to(partition, offset)
+        self._rewound.append(action)
+        self._going_back = frozenset()
 
     async def _create(self) -> None:
         """Make the group; what passes is tried again by the next call."""
@@ -338,10 +356,13 @@ class Consuming:
             self._commit_at = now + self._config.auto_commit_ms / 1000
             await self._try_commit()
 
-    async def _try_commit(self, positions: Mapping[Partition, int] | None = None) -> None:
+    def _to_commit(self) -> dict[Partition, int]:
+        """What was returned, but for partitions that go back: a commit that comes after the rewind would undo it."""
+        return {p: offset for p, offset in self._positions.items() if p not in self._going_back}
+
+    async def _try_commit(self) -> None:
         """Commit what has changed; what fails is told by `last_error`."""
-        given = self._positions if positions is None else positions
-        changed = {p: offset for p, offset in given.items() if self._committed.get(p) != offset}
+        changed = {p: offset for p, offset in self._to_commit().items() if self._committed.get(p) != offset}
         self._error = None
         if changed and self._config.group:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafkacodec.dialects.rewrite.member import Action, GroupMember, Send
@@ -54,12 +54,11 @@ class MemberDriver:
                 left.append(action)
         return left
 
-    def replies(self) -> list[tuple[Rpc, Rpc | None]]:
+    def replies(self) -> Iterator[tuple[Rpc, Rpc | None]]:
         """The calls with their replies since the last time; None: there was none."""
-        found = list(self._found)
-        self._found.clear()
+        while self._found:
+            yield self._found.popleft()
         self.arrived.clear()
-        return found
 
     async def close(self) -> None:
         """End the calls."""
