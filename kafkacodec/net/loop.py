@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from kafkacodec.errors import ClientClosed
+from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded
 
 __all__ = ["LoopEnd", "LoopThread", "new_loop"]
 
@@ -217,8 +217,11 @@ class LoopThread:
                 self._thread.join()
 
     def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
-        """Wait for the result of a coroutine in the loop."""
-        return future.result(timeout)
+        """Wait for the result of a coroutine in the loop. A fault of the network is raised as if it were found here."""
+        try:
+            return future.result(timeout)
+        except (ConnectionFailed, DeadlineExceeded) as error:
+            raise error.with_traceback(None) from error.__cause__
 
     async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:

@@ -45,9 +45,11 @@ class Servers:
         Raises:
             click.UsageError: a name is unknown, a value is wrong, or no brokers are given.
         """
+        from kafkacodec.cli.warnings import show_warnings
         from kafkacodec.client.options import option_defaults
         from kafkacodec.client.security.java_config import config_options
 
+        show_warnings()
         known = option_defaults(settings)
         try:
             found = config_options({**self._file(known), **self._given(known if others else None)}, known)

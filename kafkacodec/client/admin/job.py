@@ -153,6 +153,11 @@ class Job(Generic[K, V]):
 
     def poll(self, now: float) -> list[Send]:
         """One request per broker for the items whose time has come."""
+        absent = self.cluster.absence.reason
+        if absent is not None:
+            self.errors.update(dict.fromkeys(self._waiting, absent))
+            self._waiting.clear()
+            return []
         if now >= self.deadline:
             for key, attempt in self._waiting.items():
                 self.errors[key] = self._late(key, attempt)

@@ -66,6 +66,9 @@ class Operations:
         job = self._job(ask, keys, timeout_ms)
         await self._run(job)
         ordered = {key: job.results[key] for key in keys if key in job.results}
+        absent = self._cluster.absence.reason
+        if absent is not None and absent in job.errors.values():
+            raise absent.with_traceback(None)
         if job.errors and all(isinstance(found, _OF_ALL) for found in job.errors.values()) and not ordered:
             raise next(iter(job.errors.values()))
         if job.errors:
@@ -77,7 +80,7 @@ class Operations:
         job = self._job(ask, [key], timeout_ms)
         await self._run(job)
         for found in job.errors.values():
-            raise found
+            raise found.with_traceback(None)
         return job.results[key]
 
     async def _broker_ids(self, timeout_ms: int | None) -> list[int]:

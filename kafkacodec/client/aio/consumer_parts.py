@@ -92,13 +92,16 @@ class ConsumerParts:
     def raise_error(self) -> None:
         """Raise an error that is about no partition, if there is one."""
         if self.errors:
-            raise self.errors.popleft()
+            raise self.errors.popleft().with_traceback(None)
         if self.refusal is not None:
             raise self.refusal.with_traceback(None)
 
     def raise_unreachable(self) -> None:
         """After a wait for records that brought none: raise why, if no broker was ever reached."""
-        cause = self.network.cluster.unreachable
+        cluster = self.network.cluster
+        if cluster.absence.reason is not None:
+            raise cluster.absence.reason.with_traceback(None)
+        cause = cluster.unreachable
         if cause is not None:
             raise DeadlineExceeded(f"no broker answers: {cause}") from cause
 

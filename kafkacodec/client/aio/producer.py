@@ -364,6 +364,8 @@ class Producer(TransactionalProducer, AsyncClient):
         deadline = None if timeout is None else loop.time() + timeout
         while not condition():
             self._check()
+            if self._network is not None and (absent := self._network.cluster.absence.reason) is not None:
+                raise absent.with_traceback(None)
             waiter: asyncio.Future[None] = loop.create_future()
             self._waiters.append(waiter)
             try:
@@ -462,7 +464,7 @@ class Producer(TransactionalProducer, AsyncClient):
         cluster = self._network.cluster
         known = cluster.topics.get(topic)
         if known is None and cluster.refused is not None:
-            raise cluster.refused
+            raise cluster.refused.with_traceback(None)
         if known is not None and known.refusal is not None:
             raise known.refusal(f"{known.refusal.name}: topic {topic!r}")
         return self._queues.topic(topic) is not None

@@ -364,7 +364,7 @@ class ShareConsumer(AsyncClient):
 
     def _raise_refusal(self, network: Network) -> None:
         if network.cluster.refused is not None:
-            raise network.cluster.refused
+            raise network.cluster.refused.with_traceback(None)
         reason = self._fault or self._refusal
         if reason is not None:
             raise reason.with_traceback(None)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from kafkacodec import messages
+from kafkacodec.client.core.absence import Absence
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
@@ -67,6 +68,7 @@ class Cluster:
         backoff: the wait after metadata requests that did not return what is wanted.
         auto_create: whether brokers may create requested topics (KIP-361).
         silence_ms: how long known brokers may be silent before they count as unreachable.
+        absent_ms: how long to try addresses at which nobody is before the cluster counts as absent.
 
     Attributes:
         brokers: the known brokers by id; bootstrap brokers have negative ids and are kept.
@@ -75,6 +77,7 @@ class Cluster:
         generation: increases with each change; compare it to detect changes.
         answers: the number of metadata responses received.
         knows_all: whether `topics` has had every topic since `want_all` was called.
+        absence: whether there is a cluster at all, which the driver tells.
     """
 
     def __init__(
@@ -86,8 +89,10 @@ class Cluster:
         backoff: Backoff | None = None,
         auto_create: bool = False,
         silence_ms: float = math.inf,
+        absent_ms: float = math.inf,
     ) -> None:
         self.bootstrap = [BrokerAddress(-1 - n, host, port) for n, (host, port) in enumerate(bootstrap)]
+        self.absence = Absence(self.bootstrap, absent_ms)
         self.brokers: dict[int, BrokerAddress] = {}
         self.topics: dict[str, Topic] = {}
         self.controller_id: int | None = None
@@ -167,8 +172,10 @@ class Cluster:
         return self.answers + 1 + len(self._asking)
 
     @property
-    def refused(self) -> AuthenticationFailed | RemoteProtocolError | None:
-        """Why metadata will never arrive: the brokers refuse this client, or are not Kafka brokers."""
+    def refused(self) -> ConnectionFailed | RemoteProtocolError | None:
+        """Why metadata will not arrive: the brokers are absent, refuse this client, or are not Kafka brokers."""
+        if self.absence.reason is not None:
+            return self.absence.reason
         last = self.last_error
         if isinstance(last, AuthenticationFailed):
             return last
@@ -247,6 +254,8 @@ class Cluster:
 
     def poll(self, now: float) -> list[Send]:
         """The requests to send now, for metadata and coordinators."""
+        if self.absence.decide(now):
+            self.generation += 1  # wakes everything that waits for metadata
         sends = self.coordinators.poll(now)
         if not self._asks_all:
             self._wanted.later(self._stale_topics, max(now, self._next_at))
@@ -258,7 +267,7 @@ class Cluster:
 
     def next_deadline(self) -> float | None:
         """The time of the next request for metadata or a coordinator."""
-        due = [self.coordinators.next_deadline(), self._due()]
+        due = [self.coordinators.next_deadline(), self._due(), self.absence.due_at]
         if not self._asks_all:
             due += [self._wanted.next_at(), self._next_at if self._stale_topics else None]
         return min((at for at in due if at is not None and at < math.inf), default=None)

@@ -78,8 +78,10 @@ class Call:
         """The next attempt, if it is time for it."""
         if self.done or self._sending is not None:
             return []
-        if now >= self._deadline:
+        self.error = self._cluster.absence.reason
+        if self.error is None and now >= self._deadline:
             self._give_up()
+        if self.error is not None:
             return []
         if now < self._next_at:
             return []

@@ -62,6 +62,7 @@ class Network:
             backoff=self.retry_backoff(),
             auto_create=settings.allow_auto_create_topics,
             silence_ms=settings.default_api_timeout_ms,
+            absent_ms=settings.bootstrap_timeout_ms,
         )
         self.closed = self.stopped = False
         self._ended = asyncio.Event()  # set once the connections have ended too

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Machine, Send
 from kafkacodec.client.driver.link import Link
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
+from kafkacodec.messages import APIS
+from kafkacodec.messages.keys import JOIN_GROUP, SYNC_GROUP
 
 __all__ = ["COORDINATION", "Flight", "Node"]
 
 COORDINATION = -1
 """The lane of requests to coordinators."""
+
+_TAKE_TIME: Final = frozenset({JOIN_GROUP, SYNC_GROUP})  # they wait for other members
 
 
 @dataclass(eq=False, slots=True)
@@ -32,6 +37,7 @@ class Flight:
     node: Node | None = None
     correlation_id: int | None = None
     sent_at: float = 0.0
+    api_key: int = -1
     size: int = 0
     over: bool = False
     outcome: Answer | None = None
@@ -53,6 +59,7 @@ class Node:
         retry_at: the earliest time of the next connection.
         muted_until: the earliest time of the next request, as the broker throttles (KIP-219).
         quiet_until: the earliest time of the next warning about its connections.
+        connecting_since: when the connection that is being opened was begun.
         overdue: whether the connection is being closed because of a late answer.
         error: why the last connection failed to open, or ended with unanswered requests; None after a success.
     """
@@ -68,6 +75,7 @@ class Node:
     muted_until: float = 0.0
     used_at: float = 0.0
     quiet_until: float = 0.0
+    connecting_since: float = 0.0
     overdue: bool = False
     error: Exception | None = None
 
@@ -90,6 +98,16 @@ class Node:
     def held(self) -> bool:
         """Whether an earlier request may delay the answer to the next one."""
         return any(f.send.holds and not f.over for f in (*self.in_flight.values(), *self.waiting))
+
+    @property
+    def awaited(self) -> tuple[float, str] | None:
+        """Since when an answer is waited for that should come at once, and which; None if there is none."""
+        if self.connecting is not None:
+            return self.connecting_since, "no connection"
+        first = next(iter(self.in_flight.values()), None)
+        if first is None or first.over or first.send.holds or first.api_key in _TAKE_TIME:
+            return None
+        return first.sent_at, f"no answer to {APIS[first.api_key].name}"
 
     @property
     def given_up(self) -> bool:

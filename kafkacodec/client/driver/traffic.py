@@ -29,6 +29,7 @@ __all__ = ["Traffic"]
 
 _log = logging.getLogger("kafkacodec.client")
 _QUIET_MS = 60_000.0
+_SLOW_MS = 2_000.0
 
 
 class Traffic:
@@ -93,6 +94,7 @@ class Traffic:
                 self._route(flight, now)
         for node in self._nodes:
             self._pump(node, now)
+            self._tell_slow(node, now)
         for node in self._nodes.idle(now):
             node.close_idle()
 
@@ -100,6 +102,9 @@ class Traffic:
         """The times when a step is needed."""
         if self._deadlines:
             yield self._deadlines[0][0]
+        for node in self._nodes:
+            if node.quiet_until <= now and (awaited := node.awaited) is not None:
+                yield awaited[0] + _SLOW_MS
         yield from self._nodes.deadlines(now)
 
     async def close(self, reason: Exception) -> None:
@@ -166,8 +171,8 @@ class Traffic:
         """Write requests, or connect."""
         if node.ready:
             self._write(node, now)
-        elif node.waiting and node.refused is not None and now < node.retry_at:
-            self._land_all(node, node.refused)
+        elif node.waiting and now < node.retry_at and (reason := node.refused or self._cluster.absence.reason):
+            self._land_all(node, reason)
         elif node.waiting and node.connecting is None and node.link is None and now >= node.retry_at:
             self._connect(node)
 
@@ -187,6 +192,7 @@ class Traffic:
                 continue
             node.used_at = flight.sent_at = now
             flight.correlation_id = number
+            flight.api_key = message.api_key or 0
             node.in_flight[number] = flight
             if not link.expects(number):
                 flight.outcome = Answer(None, version, node.number, request=message)
@@ -204,6 +210,7 @@ class Traffic:
             return
         loop = asyncio.get_running_loop()
         node.connecting = loop.create_task(self._open(node, address), name=f"connect to {address.host}:{address.port}")
+        node.connecting_since = self._clock()
         node.connecting.add_done_callback(lambda task: self._given_up(node, task))
 
     def _given_up(self, node: Node, task: asyncio.Task[None]) -> None:
@@ -235,6 +242,7 @@ class Traffic:
         _log.debug("%s: connected", link.name)
         node.connecting, node.link = None, link
         node.opened(self._clock())
+        self._cluster.absence.reached()
         self._metrics.counter("connections_opened").add()
         self._wake()
 
@@ -273,14 +281,23 @@ class Traffic:
         self._broken(node, reason)
 
     def _failed(self, node: Node, reason: Exception) -> None:
-        """Schedule the next connection. Retried failures are logged, but not every time."""
+        """Schedule the next connection. Retried failures are logged, but not every time, nor those soon raised."""
         now = self._clock()
         node.not_opened(reason, self._reconnect, now)
-        if node.refused is None and not self._closed:
+        told = self._cluster.absence.failed(node.number, reason, now)
+        if node.refused is None and not told and not self._closed:
             level = logging.WARNING if now >= node.quiet_until else logging.DEBUG
             _log.log(level, "%s", reason)
             if level == logging.WARNING:
                 node.quiet_until = now + _QUIET_MS
+
+    def _tell_slow(self, node: Node, now: float) -> None:
+        """Log what is waited for, if it takes longer than somebody who watches would expect."""
+        awaited = node.awaited
+        if awaited is not None and now >= awaited[0] + _SLOW_MS and now >= node.quiet_until and not self._closed:
+            node.quiet_until = now + _QUIET_MS
+            seconds = (now - awaited[0]) / 1000
+            _log.warning("waiting for %s: %s for %.0f s", self._named(node), awaited[1], seconds)
 
     def _broken(self, node: Node, reason: Exception) -> None:
         if not self._closed:

@@ -1,0 +1,22 @@
+"""What the clients log while a command waits for brokers, as lines on standard error."""
+
+from __future__ import annotations
+
+import logging
+
+from kafkacodec.cli.console import note
+
+__all__ = ["show_warnings"]
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"kafkacodec: {record.levelname.lower()}: {record.getMessage()}")
+
+
+def show_warnings() -> None:
+    """Print what the package logs from now on, unless that goes elsewhere already."""
+    log = logging.getLogger("kafkacodec")
+    if not log.handlers:
+        log.addHandler(_Notes(logging.WARNING))
+        log.propagate = False

@@ -1,0 +1,84 @@
+"""Whether a cluster is absent: nobody has ever answered at its addresses, and nobody is there to wait for."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from kafkacodec.client.core.metadata import BrokerAddress
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
+
+__all__ = ["Absence"]
+
+_NOBODY: Final = frozenset(
+    {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EHOSTDOWN}
+)
+
+
+class Absence:
+    """What the first connections of a client say about the bootstrap list.
+
+    A cluster is absent once every address of the list has refused connections, or has a name that nobody knows, for
+    `limit_ms`. After the first broker that answered it never is: brokers that are restarted refuse connections too.
+
+    Args:
+        addresses: the bootstrap list.
+        limit_ms: how long to try before the cluster counts as absent.
+    """
+
+    def __init__(self, addresses: Sequence[BrokerAddress], limit_ms: float) -> None:
+        self._left = {address.node for address in addresses}
+        self._limit_ms = limit_ms
+        self._found: dict[int, ConnectionFailed] = {}  # by the number of the address
+        self._since: float | None = None
+        self._reason: ConnectionFailed | None = None
+
+    def reached(self) -> None:
+        """Record that a broker answered."""
+        self._left.clear()
+        self._found.clear()
+        self._since = self._reason = None
+
+    def failed(self, number: int, error: Exception, now: float) -> bool:
+        """Record a failed connection to an address; returns whether it says that nobody is there."""
+        if number not in self._left:
+            return False
+        if not _is_nobody(error):
+            self._found.pop(number, None)
+            self._since = self._reason = None
+            return False
+        assert isinstance(error, ConnectionFailed)
+        self._found[number] = error
+        if self._since is None:
+            self._since = now
+        return True
+
+    @property
+    def due_at(self) -> float | None:
+        """When the cluster will count as absent, unless a broker answers before that."""
+        if self._reason is not None or self._since is None or len(self._found) < len(self._left):
+            return None
+        return self._since + self._limit_ms
+
+    @property
+    def reason(self) -> ConnectionFailed | None:
+        """Why the cluster is absent, the same object for as long as it is; None if it is not."""
+        return self._reason
+
+    def decide(self, now: float) -> bool:
+        """Whether the cluster counts as absent from now on, and did not before."""
+        due = self.due_at
+        if due is None or now < due:
+            return False
+        told = [str(self._found[number]).removeprefix("broker ") for number in sorted(self._left, reverse=True)]
+        self._reason = ConnectionFailed(f"no broker can be reached: {'; '.join(told)}")
+        return True
+
+
+def _is_nobody(error: Exception) -> bool:
+    cause = error.__cause__
+    if not isinstance(error, ConnectionFailed) or isinstance(error, AuthenticationFailed):
+        return False
+    return isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in _NOBODY)

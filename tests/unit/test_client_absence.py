@@ -1,0 +1,151 @@
+"""A cluster that is not there: nobody listens at its addresses, or nobody knows its names."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import traceback
+from collections.abc import Iterator
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client.core.absence import Absence
+from kafkacodec.client.core.metadata import BrokerAddress
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded
+from tests.patience import eventually
+
+ADDRESSES = [BrokerAddress(-1, "a", 1), BrokerAddress(-2, "b", 2)]
+
+
+def refused(name):
+    error = ConnectionFailed(f"broker {name}: connection refused")
+    error.__cause__ = ConnectionRefusedError(111, "Connection refused")
+    return error
+
+
+def unknown(name):
+    error = ConnectionFailed(f"broker {name}: name or service not known")
+    error.__cause__ = socket.gaierror(-2, "Name or service not known")
+    return error
+
+
+def test_a_cluster_is_absent_when_nobody_was_at_any_address_for_the_whole_time():
+    absence = Absence(ADDRESSES, 3000)
+    assert absence.failed(-1, refused("a:1"), 100)
+    assert not absence.decide(5000)  # the other address is not tried yet
+    assert absence.failed(-2, unknown("b:2"), 200)
+    assert absence.due_at == 3100
+    assert not absence.decide(3099)
+    assert absence.reason is None
+    assert absence.decide(3100)
+    assert str(absence.reason) == "no broker can be reached: a:1: connection refused; b:2: name or service not known"
+    assert not absence.decide(3200)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ConnectionFailed("broker b:2: no connection within 10000 ms"),
+        AuthenticationFailed("broker b:2: the broker refused"),
+        DeadlineExceeded("no answer"),
+    ],
+)
+def test_an_address_where_somebody_may_be_is_waited_for(other):
+    absence = Absence(ADDRESSES, 3000)
+    absence.failed(-1, refused("a:1"), 0)
+    assert not absence.failed(-2, other, 0)
+    assert not absence.decide(10_000)
+    absence.failed(-1, refused("a:1"), 10_000)
+    absence.failed(-2, refused("b:2"), 11_000)
+    assert absence.due_at == 13_000
+
+
+def test_brokers_that_were_reached_once_are_never_absent():
+    absence = Absence(ADDRESSES, 0)
+    absence.reached()
+    assert not absence.failed(-1, refused("a:1"), 0)
+    assert not absence.failed(-2, refused("b:2"), 0)
+    assert not absence.decide(1)
+    assert not Absence(ADDRESSES, 0).failed(7, refused("c:3"), 0)  # no address of the list
+
+
+@pytest.fixture(scope="module")
+def nobody() -> Iterator[str]:
+    """An address that refuses connections: bound, but nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+def listed(server: str) -> None:
+    with kc.client.Admin(server, bootstrap_timeout_ms=200) as admin:
+        admin.list_topics()
+
+
+def created(server: str) -> None:
+    with kc.client.Admin(server, bootstrap_timeout_ms=200) as admin:
+        admin.create_topics({"a": 1, "b": 1})
+
+
+def read(server: str) -> None:
+    with kc.client.Consumer("t", bootstrap_servers=server, bootstrap_timeout_ms=200) as consumer:
+        for _ in consumer:
+            pass
+
+
+def joined(server: str) -> None:
+    with kc.client.Consumer("t", bootstrap_servers=server, group_id="g", bootstrap_timeout_ms=200) as consumer:
+        consumer.getmany(timeout=None)
+
+
+def shared(server: str) -> None:
+    with kc.client.ShareConsumer("t", bootstrap_servers=server, group_id="g", bootstrap_timeout_ms=200) as consumer:
+        for _ in consumer:
+            pass
+
+
+def sent(server: str) -> None:
+    with kc.client.Producer(server, bootstrap_timeout_ms=200) as producer:
+        producer.send("t", b"value")
+
+
+def begun(server: str) -> None:
+    with kc.client.Producer(server, transactional_id="t", bootstrap_timeout_ms=200) as producer, producer.transaction():
+        pass
+
+
+@pytest.mark.parametrize("call", [listed, created, read, joined, shared, sent, begun])
+def test_calls_end_soon_with_one_sentence(call, nobody, caplog):
+    with pytest.raises(ConnectionFailed) as caught:
+        call(nobody)
+    assert str(caught.value) == f"no broker can be reached: {nobody}: connection refused"
+    assert len(traceback.format_exception(caught.value)) < 12
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_broker_that_comes_later_is_found():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        server = f"127.0.0.1:{free.getsockname()[1]}"
+    with kc.client.Admin(server, bootstrap_timeout_ms=0, reconnect_backoff_max_ms=50) as admin:
+        with pytest.raises(ConnectionFailed):
+            admin.list_topics()
+        with kc.broker.serve(listen=f"kafka://{server}"):
+
+            def found() -> bool:
+                try:
+                    return not admin.list_topics()
+                except ConnectionFailed:
+                    return False
+
+            eventually(found)
+
+
+def test_what_is_slow_is_waited_for_and_told(caplog):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"127.0.0.1:{silent.getsockname()[1]}"
+        with kc.client.Admin(server, default_api_timeout_ms=3000) as admin, pytest.raises(DeadlineExceeded):
+            admin.list_topics()
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert told == [f"waiting for broker {server}: no connection for 2 s"]
