@@ -11,6 +11,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
@@ -78,6 +79,7 @@ class _InOnePiece:
 
 
 in_one_piece = _InOnePiece()
+_one_writer = threading.RLock()  # clients log in their own threads, and streams of text mix what two write at once
 
 # Paths of temporary files -> what is printed instead.
 _shown_as: dict[str, str] = {}
@@ -173,6 +175,6 @@ def _write(stream: TextIO | None, line: str) -> None:
     for path, name in _shown_as.items():
         line = line.replace(path, name)
     if stream is not None:  # closed when the process started
-        with in_one_piece:
+        with _one_writer, in_one_piece:
             stream.write(f"{line}\n")
             stream.flush()
