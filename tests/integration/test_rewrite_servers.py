@@ -14,10 +14,13 @@ import subprocess
 import sys
 import time
 import zlib
+from contextlib import contextmanager
 from functools import partial
 
 import kafkacodec as kc
+from kafkacodec.dialects.rewrite import ErrorCode
 from tests.replicas.cluster import free_ports
+from tests.rewrite_calls import Connection
 from tests.rewrite_group.history import History
 from tests.rewrite_group.member import Inside, Outside
 
@@ -224,6 +227,45 @@ def test_members_and_controllers_come_and_go(tmp_path):
     assert all(history.reads[partition, offset] for partition in range(PARTITIONS) for offset in range(group.written))
     assert len(history.generations) >= 3
     assert {partition for _, partition in history.owners} == {*range(PARTITIONS)}
+
+
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
+    """A commit that does not fit is refused; what was answered stays, and the server goes on and comes back."""
+
+    @contextmanager
+    def serving(*limit):
+        command = [sys.executable, "-m", "kafkacodec.cli", "serve", "--data", tmp_path, "--listen",
+                   "rewrite://127.0.0.1:0", "--topic", f"orders:{PARTITIONS}"]  # fmt: skip
+        if limit:
+            command = [sys.executable, "-c", LIMITED, *map(str, limit), *command]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            listening = process.stdout.readline()
+            with Connection(listening.split()[2]) as connection:
+                yield connection
+        finally:
+            process.terminate()
+            process.communicate()
+
+    with serving(100_000) as calls:
+        made = []
+        while (code := calls.create(f"g{len(made)}" + "x" * 1_000)) == ErrorCode.NONE:
+            made.append(f"g{len(made)}" + "x" * 1_000)
+        assert code == ErrorCode.STORAGE_ERROR
+        assert len(made) > 50
+        assert calls.list(made[0]).error_code == ErrorCode.STORAGE_ERROR  # until the disk has what it would tell of
+    with serving() as calls:
+        found, code = calls.controllers()
+        assert code == ErrorCode.NONE
+        assert set(made) <= set(found)
+        assert calls.create("one more") == ErrorCode.NONE
 
 
 def test_the_history_finds_what_is_wrong():

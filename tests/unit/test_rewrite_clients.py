@@ -14,7 +14,15 @@ import kafkacodec as kc
 from kafkacodec.dialects import rewrite
 from kafkacodec.dialects.rewrite import ErrorCode
 from kafkacodec.dialects.rewrite.driving import MemberDriver
-from kafkacodec.errors import ClientClosed, ConnectionFailed, EncodeError, LocalProtocolError
+from kafkacodec.errors import (
+    ClientClosed,
+    ConnectionFailed,
+    DeadlineExceeded,
+    EncodeError,
+    KafkaCodecError,
+    LocalProtocolError,
+    QueueFull,
+)
 from tests.rewrite_calls import Connection
 
 
@@ -96,6 +104,43 @@ def test_what_cannot_be_sent_has_its_error_in_the_response(broker):
         assert done == [1]
         with pytest.raises(ValueError, match="needs a message"):
             producer.send()
+
+
+def test_sending_waits_for_no_metadata():
+    """A broker that never answers holds up nobody; the outcome is known later."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}", "max.block.ms": 1_000}
+        with rewrite.Producer(config) as producer:
+            done = threading.Event()
+            responses = [producer.send(rewrite.KafkaMessage("orders", b"k", b"%d" % i)) for i in range(100)]
+            responses[-1].on_completion(done.set)
+            assert not any(response.wait(0) for response in responses)
+            assert done.wait(60)
+            assert isinstance(responses[-1].get_error(), DeadlineExceeded)
+            assert all(response.wait(60) for response in responses)
+            assert responses[0].get_offset() is None
+
+
+def test_a_topic_that_does_not_exist_holds_up_no_other():
+    config = {"auto.create.topics.enable": False}
+    with kc.broker.serve(topics={"orders": 1}, config=config) as broker:
+        config = {"bootstrap.servers": broker.bootstrap_servers, "max.block.ms": 3_000}
+        with rewrite.Producer(config) as producer:
+            strange = producer.send(rewrite.KafkaMessage("strange", b"k", b"v"))
+            known = [producer.send(rewrite.KafkaMessage("orders", b"k", b"%d" % i)) for i in range(1_000)]
+            assert [response.get_offset() for response in known] == [*range(1_000)]
+            assert known[0].get_error() is None
+            assert isinstance(strange.get_error(), KafkaCodecError)
+
+
+def test_sending_waits_for_memory_only():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with rewrite.Producer({"bootstrap.servers": address, "max.block.ms": 500, "buffer.memory": 2_000}) as producer:
+            responses = [producer.send(rewrite.KafkaMessage("orders", None, b"x" * 1_000)) for _ in range(3)]
+            assert {type(response.get_error()) for response in responses} <= {QueueFull, DeadlineExceeded}
+    with pytest.raises(ClientClosed):
+        producer.send(rewrite.KafkaMessage("orders", b"k", b"v"))
 
 
 # Single calls

@@ -34,7 +34,8 @@ def test_each_call_has_a_key_and_a_refusal(key):
     assert getattr(reply, "error_code", 5) == 5
 
 
-@pytest.mark.parametrize("call", [rewrite.ListGroups(), rewrite.CreateGroup(), rewrite.DeleteGroup()])
+@pytest.mark.parametrize("call", [rewrite.ListGroups(), rewrite.CreateGroup(), rewrite.DeleteGroup(),
+                                  rewrite.CreateEphemeralGroup()])  # fmt: skip
 def test_calls_that_servers_pass_on_have_keys_of_their_own(call):
     assert rewrite.decode_request(rewrite.encode_request(call, passed_on=True)) == (call, True)
     with pytest.raises(EncodeError, match="Heartbeat is not a call"):

@@ -33,6 +33,7 @@ from kafkacodec.dialects.rewrite.member import (
 from kafkacodec.dialects.rewrite.rpcs import (
     CommitOffsets,
     CommitOffsetsResponse,
+    CreateEphemeralGroup,
     CreateGroup,
     CreateGroupResponse,
     DeleteGroup,
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from kafkacodec.dialects.rewrite.blocking import (
         Consumer as Consumer,
         KafkaConnection as KafkaConnection,
+    )
+    from kafkacodec.dialects.rewrite.sending import (
         KafkaMessage as KafkaMessage,
         Producer as Producer,
         SendResponse as SendResponse,
@@ -67,10 +70,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Consumer": "blocking",
     "KafkaConnection": "blocking",
-    "KafkaMessage": "blocking",
+    "KafkaMessage": "sending",
     "MessageAndOffset": "aio",
-    "Producer": "blocking",
-    "SendResponse": "blocking",
+    "Producer": "sending",
+    "SendResponse": "sending",
     "aio": "",
 }
 
@@ -85,6 +88,7 @@ __all__ = [
     "CommitOffsets",
     "CommitOffsetsResponse",
     "Consumer",
+    "CreateEphemeralGroup",
     "CreateGroup",
     "CreateGroupResponse",
     "DeleteGroup",

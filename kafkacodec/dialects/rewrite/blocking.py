@@ -1,25 +1,20 @@
-"""Clients of the rewrite without threads of their own, whose event loop runs in their calls only; and a producer."""
+"""Clients of the rewrite without threads of their own, whose event loop runs in their calls only."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from kafkacodec.client.blocking.producer import Producer as Sender
-from kafkacodec.client.checks import seconds
 from kafkacodec.client.lifecycle import warn_of
-from kafkacodec.client.producing.delivery import Delivery
 from kafkacodec.dialects.rewrite import aio
 from kafkacodec.dialects.rewrite.aio import MessageAndOffset
 from kafkacodec.dialects.rewrite.rpcs import Rpc
-from kafkacodec.errors import ClientClosed, KafkaCodecError
+from kafkacodec.errors import ClientClosed
 from kafkacodec.net.loop import new_loop
 from kafkacodec.signatures import suggests_options
 
-__all__ = ["Consumer", "KafkaConnection", "KafkaMessage", "Producer", "SendResponse"]
+__all__ = ["Consumer", "KafkaConnection"]
 
 T = TypeVar("T")
 
@@ -130,131 +125,3 @@ class Consumer(_InCalls):
     def rewind_offsets(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """As `kafkacodec.dialects.rewrite.aio.Consumer.rewind_offsets`."""
         self._run(self._face.rewind_offsets(offsets))
-
-
-class KafkaMessage(NamedTuple):
-    """A message to be sent.
-
-    Attributes:
-        topic: where it goes.
-        key, message: bytes, text (as UTF-8) or None; or what the producer's serializers take.
-    """
-
-    topic: str
-    key: Any
-    message: Any
-
-
-class SendResponse:
-    """What becomes of messages that were sent together."""
-
-    def __init__(self, outcomes: Sequence[Delivery | KafkaCodecError]) -> None:
-        self._outcomes = list(outcomes)
-        self._lock = threading.Lock()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all are known to be delivered or not; False if that took longer than `timeout` seconds."""
-        left = seconds("timeout", timeout)
-        end = None if left is None else time.monotonic() + left
-        for delivery in self._deliveries:
-            try:
-                delivery.result(None if end is None else max(end - time.monotonic(), 0.0))
-            except TimeoutError:
-                if not delivery.done():
-                    return False
-            except KafkaCodecError:
-                continue
-        return True
-
-    def get_offset(self) -> int | None:
-        """The offset of the last message, once it is known; None if it was not delivered."""
-        self.wait()
-        last = self._outcomes[-1]
-        return last.offset if isinstance(last, Delivery) else None
-
-    def get_offsets(self) -> list[int | None]:
-        """The offset of each message, as `get_offset`."""
-        self.wait()
-        return [one.offset if isinstance(one, Delivery) else None for one in self._outcomes]
-
-    def get_error(self) -> Exception | None:
-        """Why a message was not delivered, the first such error; None if all were. Waits until it is known."""
-        self.wait()
-        errors = (one.error if isinstance(one, Delivery) else one for one in self._outcomes)
-        return next((error for error in errors if error is not None), None)
-
-    def on_completion(self, function: Callable[[], object]) -> None:
-        """Call a function once all are known to be delivered or not, in the producer's thread, or here if they are."""
-        deliveries = self._deliveries
-        left = len(deliveries) or 1
-
-        def done(_: object = None) -> None:
-            nonlocal left
-            with self._lock:
-                left -= 1
-                is_last = left == 0
-            if is_last:
-                function()
-
-        if not deliveries:
-            done()
-        for delivery in deliveries:
-            delivery.add_done_callback(done)
-
-    @property
-    def _deliveries(self) -> list[Delivery]:
-        return [one for one in self._outcomes if isinstance(one, Delivery)]
-
-
-class Producer:
-    """Sends messages to Kafka's brokers, by the producer of `kafkacodec.client`; a context manager.
-
-    with rewrite.Producer({"bootstrap.servers": "localhost:9092"}) as producer:
-        response = producer.send(rewrite.KafkaMessage("orders", b"key", b"message"))
-        print(response.get_offset(), response.get_error())
-
-    Args:
-        config: as of `kafkacodec.client.Producer.from_config`, such as ``acks`` and ``compression.type``.
-        **options: of `kafkacodec.client.ProducerSettings`, by keyword: serializers, for instance.
-
-    Raises:
-        ValueError, TypeError: a name or value is wrong.
-    """
-
-    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
-        self._sender = Sender.from_config(config, **options)
-
-    def send(self, *messages: KafkaMessage) -> SendResponse:
-        """Send messages; they are collected to batches. Waits only for the first message of a topic, or for memory.
-
-        A message that cannot be sent has its error in what is returned.
-
-        Raises:
-            ValueError: no message.
-            ClientClosed: the producer is closed.
-        """
-        if not messages:
-            raise ValueError("send() needs a message")
-        outcomes: list[Delivery | KafkaCodecError] = []
-        for message in messages:
-            try:
-                outcomes.append(self._sender.send(message.topic, message.message, key=message.key))
-            except KafkaCodecError as error:
-                outcomes.append(error)
-        return SendResponse(outcomes)
-
-    def flush(self, timeout: float | None = None) -> None:
-        """Wait until all are known to be delivered or not. Raises DeadlineExceeded."""
-        self._sender.flush(timeout)
-
-    def close(self) -> None:
-        """Send what waits, and close all connections."""
-        self._sender.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -16,6 +16,7 @@ from kafkacodec.dialects.rewrite.offsets import committed, fetched
 from kafkacodec.dialects.rewrite.replies import registered, rewound
 from kafkacodec.dialects.rewrite.rpcs import (
     CommitOffsets,
+    CreateEphemeralGroup,
     CreateGroup,
     CreateGroupResponse,
     DeleteGroup,
@@ -76,8 +77,7 @@ class GroupController:
         strategy: assigns partitions: `assign_range` or `assign_round_robin` of `kafkacodec.assignment.dividing`, or any
             other function.
         now: the time.
-        ephemeral: whether groups created by CreateGroup are removed with their last member (the call has no field for
-            it).
+        ephemeral: whether groups created by CreateGroup, too, are removed with their last member.
         max_groups: the most groups.
         max_members: the most members of a group.
         max_rewinds: the most partitions in the pending rewinds of a group.
@@ -288,9 +288,9 @@ class GroupController:
         )
 
     def _create_group(self, call: Any, _: Hashable) -> Rpc:
-        code = ErrorCode.NONE
+        code, ephemeral = ErrorCode.NONE, self._ephemeral or isinstance(call, CreateEphemeralGroup)
         try:
-            self._create(call.consumer_group, call.session_timeout, call.topics, self._ephemeral)
+            self._create(call.consumer_group, call.session_timeout, call.topics, ephemeral)
         except _Refused as e:
             code = e.code
         answer: Rpc = CreateGroupResponse(**echoed(call), error_code=code)
@@ -452,6 +452,7 @@ _Handler = Callable[[GroupController, Any, Hashable], "Rpc | None"]
 _HANDLERS: dict[type, _Handler] = {
     ListGroups: GroupController._list_groups,
     CreateGroup: GroupController._create_group,
+    CreateEphemeralGroup: GroupController._create_group,
     DeleteGroup: GroupController._delete_group,
     RegisterConsumer: GroupController._register,
     Heartbeat: GroupController._heartbeat,

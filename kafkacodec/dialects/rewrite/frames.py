@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkacodec.dialects.rewrite.rpcs import (
     CommitOffsets,
+    CreateEphemeralGroup,
     CreateGroup,
     DeleteGroup,
     FetchOffsets,
@@ -44,10 +45,16 @@ API_KEYS: Final[dict[int, type[Rpc]]] = {
     10_005: RewindConsumer,
     10_006: CommitOffsets,
     10_007: FetchOffsets,
+    10_008: CreateEphemeralGroup,
 }
 """The class of a call by its key; the keys are outside of Kafka's."""
 
-PASSED_ON: Final[dict[int, type[Rpc]]] = {10_100: ListGroups, 10_101: CreateGroup, 10_102: DeleteGroup}
+PASSED_ON: Final[dict[int, type[Rpc]]] = {
+    10_100: ListGroups,
+    10_101: CreateGroup,
+    10_102: DeleteGroup,
+    10_103: CreateEphemeralGroup,
+}
 """The class of a call that a server has passed on, by its key: the other server answers alone."""
 
 MAX_REQUEST_BYTES: Final = 4 << 20

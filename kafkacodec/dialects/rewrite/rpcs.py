@@ -12,6 +12,7 @@ __all__ = [
     "ANSWERS",
     "CommitOffsets",
     "CommitOffsetsResponse",
+    "CreateEphemeralGroup",
     "CreateGroup",
     "CreateGroupResponse",
     "DeleteGroup",
@@ -82,6 +83,7 @@ _RPCS: dict[str, Any] = build((Path(__file__).parent / "rpcs.kmsg").read_text("a
 Heartbeat = _RPCS["Heartbeat"]
 HeartbeatResponse = _RPCS["HeartbeatResponse"]
 CreateGroup = _RPCS["CreateGroup"]
+CreateEphemeralGroup = _RPCS["CreateEphemeralGroup"]
 CreateGroupResponse = _RPCS["CreateGroupResponse"]
 DeleteGroup = _RPCS["DeleteGroup"]
 DeleteGroupResponse = _RPCS["DeleteGroupResponse"]
@@ -99,6 +101,7 @@ FetchOffsetsResponse = _RPCS["FetchOffsetsResponse"]
 ANSWERS: Final[dict[type[Rpc], type[Rpc]]] = {
     ListGroups: ListGroupsResponse,
     CreateGroup: CreateGroupResponse,
+    CreateEphemeralGroup: CreateGroupResponse,
     DeleteGroup: DeleteGroupResponse,
     RegisterConsumer: RegisterConsumerResponse,
     Heartbeat: HeartbeatResponse,
@@ -132,6 +135,7 @@ def refusal(call: Any, code: int) -> Rpc:
 _REPEATED: Final[dict[type[Rpc], tuple[str, ...]]] = {
     ListGroups: ("client_id",),
     CreateGroup: ("consumer_group",),
+    CreateEphemeralGroup: ("consumer_group",),
     RegisterConsumer: ("client_id", "consumer_group"),
     RewindConsumer: ("consumer_group",),
     CommitOffsets: ("consumer_group",),

@@ -14,6 +14,7 @@ from zlib import crc32
 from kafkacodec.dialects.rewrite.controller import GroupController, Reply
 from kafkacodec.dialects.rewrite.frames import Request
 from kafkacodec.dialects.rewrite.rpcs import (
+    CreateEphemeralGroup,
     CreateGroup,
     DeleteGroup,
     DeleteGroupResponse,
@@ -94,8 +95,13 @@ class GroupServer:
         return [] if gathered is None else self._gathered(gathered, reply)
 
     def _is_elsewhere(self, call: Any) -> bool:
-        """Whether a call is for one group, whose controller this is not. A heartbeat does not tell its group."""
-        if isinstance(call, (Heartbeat, ListGroups, DeleteGroup)):
+        """Whether a call is for one group, whose controller this is not.
+
+        A heartbeat does not tell its group: it is elsewhere if its client is no member here, and there are others.
+        """
+        if isinstance(call, Heartbeat):
+            return len(self._servers) > 1 and self.controller.membership(call.client_id) is None
+        if isinstance(call, (ListGroups, DeleteGroup)):
             return False
         return self.controller_of(call.consumer_group) != self._id
 
@@ -151,6 +157,7 @@ class GroupServer:
 _SHARED: Final[dict[type[Rpc], Callable[[GroupServer, Any], dict[int, Any]]]] = {
     ListGroups: GroupServer._listed,
     CreateGroup: GroupServer._created,
+    CreateEphemeralGroup: GroupServer._created,
     DeleteGroup: GroupServer._deleted,
 }
 
@@ -187,5 +194,6 @@ def _only(call: Any, replies: list[Any]) -> Rpc:
 _MERGING: Final[dict[type[Rpc], Callable[[Any, list[Any]], Rpc]]] = {
     ListGroups: _merged_list,
     CreateGroup: _only,
+    CreateEphemeralGroup: _only,
     DeleteGroup: _merged_deletion,
 }

@@ -10,6 +10,7 @@ from kafkacodec.dialects.connection import Dialer
 from kafkacodec.dialects.rewrite.controller import Broker
 from kafkacodec.dialects.rewrite.exchange import Exchange
 from kafkacodec.dialects.rewrite.rpcs import (
+    CreateEphemeralGroup,
     CreateGroup,
     DeleteGroup,
     ErrorCode,
@@ -24,7 +25,7 @@ from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, 
 
 __all__ = ["Servers"]
 
-_TO_ANY: Final = (ListGroups, CreateGroup, DeleteGroup)
+_TO_ANY: Final = (ListGroups, CreateGroup, CreateEphemeralGroup, DeleteGroup)
 _WAITS_FOR_MEMBERS: Final = (RegisterConsumer, RewindConsumer)
 
 
