@@ -14,6 +14,7 @@ __all__ = [
     "column_names",
     "int64",
     "limit",
+    "meant",
     "num_threads",
     "one_of",
     "refuse_unknown",
@@ -114,9 +115,14 @@ def refuse_unknown(options: Collection[str], known: Collection[str]) -> None:
             raise TypeError(f"unknown option {name!r}")
 
 
-def suggestion(wrong: str, known: Collection[str], what: str = "options") -> str:
-    """The end of an error about an unknown name: the known one that is most similar, or all of them."""
+def meant(wrong: str, known: Collection[str]) -> str:
+    """A question for the known name that is most similar to an unknown one; empty if none is."""
     from difflib import get_close_matches  # not needed until something is wrong
 
     close = get_close_matches(wrong, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"{what} are {', '.join(known)}"
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def suggestion(wrong: str, known: Collection[str], what: str = "options") -> str:
+    """The end of an error about an unknown name: the known one that is most similar, or all of them."""
+    return meant(wrong, known) or f"{what} are {', '.join(known)}"

@@ -97,7 +97,8 @@ class ClientSettings:
         broker_version_fallback: the version of brokers without ApiVersions (before 0.10), such as ``"0.9.0"``.
             Default: detected.
         allow_auto_create_topics: whether brokers may create topics when this client first sends to them, subscribes to
-            them or is assigned them. A topic deleted later is created again only if something is sent to it.
+            them or is assigned them: by default only a producer's. A topic deleted later is created again only if
+            something is sent to it.
         security_protocol: ``"PLAINTEXT"``, ``"SSL"``, ``"SASL_PLAINTEXT"`` or ``"SASL_SSL"``.
         ssl_context: replaces the other TLS options.
         ssl_cafile, ssl_certfile, ssl_keyfile, ssl_password: PEM files of authorities, the client's certificate and its
@@ -133,7 +134,7 @@ class ClientSettings:
     receive_message_max_bytes: int = MAX_FRAME_SIZE
     max_in_flight_requests_per_connection: int = 5
     broker_version_fallback: str | None = None
-    allow_auto_create_topics: bool = True
+    allow_auto_create_topics: bool = False
     security_protocol: SecurityProtocol = "PLAINTEXT"
     ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
     ssl_cafile: str | os.PathLike[str] | None = None

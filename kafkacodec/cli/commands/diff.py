@@ -9,7 +9,8 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.standard_input import paths_with_copy
-from kafkacodec.cli.options.inputs import TREE_LEVELS, matches, tiered_key_option, topics_option
+from kafkacodec.cli.options.globs import matches, refuse_strangers
+from kafkacodec.cli.options.inputs import TREE_LEVELS, tiered_key_option, topics_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
 from kafkacodec.log import Partition, discover
 from kafkacodec.log.analysis.difference import Difference, OffsetRange
@@ -72,8 +73,7 @@ def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: b
 def _chosen(path: str, topics: Sequence[str]) -> list[Partition]:
     found = discover(path, levels=TREE_LEVELS)
     chosen = [p for p in found if matches(p.topic or "", topics)]
-    if not chosen:
-        raise click.ClickException(f"{path}: no partition matches --topic")
+    refuse_strangers("topic", topics, {p.topic for p in found if p.topic}, path)
     return chosen
 
 

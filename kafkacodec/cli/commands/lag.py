@@ -9,7 +9,8 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
-from kafkacodec.cli.options.inputs import matches, on_error_option, topics_option, warn
+from kafkacodec.cli.options.globs import matches, refuse_strangers
+from kafkacodec.cli.options.inputs import on_error_option, topics_option, warn
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import SECONDS, Column, counted, duration, full_option, print_table, timestamp
 from kafkacodec.errors import DecodeError
@@ -55,15 +56,18 @@ def lag(
         from kafkacodec.cli.rows.live_groups import live_lag
 
         with servers.admin() as admin:
+            if groups:
+                refuse_strangers("group", groups, admin.list_groups())
+            if topics:
+                refuse_strangers("topic", topics, admin.list_topics(include_internal=True))
             found = live_lag(
                 admin, lambda name: matches(name, groups), lambda name: matches(name, topics), isolation_level
             )
     else:
-        found = [
-            line
-            for line in read_lag(directories, isolation_level=isolation_level, problems=problems)
-            if matches(line.group, groups) and matches(line.topic, topics)
-        ]
+        lines = read_lag(directories, isolation_level=isolation_level, problems=problems)
+        refuse_strangers("group", groups, {line.group for line in lines}, ", ".join(directories))
+        refuse_strangers("topic", topics, {line.topic for line in lines}, ", ".join(directories))
+        found = [line for line in lines if matches(line.group, groups) and matches(line.topic, topics)]
     warn(problems)
     if output:
         from kafkacodec.log.state.tables import lag_table

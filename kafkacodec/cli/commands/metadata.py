@@ -11,7 +11,8 @@ import click
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
-from kafkacodec.cli.options.inputs import matches, on_error_option, warn
+from kafkacodec.cli.options.globs import matches, refuse_strangers
+from kafkacodec.cli.options.inputs import on_error_option, warn
 from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
@@ -52,9 +53,8 @@ def metadata(
     found = read_cluster_metadata(directory, problems=problems)
     warn(problems)
     if globs:
+        refuse_strangers("topic", globs, found.topics, directory)
         found = _of_topics(found, globs)
-        if not found.topics:
-            raise click.ClickException(f"{directory}: no topic matches --topic")
     if output and table is not None:
         from kafkacodec.log.state.tables import metadata_table
 

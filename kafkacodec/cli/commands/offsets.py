@@ -6,6 +6,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
+from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, warn
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import SECONDS, Column, counted, full_option, print_table, timestamp
@@ -16,7 +17,7 @@ from kafkacodec.log.state.groups import read_committed_offsets
 @click.command()
 @click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False))
 @server_options(INSTEAD_OF_FILES)
-@click.option("--group", "-g", "groups", multiple=True, help="Only this group; repeatable.")
+@click.option("--group", "-g", "groups", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @on_error_option
 @full_option
@@ -41,11 +42,14 @@ def offsets(
         from kafkacodec.cli.rows.live_groups import live_offsets
 
         with servers.admin() as admin:
-            found = live_offsets(admin, lambda name: not groups or name in groups)
+            if groups:
+                refuse_strangers("group", groups, admin.list_groups())
+            found = live_offsets(admin, lambda name: matches(name, groups))
     else:
         commits = read_committed_offsets(directory or "", problems=problems)
         warn(problems)
-        found = [commit for commit in commits if not groups or commit.group in groups]
+        refuse_strangers("group", groups, {commit.group for commit in commits}, directory or "")
+        found = [commit for commit in commits if matches(commit.group, groups)]
     if output:
         from kafkacodec.log.state.tables import offsets_table
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from kafkacodec.cli.console import note, say, say_json
-from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, matches, optional_choice_options, place
+from kafkacodec.cli.options.globs import matches, refuse_strangers
+from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, optional_choice_options, place
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import MINUTES, Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.internal_records import INTERNAL_TOPICS
@@ -84,6 +85,8 @@ def _of_brokers(choice: Choice, servers: Servers, by_partition: bool, order: str
         return matches(topic, choice.topics) and (not choice.numbers or number in choice.numbers)
 
     with servers.admin() as admin:
+        if choice.topics:
+            refuse_strangers("topic", choice.topics, admin.list_topics(include_internal=True))
         found = live_partitions(admin, wanted)
     (show_partitions if by_partition else show_topics)(found, order, as_json=as_json)
 

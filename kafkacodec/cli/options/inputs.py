@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +14,7 @@ from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.standard_input import paths_with_copy
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.log_path import LogPath
 from kafkacodec.errors import DecodeError, MissingOffsets
 
@@ -46,8 +46,10 @@ class Choice:
 
         found = discover(self.paths, levels=levels)
         chosen = [partition for partition in found if self.wants(partition)]
+        place = ", ".join(self.paths)
+        refuse_strangers("topic", self.topics, {partition.topic for partition in found if partition.topic}, place)
         if not chosen:
-            raise click.ClickException(f"{', '.join(self.paths)}: no partition matches --topic and --partition")
+            raise click.ClickException(f"{place}: no partition matches --topic and --partition")
         return chosen
 
     def log_directories(self) -> list[LogDirectory]:
@@ -164,11 +166,6 @@ def moment(context: click.Context, option: click.Parameter, value: str | None) -
     except ValueError:
         reason = f"{value!r} is neither milliseconds nor a date and time such as 2024-05-01T12:00"
         raise click.BadParameter(reason, context, option) from None
-
-
-def matches(name: str, globs: Sequence[str]) -> bool:
-    """Whether one of the globs matches; without any, all names do."""
-    return not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
 
 
 topics_option = click.option(

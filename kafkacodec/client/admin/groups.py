@@ -120,6 +120,7 @@ class GroupOperations(Operations):
                 missing = list(other)
         not_found = error(GROUP_ID_NOT_FOUND)
         errors |= {group: not_found(f"{not_found.name}: group {group!r}") for group in missing}
+        await self._suggest(errors)
         ordered = {group: found[group] for group in ids if group in found}
         if errors:
             raise ItemErrors(f"{len(errors)} of {len(ids)} groups could not be described", errors, ordered)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kafkacodec import messages
-from kafkacodec.arguments import require_int
+from kafkacodec.arguments import meant, require_int
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Job
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
-from kafkacodec.errors import AuthenticationFailed, ItemErrors, UnsupportedVersion
+from kafkacodec.errors import (
+    GROUP_ID_NOT_FOUND,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    AuthenticationFailed,
+    BrokerError,
+    ItemErrors,
+    KafkaCodecError,
+    UnsupportedVersion,
+)
 from kafkacodec.messages.keys import METADATA
 
 if TYPE_CHECKING:
@@ -65,6 +74,7 @@ class Operations:
         keys = list(keys)
         job = self._job(ask, keys, timeout_ms)
         await self._run(job)
+        await self._suggest(job.errors)
         ordered = {key: job.results[key] for key in keys if key in job.results}
         absent = self._cluster.absence.reason
         if absent is not None and absent in job.errors.values():
@@ -79,9 +89,29 @@ class Operations:
         """Return the result of one item, or raise its error."""
         job = self._job(ask, [key], timeout_ms)
         await self._run(job)
+        await self._suggest(job.errors)
         for found in job.errors.values():
             raise found.with_traceback(None)
         return job.results[key]
+
+    async def list_topics(self) -> Mapping[str, Any]:
+        """The topics by name."""
+        raise NotImplementedError
+
+    async def list_groups(self) -> Mapping[str, Any]:
+        """The groups by id."""
+        raise NotImplementedError
+
+    async def _suggest(self, errors: dict[Any, Exception]) -> None:
+        """Add the most similar name to errors about a topic or group that does not exist."""
+        for code, listed in ((UNKNOWN_TOPIC_OR_PARTITION, self.list_topics), (GROUP_ID_NOT_FOUND, self.list_groups)):
+            wrong = {key: name for key, found in errors.items() if _code(found) == code and (name := _name(key))}
+            with suppress(KafkaCodecError):
+                known = await listed() if wrong else {}
+                for key, name in wrong.items():
+                    similar = meant(name, known) if name not in known else ""
+                    if similar:
+                        errors[key] = type(errors[key])(f"{errors[key]}; {similar}")
 
     async def _broker_ids(self, timeout_ms: int | None) -> list[int]:
         """The ids of the brokers in the cluster."""
@@ -109,6 +139,16 @@ class Operations:
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         deadline = self._now() + self._timeout(timeout_ms)
         return Job(ask, keys, self._cluster, deadline, backoff, settings.request_timeout_ms)
+
+
+def _code(found: Exception) -> int | None:
+    return found.code if isinstance(found, BrokerError) else None
+
+
+def _name(key: Any) -> str | None:
+    """The topic or group that an item is about."""
+    name = key if isinstance(key, str) else getattr(key, "topic", None) or getattr(key, "name", None)
+    return name if isinstance(name, str) else None
 
 
 def anywhere(key: Any) -> Any:

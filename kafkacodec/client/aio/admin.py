@@ -37,9 +37,7 @@ _TOPICS_KEPT_S: Final = 5.0  # without calls; so calls in a row do not each wait
 
 @dataclass(frozen=True, kw_only=True)
 class AdminSettings(ClientSettings):
-    """The checked options of an admin client: those of all clients. It does not let brokers create topics."""
-
-    allow_auto_create_topics: bool = False
+    """The checked options of an admin client: those of all clients."""
 
 
 class Admin(

@@ -138,7 +138,7 @@ class Consumer(ConsumerOffsets):
         """After a wait that brought nothing: raise or log what has to be changed before anything can come."""
         parts.raise_unreachable()
         parts.raise_missing()
-        parts.warn_of_missing(() if self._topics is None else self._topics.topics)
+        parts.warn_of_refused(() if self._topics is None else self._topics.topics)
 
     async def _wait(self, parts: ConsumerParts, end: Deadline) -> bool:
         """Wait until there may be something to read; False if the time is over, or nothing comes any more."""

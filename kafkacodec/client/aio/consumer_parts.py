@@ -20,6 +20,7 @@ from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
+from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
 from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, DeadlineExceeded, error
 
@@ -82,6 +83,7 @@ class ConsumerParts:
         self._ends = Ends(self.lookup, self.positions, committed=committed)
         for machine in (self.lookup, self.validation, self.fetcher):
             network.add(machine, self.changed, self.end)
+        network.add(MissingTopics(network.cluster))
         self._add_gauges()
 
     @property
@@ -118,11 +120,12 @@ class ConsumerParts:
                 missing = f"topic {topic!r} has no partition {number}: its highest is {max(known.partitions)}"
                 raise error(UNKNOWN_TOPIC_OR_PARTITION)(missing)
 
-    def warn_of_missing(self, topics: Iterable[str]) -> None:
-        """After such a wait: log which topics that are subscribed to do not exist, each once."""
+    def warn_of_refused(self, topics: Iterable[str]) -> None:
+        """After such a wait: log which topics that are subscribed to cannot be read, each once."""
         for name in set(topics) - self._warned:
             known = self.network.cluster.topics.get(name)
-            if known is not None and known.error is not None and not known.partitions:
+            refused = known is not None and known.error is not None and not known.partitions
+            if known is not None and refused and known.error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 self._warned.add(name)
                 _log.warning("topic %r is subscribed to: %s", name, known.error.name)
 

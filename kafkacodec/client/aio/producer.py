@@ -14,6 +14,7 @@ from kafkacodec import messages
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, offset_number, seconds
+from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
@@ -115,6 +116,7 @@ class Producer(TransactionalProducer, AsyncClient):
         self._sender = Sender(self._queues, network.cluster, settings, identity, network.metrics, progress)
         self._network = network
         network.add(self._sender, broke=broke)
+        network.add(MissingTopics(network.cluster))
 
     async def send(
         self,

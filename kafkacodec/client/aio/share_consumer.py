@@ -11,6 +11,7 @@ from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.groups.membership import (
     Assigned,
@@ -294,6 +295,7 @@ class ShareConsumer(AsyncClient):
         self._flushed_at = network.now()
         for machine in (membership, self._reader):
             network.add(machine, self._hold.calling(ShareConsumer._changed), self._hold.calling(ShareConsumer._end))
+        network.add(MissingTopics(network.cluster))
         if self._first_topics:
             membership.subscribe(Subscription(self._first_topics), network.now())
         return network

@@ -166,6 +166,12 @@ class Cluster:
             return BrokerAddress(node, *found)
         return known
 
+    def missing(self) -> list[str]:
+        """The topics that are wanted for as long as the client likes, and that brokers do not know."""
+        code = UNKNOWN_TOPIC_OR_PARTITION
+        known = [topic for topic in self.topics.values() if topic.error is not None and topic.error.code == code]
+        return [topic.name for topic in known if not topic.partitions and self._wanted.keeps(topic.name)]
+
     @property
     def next_answer(self) -> int:
         """The value that `answers` will have once anything requested from now on is known."""

@@ -66,6 +66,10 @@ class Wanted:
             self._used_at.pop(name, None)
         self.names.add(name)
 
+    def keeps(self, name: str) -> bool:
+        """Whether a topic is wanted until `forget`."""
+        return name in self.names and name not in self._used_at
+
     def ask(self, name: str, *, create: bool = False) -> None:
         """Request a topic at once, unless it is requested already; until it is found, brokers may `create` it."""
         if create and name not in self._creatable:

@@ -74,6 +74,7 @@ class ProducerSettings(ClientSettings):
         partitioner: chooses partitions instead of the hash of the key.
     """
 
+    allow_auto_create_topics: bool = True
     acks: Literal["all", 0, 1, -1] = "all"
     compression_type: str | None = "none"
     compression_level: int | None = None

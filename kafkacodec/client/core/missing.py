@@ -1,0 +1,75 @@
+"""Topics that are waited for and do not exist: to be told after a while, with the name that was probably meant."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from kafkacodec import messages
+from kafkacodec.arguments import meant
+from kafkacodec.client.core.calls import ANY, Answer, Send, Versions
+from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.messages.keys import METADATA
+from kafkacodec.protocol.versions import highest_common
+
+__all__ = ["MissingTopics"]
+
+_log = logging.getLogger("kafkacodec.client")
+
+_WAIT_MS: Final = 2000.0  # a new topic is known to all brokers sooner
+
+
+class MissingTopics:
+    """A machine that warns, once each, of topics that the cluster is asked for in vain.
+
+    Args:
+        cluster: the cluster.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._seen = -1  # the cluster's generation
+        self._since: dict[str, float] = {}  # when a topic was first found to be missing; without those that were told
+        self._told: set[str] = set()
+        self._asked: Send | None = None
+
+    def poll(self, now: float) -> list[Send]:
+        """Ask for the names of all topics when a missing one is to be told."""
+        if self._seen != self._cluster.generation:
+            self._seen = self._cluster.generation
+            missing = [name for name in self._cluster.missing() if name not in self._told]
+            self._since = {name: self._since.get(name, now) for name in missing}
+        due = self._due(now)
+        if not due or self._asked is not None:
+            return []
+        self._asked = Send(ANY, _all_topics)
+        return [self._asked]
+
+    def next_deadline(self) -> float | None:
+        """When the next one is to be told."""
+        return None if self._asked is not None or not self._since else min(self._since.values()) + _WAIT_MS
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Tell them, with similar names."""
+        self._tell([topic.name for topic in answer.message.topics if topic.name and not topic.is_internal], now)
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Tell them without similar names."""
+        self._tell([], now)
+
+    def _due(self, now: float) -> list[str]:
+        return [name for name, since in self._since.items() if now >= since + _WAIT_MS]
+
+    def _tell(self, names: list[str], now: float) -> None:
+        self._asked = None
+        for name in self._due(now):
+            self._told.add(name)
+            del self._since[name]
+            if name not in names:
+                similar = meant(name, names)
+                _log.warning("topic %r does not exist, and is waited for%s", name, f"; {similar}" if similar else "")
+
+
+def _all_topics(versions: Versions) -> tuple[Any, int]:
+    version = highest_common(METADATA, versions)
+    return messages.MetadataRequest(topics=None if version else [], allow_auto_topic_creation=version < 4), version
