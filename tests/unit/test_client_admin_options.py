@@ -128,7 +128,7 @@ class Refusing(client.aio.Admin):
         self.refusals = list(refusals)
 
     async def _run(self, job):
-        refusal = self.refusals.pop(0)
+        refusal = self.refusals.pop(0) if self.refusals else kc.UnsupportedVersion("old")
         job.errors.update(dict.fromkeys(job.keys, refusal))
 
 

@@ -53,9 +53,11 @@ def test_a_topic_that_comes_soon_is_not_told(server, caplog):
 
 
 def test_a_producer_that_may_not_create_topics_says_what_it_waits_for(server, caplog):
-    with kc.client.Producer(server, allow_auto_create_topics=False, max_block_ms=3000) as producer:
-        with pytest.raises(DeadlineExceeded):
-            producer.send("retruns", b"value")
+    with (
+        kc.client.Producer(server, allow_auto_create_topics=False, max_block_ms=3000) as producer,
+        pytest.raises(DeadlineExceeded),
+    ):
+        producer.send("retruns", b"value")
     assert "topic 'retruns' does not exist, and is waited for; did you mean 'returns'?" in warnings(caplog)
 
 
@@ -88,7 +90,7 @@ def test_globs_that_choose_nothing():
         with pytest.raises(click.ClickException) as caught:
             refuse_strangers("topic", globs, names)
         assert caught.value.message == told
-    with pytest.raises(click.ClickException, match="^data: no group 'g'; there are no groups$"):
+    with pytest.raises(click.ClickException, match=r"^data: no group 'g'; there are no groups$"):
         refuse_strangers("group", ["g"], [], "data")
-    with pytest.raises(click.ClickException, match="^no topic 'x'; there are 20 topics$"):
+    with pytest.raises(click.ClickException, match=r"^no topic 'x'; there are 20 topics$"):
         refuse_strangers("topic", ["x"], [f"t{number:02}" for number in range(20)])

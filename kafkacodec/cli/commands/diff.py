@@ -50,8 +50,10 @@ def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: b
     Compares timestamp, key, value and headers of records with the same offset; not how they are formed into batches and
     compressed. The exit code is 1 if anything differs or cannot be read.
     """
+    sides = [discover(path, levels=TREE_LEVELS) for path in paths]
+    refuse_strangers("topic", topics, {p.topic for side in sides for p in side if p.topic}, ", ".join(paths))
     try:
-        chosen = pairs(*(_chosen(path, topics) for path in paths))
+        chosen = pairs(*(_chosen(path, side, topics) for path, side in zip(paths, sides, strict=True)))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     found = []
@@ -70,10 +72,10 @@ def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: b
         raise click.ClickException(f"{len(different)} of {counted(len(found), 'partition')} {verb}")
 
 
-def _chosen(path: str, topics: Sequence[str]) -> list[Partition]:
-    found = discover(path, levels=TREE_LEVELS)
+def _chosen(path: str, found: Sequence[Partition], topics: Sequence[str]) -> list[Partition]:
     chosen = [p for p in found if matches(p.topic or "", topics)]
-    refuse_strangers("topic", topics, {p.topic for p in found if p.topic}, path)
+    if not chosen:
+        raise click.ClickException(f"{path}: no partition matches --topic")
     return chosen
 
 

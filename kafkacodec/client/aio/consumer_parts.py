@@ -124,8 +124,9 @@ class ConsumerParts:
         """After such a wait: log which topics that are subscribed to cannot be read, each once."""
         for name in set(topics) - self._warned:
             known = self.network.cluster.topics.get(name)
-            refused = known is not None and known.error is not None and not known.partitions
-            if known is not None and refused and known.error.code != UNKNOWN_TOPIC_OR_PARTITION:
+            if known is None or known.error is None or known.partitions:
+                continue
+            if known.error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 self._warned.add(name)
                 _log.warning("topic %r is subscribed to: %s", name, known.error.name)
 
