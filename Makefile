@@ -256,7 +256,7 @@ format: $(VENV)/.dev ## rewrite Python and C in the project's style
 BUILD_SANITIZED = SANITIZE=1 $(PY) setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
 # Also for the processes that tests start: the sanitized build comes first on their path, and their directory is not on it.
 SANITIZED_RUN = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc \
-	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)' \
+	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)' PYCRYPTODOME_DISABLE_DEEPBIND=1 \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
 # PYTHONS: interpreters; each gets a separate environment and wheel in .cache/lifetimes.

@@ -8,6 +8,7 @@ import resource
 import signal
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 SECONDS = 60  # of processor time, since the machine may be busy
@@ -21,9 +22,10 @@ class Outcome(NamedTuple):
 
 
 def address_space() -> int:
-    """The address space of this process in bytes."""
-    with open("/proc/self/statm") as file:
+    """The address space of this process in bytes; 0 if the system does not tell."""
+    with suppress(FileNotFoundError), open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
+    return 0
 
 
 def run_within(extra_bytes: int, call: Callable[[], object]) -> Outcome:
