@@ -44,10 +44,11 @@ _IMPORTED = (
     "kafkacodec.spark.kafkalog",
 )
 _FILES = array.array("i", [0, 1, 2])
+_started: list[subprocess.Popen[bytes]] = []
 
 
-def prepare() -> None:
-    """One server is for this process and all that it starts."""
+def prepare() -> tuple[str, int, str]:
+    """One server is for this process and all that it starts; returns what `start` needs."""
     if _VARIABLE not in os.environ:
         place = tempfile.mkdtemp(prefix="kafkacodec-python-")
         atexit.register(shutil.rmtree, place, ignore_errors=True)
@@ -56,12 +57,13 @@ def prepare() -> None:
             script.write(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{os.path.abspath(__file__)}" "$@"\n')
         os.chmod(program, 0o755)
         os.environ[_VARIABLE] = json.dumps([place, os.getpid(), sys.executable])
+    place, owner, python = json.loads(os.environ[_VARIABLE])
+    return place, owner, python
 
 
 def use() -> None:
     """Sessions that this process begins take their workers from the server."""
-    prepare()
-    place, _, _ = json.loads(os.environ[_VARIABLE])
+    place, _, _ = prepare()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = os.path.join(place, "python")
 
 
@@ -69,7 +71,7 @@ def ask(place: str, owner: int, python: str, arguments: list[str]) -> int:
     """Have a process forked, and wait for its end; returns its status."""
     with socket.socket(socket.AF_UNIX) as server:
         try:
-            _connect(server, place, owner, python)
+            server.connect(start(place, owner, python))
         except OSError:  # the server could not start: `errors` says why
             os.execv(python, [python, *arguments])
         socket.send_fds(server, [b"."], _FILES.tolist())
@@ -89,8 +91,8 @@ def _forward(child: int, number: int) -> None:
         os.kill(child, number)
 
 
-def _connect(server: socket.socket, place: str, owner: int, python: str) -> None:
-    """Connect, to a server that is started if there is none."""
+def start(place: str, owner: int, python: str) -> str:
+    """Where the server listens, which is started if there is none."""
     path = os.path.join(place, "socket")
     with open(os.path.join(place, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -108,9 +110,10 @@ def _connect(server: socket.socket, place: str, owner: int, python: str) -> None
                     stderr=errors,
                     start_new_session=True,
                 )
+            _started.append(started)  # it lives longer than this call
             while not os.path.exists(path) and started.poll() is None:
                 time.sleep(0.01)
-    server.connect(path)
+    return path
 
 
 def serve(place: str, owner: int) -> None:
@@ -149,6 +152,7 @@ def _become(asking: socket.socket) -> None:
     import runpy
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _name_parent(asking)
     _, files, _, _ = socket.recv_fds(asking, 1, len(_FILES))
     size = int.from_bytes(asking.recv(4, socket.MSG_WAITALL), "big")
     arguments, environment, directory = json.loads(asking.recv(size, socket.MSG_WAITALL))
@@ -178,6 +182,19 @@ def _become(asking: socket.socket) -> None:
     with contextlib.suppress(OSError):
         asking.sendall(bytes([status & 255]))
     os._exit(status & 255)
+
+
+def _name_parent(asking: socket.socket) -> None:
+    """Jobs belong to the JVM that has started the program which asks: this process comes from the server, whose own
+    ancestor is the first JVM of all."""
+    import functools
+    import struct
+
+    from kafkacodec.spark.writing import owner
+
+    credentials = struct.Struct("3i")
+    number, _, _ = credentials.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size))
+    owner.driver = functools.partial(owner.driver, number)
 
 
 def main(arguments: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -23,41 +24,17 @@ from kafkacodec.spark.exporting.task import ExportTask
 from kafkacodec.spark.writing import owner, staging
 from tests.integration.conftest import ROOT
 from tests.integration.test_spark_export import append, values
-from tests.integration.test_spark_kills import ended, in_a_child
+from tests.integration.test_spark_kills import ended, in_a_child, killed_at
 
 ALL = os.environ.get("KAFKACODEC_KILLS") == "all"
 ROUNDS = 40 if ALL else 12
 RANDOM_KILLS = 300 if ALL else 12
 DONE = os.WEXITED | os.WNOHANG | os.WNOWAIT
-CALLS = ("rename", "fsync", "mkdir", "makedirs", "open", "unlink", "rmdir")
 
 
 def without_spark(spark: object, task: ExportTask) -> list[object]:
     """The tasks of a run, one after the other in this process."""
     return [task.write(number) for number in task.pieces]
-
-
-def killed_at(number: int, work) -> bool:
-    """Do this in a process that is killed before its call of that number to the file system; False if it has fewer."""
-
-    def counting() -> None:
-        left = number
-        for name in CALLS:
-            original = getattr(os, name)
-
-            def call(*arguments, original=original, **options):
-                nonlocal left
-                left -= 1
-                if left < 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return original(*arguments, **options)
-
-            setattr(os, name, call)
-        work()
-
-    status = ended(in_a_child(counting))
-    assert status in (0, -signal.SIGKILL)
-    return status != 0
 
 
 def offsets_of(target: Path) -> list[int]:
@@ -111,7 +88,7 @@ def kill_anywhere(place, format):
         number = number + 1 + chance.randrange(5) if len(found) == before else 0
     assert not killed_at(1 << 30, lambda: kc.spark.export(None, log, target, format=format))
     assert seen() == list(range(total))
-    assert not list(tmp_path.glob(".out.kafkacodec/*/owner"))  # without it, nothing was written yet
+    assert not list(tmp_path.glob(".out.kafkacodec"))
 
 
 def test_what_a_killed_run_left_is_removed_if_nothing_is_new(tmp_path, monkeypatch):
@@ -189,7 +166,7 @@ def test_killed_at_random_moments(tmp_path, monkeypatch):
     report = table.export()
     assert table.offsets() == list(range(table.total))
     assert report.rows in (0, table.total - len(seen))
-    assert not list(tmp_path.glob("tables/kafka/records/.data.kafkacodec/*/owner"))
+    assert not list(tmp_path.glob("tables/kafka/records/.data.kafkacodec"))
 
 
 DRIVER = """
@@ -259,8 +236,9 @@ def test_tasks_and_the_driver_are_killed(tmp_path):
 def test_what_a_killed_run_left_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "_run", without_spark)
     append(tmp_path / "log", 0, 10)
-    assert killed_at(26, lambda: kc.spark.export(None, tmp_path / "log", tmp_path / "out"))
-    assert list(tmp_path.glob(".out.kafkacodec/*/owner"))
+    moment = itertools.count()
+    while not list(tmp_path.glob(".out.kafkacodec/*/owner")):
+        assert killed_at(next(moment), lambda: kc.spark.export(None, tmp_path / "log", tmp_path / "out"))
     kc.spark.export(None, tmp_path / "log", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "out"]
     assert json.loads((tmp_path / "out" / "run=1" / "_SUCCESS").read_text())["rows"] == 10

@@ -1,10 +1,12 @@
-"""Jobs that are killed while they publish, and jobs at the same time: each record is there once.
+"""Jobs that are killed at each moment, and jobs at the same time: each record is there once, and nothing else stays.
 
 What Spark's tasks and driver call, in processes of its own, without Spark. KAFKACODEC_KILLS=all runs more rounds.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import random
 import signal
@@ -32,6 +34,12 @@ ROUNDS = 100 if ALL else 6
 PARTITIONS, TASKS, ROWS = 4, 3, 40
 CALLS = 55  # renames and removals of a job in the log, or a few more
 SCHEMA = "topic string, partition int, value binary"
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process loses nothing that it has written: only a power failure does."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def job(directory: Path, name: str, **options: str) -> None:
@@ -83,6 +91,35 @@ def in_a_child(work: Callable[[], object]) -> int:
 def ended(child: int) -> int:
     status = os.waitpid(child, 0)[1]
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+CHANGES = ("open", "mkdir", "rename", "replace", "unlink", "rmdir")
+
+
+def killed_at(number: int, work: Callable[[], object]) -> bool:
+    """Do this in a process that is killed before it changes names for the time of that number; False if it has fewer
+    such changes."""
+
+    def counting() -> None:
+        left = number
+        for holder, name in [(publishing, "publish"), *((os, name) for name in CHANGES)]:
+            original = getattr(holder, name)
+
+            def call(*arguments: Any, original: Any = original, **options: Any) -> object:
+                nonlocal left
+                if original is not os_open or arguments[1] & os.O_CREAT:
+                    left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return original(*arguments, **options)
+
+            setattr(holder, name, call)
+        work()
+
+    os_open = os.open
+    status = ended(in_a_child(counting))
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
 
 
 def kill_at(number: int, calls: list[tuple[Any, str]]) -> None:
@@ -139,9 +176,40 @@ def test_killed_jobs_that_run_again_write_each_record_once(tmp_path: Path) -> No
     assert renames > KILLS // 3  # kills between the first rename and the commit point
     job(tmp_path, "last")
     assert found(tmp_path) == expected + Counter(values_of("last"))
-    # Those that were killed before they had named their driver stay for a day.
-    assert not list(tmp_path.glob("kafkalog.*/owner"))
-    assert not [path for path in tmp_path.rglob("*.tmp") if "staging" not in str(path)]
+    assert not leftovers(tmp_path)
+
+
+def leftovers(directory: Path) -> list[Path]:
+    """What no reader sees, of jobs that have ended or are running."""
+    return [*directory.glob("kafkalog.*"), *directory.rglob("*.tmp"), *directory.rglob("*.tmp.*")]
+
+
+def small_job(directory: Path, value: bytes = b"v") -> None:
+    """Two tasks that write a record each to one partition, at most once."""
+    options = {"path": str(directory), "txnAppId": value.decode(), "txnVersion": "0"}
+    writer = SegmentsWriter(options, schema_of(SCHEMA), False)
+    columns = [pa.array(["orders"]), pa.array([0], pa.int32()), pa.array([value], pa.binary())]
+    rows = pa.record_batch(columns, names=["topic", "partition", "value"])
+    writer.commit([writer.write(iter([rows])) for _ in range(2)])
+
+
+def test_a_job_that_is_killed_at_any_moment_leaves_nothing_that_the_next_one_does_not_remove(tmp_path: Path) -> None:
+    """It is removed when the next one starts, whether that writes or finds that it was written before."""
+    left = 0
+    for moment in itertools.count():
+        directory = tmp_path / str(moment)
+        directory.mkdir()
+        if not killed_at(moment, functools.partial(small_job, directory)):
+            break
+        left += bool(leftovers(directory))
+        assert set(found(directory)) <= {b"v"}  # a part while it publishes, and nothing else at any time
+        SegmentsWriter({"path": str(directory)}, schema_of(SCHEMA), False)
+        assert not list(directory.glob("kafkalog.*"))
+        small_job(directory)
+        assert found(directory) == {b"v": 2}
+        small_job(directory, b"another")
+        assert not leftovers(directory)
+    assert left > 20
 
 
 def test_killed_jobs_without_a_version_write_each_record_once_if_they_were_not_complete(tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ from kafkacodec.log.files import publishing
 from kafkacodec.log.formats import layout
 from kafkacodec.log.writing.segment_writer import publish_files
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.writing import owner, recovery
+from kafkacodec.spark.writing import owner, recovery, tasks
 from kafkacodec.spark.writing.jobs import SegmentsWriter
 from kafkacodec.spark.writing.options import parse_write_options
-from kafkacodec.spark.writing.staging import remove_abandoned
+from kafkacodec.spark.writing.staging import Owner, new_directory, new_task, remove, remove_abandoned
 from kafkacodec.spark.writing.tasks import TaskWriter
 from tests.corpus import ROOT, assert_same_records
 from tests.spark_columns import as_decoded, consumer_records, partition_directories
@@ -52,11 +52,11 @@ def batch(**columns):
     return pa.record_batch({name: pa.array(c, kinds.get(name, pa.binary())) for name, c in columns.items()})
 
 
-def job(directory, tasks, schema=ANY, overwrite=False, left=(), **options):
+def job(directory, attempts, schema=ANY, overwrite=False, left=(), **options):
     """A job: each task's batches, then the commit."""
     visible = sorted(directory.glob("*-[0-9]/*"))
     writer = SegmentsWriter({"path": str(directory), **options}, schema_of(schema), overwrite)
-    messages = [writer.write(iter(batches)) for batches in tasks]
+    messages = [writer.write(iter(batches)) for batches in attempts]
     assert sorted(directory.glob("*-[0-9]/*")) == visible
     for task, message in enumerate(messages):
         object.__setattr__(message, "task", task)
@@ -284,6 +284,40 @@ def test_a_task_of_a_job_that_has_ended_makes_nothing_anew(tmp_path):
     assert not leftovers(tmp_path)
 
 
+def test_a_task_that_makes_its_directory_again_makes_nothing_that_stays(tmp_path, monkeypatch):
+    """Its job ends between its look at the directory and the first file."""
+    writer = SegmentsWriter({"path": str(tmp_path)}, schema_of(ANY), False)
+
+    def removed_first(directory, *arguments, **options):
+        remove(writer.job.staging)
+        return kc.log.LogWriter(directory, *arguments, **options)
+
+    monkeypatch.setattr(tasks, "LogWriter", removed_first)
+    with pytest.raises(FileNotFoundError, match="the staging directory was removed"):
+        writer.write(iter([batch(topic=["t"], partition=[0], value=[b"a"])]))
+    assert not leftovers(tmp_path)
+
+
+def test_a_directory_that_another_job_took_for_unbegun_is_made_again(tmp_path, monkeypatch):
+    """Between its creation and its owner's, and after the owner's temporary file is there."""
+    replace_file, taken = publishing.replace_file, []
+
+    def taken_first(path, data, **options):
+        if len(taken) < 2:
+            if taken:
+                (tmp_path / os.path.dirname(path) / "owner.0123456789abcdef.tmp").touch()
+            taken.extend(remove_abandoned(tmp_path))
+        replace_file(path, data, **options)
+
+    monkeypatch.setattr(publishing, "replace_file", taken_first)
+    staging = new_directory(str(tmp_path))
+    directory = new_task(staging, Owner(owner.driver()), 0)
+    assert taken == [staging] * 2
+    assert os.listdir(directory) == []
+    assert remove_abandoned(tmp_path) == []
+    assert os.path.isdir(directory)
+
+
 def test_overwriting_is_refused(tmp_path):
     (tmp_path / "t-0").mkdir()
     with pytest.raises(FileExistsError, match="not empty"):
@@ -352,13 +386,14 @@ def test_what_a_link_points_to_is_no_leftover(tmp_path):
 
 def test_rows_that_wait_do_not_keep_the_batches_that_they_came_in(tmp_path):
     options = parse_write_options({"path": str(tmp_path), "topic": "t"})
-    writer = TaskWriter(options, str(tmp_path), 0, 0)
+    directory = new_task(new_directory(str(tmp_path)), Owner(), 0)
+    writer = TaskWriter(options, directory, 0, 0)
     before = pa.total_allocated_bytes()
     for n in range(200):
         writer.add(batch(partition=[0, 1], value=[b"x" * 1_000_000, b"%d" % n]))
     assert pa.total_allocated_bytes() - before < 80 << 20
     assert writer.finish() == 400
-    [chunk] = kc.log.Partition(tmp_path / "t-1").read()
+    [chunk] = kc.log.Partition(os.path.join(directory, "t-1")).read()
     assert list(chunk["value"]) == [b"%d" % n for n in range(200)]
 
 

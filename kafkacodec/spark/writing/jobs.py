@@ -16,10 +16,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.errors import without_traceback
-from kafkacodec.spark.writing import recovery, staging
+from kafkacodec.spark.writing import owner, recovery, staging
 from kafkacodec.spark.writing.journal import Transaction
 from kafkacodec.spark.writing.options import WriteOptions, check_schema, parse_write_options
-from kafkacodec.spark.writing.owner import driver
 from kafkacodec.spark.writing.publish import StagedTask, publish
 from kafkacodec.spark.writing.tasks import TaskWriter
 
@@ -44,11 +43,13 @@ class WriteJob:
     def __init__(self, options: WriteOptions) -> None:
         self.options = options
         self.staging = staging.new_directory(options.path)
-        self.driver = driver()
+        self.driver = owner.driver()
         self.now = int(time.time() * 1000)
         recovery.refuse_broker(options.path)
         with suppress(BlockingIOError):  # a job is publishing
             recovery.roll_back(options.path, wait=0)
+        with suppress(OSError):  # what killed jobs have left may fill the disk that this one needs
+            staging.remove_abandoned(options.path)
 
     def run_task(self, iterator: Iterator[pa.RecordBatch], *, query: str = "") -> Staged:
         """Encode a task's records into the staging directory."""

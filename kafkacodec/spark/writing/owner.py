@@ -25,12 +25,15 @@ class _Process(NamedTuple):
     started: str
 
 
-def driver() -> str:
+def driver(started: int | None = None) -> str:
     """The identity of the driver's process, an empty string if it is not known.
 
     It is the nearest JVM that has started this process, or without one this process, unless it is a worker of Spark's.
+
+    Args:
+        started: the number of another process that the driver has started, by default this one.
     """
-    machine, number = _machine(), os.getpid()
+    machine, number = _machine(), os.getpid() if started is None else started
     if not machine:
         return ""
     for _ in range(_MOST_ANCESTORS):

@@ -1,14 +1,17 @@
 """Staging directories: where the tasks of a job write before the driver publishes, and their removal.
 
 A staging directory is in the log directory, so that files can be renamed into place. It has a file that says which
-driver it belongs to, and a directory per task attempt.
+driver it belongs to, and a directory per task attempt. The owner is named before anything else is there and goes last,
+so whoever is killed leaves a directory of a known driver, or one in which nothing has begun: the next job removes both.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -23,13 +26,15 @@ from kafkacodec.log.formats import layout
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.writing import owner
 
-__all__ = ["Owner", "in_use", "new_directory", "new_task", "remove", "remove_abandoned"]
+__all__ = ["Owner", "in_use", "is_there", "new_directory", "new_task", "remove", "remove_abandoned"]
 
 ABANDONED_AFTER = 24 * 3600.0
 """Seconds without a change after which another job's staging directory counts as abandoned."""
 
 _STOPPING = 5.0
 _OWNER_FILE = "owner"
+_UNFINISHED_OWNER = re.compile(rf"{_OWNER_FILE}\.{publishing.TOKEN}\.tmp")
+_ATTEMPTS = 10
 _MOST_OWNER_BYTES = 4096
 
 
@@ -47,13 +52,20 @@ def new_directory(log_dir: str) -> str:
 
 def new_task(staging: str, belongs_to: Owner, task: int) -> str:
     """Create a directory for an attempt of a task, and the staging directory if it is the first."""
-    os.makedirs(staging, exist_ok=True)
-    path = os.path.join(staging, _OWNER_FILE)
-    if not os.path.exists(path):
-        publishing.replace_file(path, json.dumps(belongs_to).encode(), sync=False)
-    directory = os.path.join(staging, f"{task}.{secrets.token_hex(8)}")
-    os.mkdir(directory)
-    return directory
+    path, directory = os.path.join(staging, _OWNER_FILE), os.path.join(staging, f"{task}.{secrets.token_hex(8)}")
+    for _ in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):  # another job has removed it, as it had no owner yet
+            os.makedirs(staging, exist_ok=True)
+            if not os.path.exists(path):
+                publishing.replace_file(path, json.dumps(belongs_to).encode(), sync=False)
+            os.mkdir(directory)
+            return directory
+    raise FileNotFoundError(errno.ENOENT, "the directory disappears whenever a task makes it", staging)
+
+
+def is_there(directory: str) -> bool:
+    """Whether a directory of `new_task` is still there, with its staging directory's owner."""
+    return os.path.isdir(directory) and os.path.exists(os.path.join(os.path.dirname(directory), _OWNER_FILE))
 
 
 @contextmanager
@@ -88,12 +100,14 @@ def remove(directory: str, *, may_be_written: bool = False) -> None:
 
 
 def _remove_tree(directory: str) -> None:
-    """The owner comes last: if this process is killed, the next one knows whose the rest is."""
+    """It gets another name first: no task that Spark has not stopped yet adds to it while its owner goes."""
     with suppress(OSError):
-        for name in os.listdir(directory):
+        going = new_directory(os.path.dirname(directory))
+        os.rename(directory, going)
+        for name in os.listdir(going):
             if name != _OWNER_FILE:
-                shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
-    shutil.rmtree(directory, ignore_errors=True)
+                shutil.rmtree(os.path.join(going, name), ignore_errors=True)
+        shutil.rmtree(going, ignore_errors=True)
 
 
 @suggests_options
@@ -102,9 +116,9 @@ def remove_abandoned(
 ) -> list[str]:
     """Remove the staging directories of jobs that have ended without removing them.
 
-    Every successful write does this. A directory in which a process of this machine has a file open for writing stays.
-    Another one is removed if its driver ran on this machine and has ended; or if nothing in it has changed for
-    `older_than` seconds.
+    Every write does this when it starts and when it has succeeded. A directory in which a process of this machine has a
+    file open for writing stays. Another one is removed if its driver ran on this machine and has ended; if no task has
+    begun in it; or if nothing in it has changed for `older_than` seconds.
 
     Args:
         log_dir: the log directory that was written to.
@@ -124,10 +138,24 @@ def remove_abandoned(
     for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
         if not layout.is_staging(entry.name) or not entry.is_dir(follow_symlinks=False):
             continue
-        if _is_abandoned(entry.path, time.time() - older_than, query):
+        if _remove_unbegun(entry.path):
+            removed.append(entry.path)
+        elif _is_abandoned(entry.path, time.time() - older_than, query):
             remove(entry.path)
             removed.append(entry.path)
     return removed
+
+
+def _remove_unbegun(directory: str) -> bool:
+    """Remove it if it has no owner; a task that was about to name one makes the directory again."""
+    with suppress(OSError):
+        names = os.listdir(directory)
+        if all(map(_UNFINISHED_OWNER.fullmatch, names)):
+            for name in names:
+                os.unlink(os.path.join(directory, name))
+            os.rmdir(directory)
+            return True
+    return False
 
 
 def _is_abandoned(directory: str, since: float, query: str | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,7 @@ from kafkacodec.records.encode import encode
 from kafkacodec.records.partition import partition
 from kafkacodec.spark.reading.options import TopicPartition
 from kafkacodec.spark.writing.options import WriteOptions
+from kafkacodec.spark.writing.staging import is_there
 
 __all__ = ["TaskWriter"]
 
@@ -91,13 +93,7 @@ class TaskWriter:
     def _encode(self, target: TopicPartition) -> None:
         log = self.logs.get(target)
         if log is None:
-            if not os.path.isdir(self.directory):  # a log writer would create it again
-                reason = "the staging directory was removed, since the job has ended or failed"
-                raise FileNotFoundError(errno.ENOENT, reason, self.directory)
-            # The driver syncs the files when it publishes.
-            log = self.logs[target] = LogWriter(
-                self.directory, *target, segment_bytes=self.options.segment_bytes, sync=False
-            )
+            log = self.logs[target] = self._new_log(target)
         encoded = encode(
             pa.Table.from_batches(self.waiting.pop(target).batches),
             base_offset=log.next_offset,
@@ -105,6 +101,18 @@ class TaskWriter:
             **self.options.batches,
         )
         self.records += log.write_batches(encoded, verify_crc=False)
+
+    def _new_log(self, target: TopicPartition) -> LogWriter:
+        if is_there(self.directory):
+            # The driver syncs the files when it publishes.
+            log = LogWriter(self.directory, *target, segment_bytes=self.options.segment_bytes, sync=False)
+            if is_there(self.directory):
+                return log
+            log.withdraw()  # it has made the directory again
+            with suppress(OSError):
+                os.rmdir(os.path.dirname(self.directory))
+        reason = "the staging directory was removed, since the job has ended or failed"
+        raise FileNotFoundError(errno.ENOENT, reason, self.directory)
 
     def _by_partition(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
         import pyarrow.compute as pc  # slow to import, and only tasks need it
