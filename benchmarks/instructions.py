@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks import callgrind, sessions
+from benchmarks import callgrind, sending, sessions
 from benchmarks.cases import CASES, record_set, records
 from benchmarks.messages import Body, bodies, reading_arrays
 
@@ -140,7 +140,9 @@ def inside(library: str, directory: str, inputs: str) -> None:
 
     counter = callgrind.Counter(library)
     sets = {name: (Path(inputs) / name).read_bytes() for name in READ}
-    for name, call in chain(_reading(kc, sets), _writing(kc), _files(kc, directory), _messages(kc), _broker()):
+    for name, call in chain(
+        _reading(kc, sets), _writing(kc), _files(kc, directory), _messages(kc), _broker(), _clients()
+    ):
         for _ in range(WARM_UP):
             call()
         counter.count([(name, call)] * ROUNDS)
@@ -203,6 +205,11 @@ def _broker() -> Calls:
             for _ in range(WARM_UP_SESSION):
                 ask()
             yield f"broker, produce: {name}", ask
+
+
+def _clients() -> Calls:
+    for name, send in sending.RECORDS.items():
+        yield f"Producer.send, {sending.CALLS} times: {name}", sending.calls(send)
 
 
 def _tools(kc: Any) -> dict[str, str]:

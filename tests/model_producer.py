@@ -14,7 +14,7 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, prepared
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metrics import Metrics
-from kafkacodec.client.producing.delivery import Delivery
+from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.identity import Idempotence
 from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.sender import Sender

@@ -19,7 +19,7 @@ _HOMES = {
     "CONTROLLER": "core.calls",
     "ClientSettings": "options",
     "ConfigResource": "admin.configs",
-    "Delivery": "producing.delivery",
+    "Delivery": "producing._delivery",
     "Coordinator": "core.calls",
     "ConsumedColumns": "consuming.record",
     "Consumer": "blocking.consumer",
@@ -34,7 +34,7 @@ _HOMES = {
     "PreparedTransaction": "core.prepared",
     "Producer": "blocking.producer",
     "ProducerSettings": "producing.settings",
-    "RecordMetadata": "producing.delivery",
+    "RecordMetadata": "producing.outcome",
     "ShareConsumer": "blocking.share_consumer",
     "ShareConsumerSettings": "sharing.settings",
     "ShareRecord": "sharing.deliveries",
@@ -42,7 +42,7 @@ _HOMES = {
     "ScramCredential": "admin.scram",
     "Subtract": "admin.configs",
     "TableDelivery": "producing.delivery",
-    "TableMetadata": "producing.delivery",
+    "TableMetadata": "producing.outcome",
     "TopicPartition": ".assignment.partitions",
     "export_metrics": "telemetry",
     "aio": "",
@@ -74,12 +74,9 @@ if TYPE_CHECKING:
     from kafkacodec.client.core.prepared import PreparedTransaction as PreparedTransaction
     from kafkacodec.client.core.relay import Reply as Reply
     from kafkacodec.client.options import ClientSettings as ClientSettings
-    from kafkacodec.client.producing.delivery import (
-        Delivery as Delivery,
-        RecordMetadata as RecordMetadata,
-        TableDelivery as TableDelivery,
-        TableMetadata as TableMetadata,
-    )
+    from kafkacodec.client.producing._delivery import Delivery as Delivery
+    from kafkacodec.client.producing.delivery import TableDelivery as TableDelivery
+    from kafkacodec.client.producing.outcome import RecordMetadata as RecordMetadata, TableMetadata as TableMetadata
     from kafkacodec.client.producing.settings import ProducerSettings as ProducerSettings
     from kafkacodec.client.sharing.deliveries import ShareRecord as ShareRecord
     from kafkacodec.client.sharing.settings import ShareConsumerSettings as ShareConsumerSettings

@@ -9,7 +9,9 @@ import threading
 
 import pytest
 
-from kafkacodec.client.producing.delivery import Delivery, Outcome, Part, TableDelivery, TableOutcome
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.delivery import TableDelivery
+from kafkacodec.client.producing.outcome import Outcome, Part, TableOutcome
 from kafkacodec.errors import ClientClosed
 from tests.model_producer import ModelCluster
 from tests.patience import SOON

@@ -9,10 +9,10 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.client.core.calls import Answer
-from kafkacodec.client.producing import queue
-from kafkacodec.client.producing._batch import BatchBuilder
+from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import DeadlineExceeded, EncodeError, RemoteProtocolError, UnsupportedVersion
+from tests import model_producer
 from tests.model_producer import ALL_VERSIONS, ModelCluster
 
 
@@ -263,15 +263,28 @@ def test_wrong_records_are_refused_at_once_and_leave_no_trace():
     assert model.logs[0].records == []
 
 
+def test_headers_that_come_only_once_are_there_after_a_batch_that_was_full():
+    model = ModelCluster(1, linger_ms=0, batch_size=200)
+    for _ in range(6):
+        model.produce(b"x" * 60, headers=((name, b"v") for name in "ab"))
+    found = []
+    while len(found) < 6:
+        model.poll()
+        for _, request, _ in model.flying[1]:
+            found += kc.iter_records(bytes(request.topic_data[0].partition_data[0].records))
+        model.answer(1)
+    assert [record.headers for record in found] == [(("a", b"v"), ("b", b"v"))] * 6
+
+
 def test_a_call_that_is_interrupted_leaves_the_order_of_the_others(monkeypatch):
-    class Interrupted(BatchBuilder):
-        def append(self, key, value, *arguments):
-            added = super().append(key, value, *arguments)
+    class Interrupted(Queues):
+        def put(self, topic, batch, key, value, *arguments):
+            made = super().put(topic, batch, key, value, *arguments)
             if value == b"interrupted":
                 raise KeyboardInterrupt  # Python calls signal handlers when a C function returns
-            return added
+            return made
 
-    monkeypatch.setattr(queue, "BatchBuilder", Interrupted)
+    monkeypatch.setattr(model_producer, "Queues", Interrupted)
     model = ModelCluster(1, linger_ms=10)
     first = model.produce(b"a")
     for value in (b"interrupted", b"b", b"interrupted"):

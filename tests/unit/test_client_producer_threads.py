@@ -7,14 +7,17 @@ import threading
 import time
 import uuid
 from collections import Counter
+from itertools import islice
 
 import pytest
 
+import kafkacodec as kc
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import EncodeError
+from tests.patience import SOON
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +93,31 @@ def test_a_topic_that_is_made_again_with_fewer_partitions():
     assert own.queues[3] is queue
     assert (queue.proven, queue.next_sequence) == (False, 7)
     queues.append(own, 3, None, b"", (), 1)
+
+
+def test_what_many_threads_send_is_there_once_and_in_the_order_of_each(tmp_path):
+    """Batches are closed and sent while threads add to them, since they are small."""
+    threads, each, partitions = 4, 3000, 2
+    deliveries = [[] for _ in range(threads)]
+
+    def send(sender):
+        for number in range(each):
+            value = b"%d" % number
+            deliveries[sender].append(producer.send("t", value, key=b"%d" % sender, headers=[("n", value)]))
+
+    with kc.broker.serve(tmp_path, topics={"t": partitions}) as broker:
+        with kc.client.Producer(broker.bootstrap_servers, linger_ms=0, batch_size=400) as producer:
+            senders = [threading.Thread(target=send, args=(n,)) for n in range(threads)]
+            for thread in senders:
+                thread.start()
+            for thread in senders:
+                thread.join()
+            results = [[delivery.result(SOON) for delivery in own] for own in deliveries]
+        with kc.client.Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", number) for number in range(partitions)])
+            records = list(islice(consumer, threads * each))
+    for sender, own in enumerate(results):
+        sent = [record for record in records if record.key == b"%d" % sender]
+        assert [record.value for record in sent] == [b"%d" % number for number in range(each)]
+        assert [(record.partition, record.offset) for record in sent] == [(r.partition, r.offset) for r in own]
+        assert all(record.headers == (("n", record.value),) for record in sent)

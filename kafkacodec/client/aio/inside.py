@@ -21,7 +21,7 @@ class ProducerInside:
     """Of a producer: its queues, which other threads fill, and what these ask its loop for.
 
     Attributes:
-        is_plain: whether keys and values need no serializer, and records no transaction.
+        is_plain: whether records need no function of the application, and no transaction.
         check_transaction, serialized, table: for any thread.
         prepare, room, rolled_back, wake: for the loop's thread.
     """

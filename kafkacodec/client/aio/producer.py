@@ -19,7 +19,8 @@ from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import instead_of, option_defaults
-from kafkacodec.client.producing.delivery import Delivery, TableDelivery
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.delivery import TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
@@ -267,9 +268,9 @@ class Producer(TransactionalProducer, AsyncClient):
 
     @property
     def _is_plain(self) -> bool:
-        """Whether keys and values need no serializer, and records no transaction."""
+        """Whether records need no function of the application, and no transaction."""
         settings = self._settings
-        used = (settings.key_serializer, settings.value_serializer, settings.transactional_id)
+        used = (settings.key_serializer, settings.value_serializer, settings.transactional_id, settings.partitioner)
         return all(option is None for option in used)
 
     def _serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
@@ -299,6 +300,7 @@ class Producer(TransactionalProducer, AsyncClient):
         await self.start()
         assert self._network is not None
         self._network.cluster.unwant(list(self._network.cluster.topics))
+        self._queues.metadata_changed()
 
     async def _meet(self, topics: Iterable[str]) -> None:
         """Wait until topics are known and there is memory; those that are new are asked for together."""

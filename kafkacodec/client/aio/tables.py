@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkacodec.client.producing.delivery import TableDelivery, TableOutcome
+from kafkacodec.client.producing.delivery import TableDelivery
+from kafkacodec.client.producing.outcome import TableOutcome
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import DeadlineExceeded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import logging
 import os
 import time
@@ -17,7 +18,9 @@ from kafkacodec.client.aio.inside import ProducerInside
 from kafkacodec.client.checks import offset_number, seconds
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import instead_of
-from kafkacodec.client.producing.delivery import Delivery, TableDelivery
+from kafkacodec.client.producing._appending import Sending
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.delivery import TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
@@ -25,14 +28,14 @@ from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
-    from kafkacodec.client.producing.queue import TopicQueues
+    from kafkacodec.client.producing.queue import Queues, TopicQueues
 
 __all__ = ["Producer"]
 
 _log = logging.getLogger("kafkacodec.client.producer")
 
 
-class Producer(BlockingClient):
+class Producer(Sending, BlockingClient):
     """Writes records to topics; a context manager. Threads may share it.
 
     Records are put into batches in the caller's thread, and sent by a thread of the client when a batch is full or
@@ -87,17 +90,10 @@ class Producer(BlockingClient):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def send(
-        self,
-        topic: str,
-        value: Any = None,
-        *,
-        key: Any = None,
-        headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
-        partition: int | None = None,
-        timestamp: int | None = None,
+    def _send(
+        self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp: int | None
     ) -> Delivery:
-        """Queue a record."""
+        """What `send` does where no batch is open, or something may have to be waited for."""
         # The caller's thread appends; it waits for the client's only if there is no room.
         if self._closed or self._forked:
             self._check()
@@ -106,16 +102,19 @@ class Producer(BlockingClient):
             begun = self._inside.check_transaction()
             key, value = self._inside.serialized(key, value)
         self._refuse_handler()
-        own = self._queues.topic(topic)
-        if own is None or self._queues.full or (partition is not None and partition not in own.present):
+        queues: Queues = self._queues
+        own = queues.topic(topic)
+        if own is None or queues.full or (partition is not None and partition not in own.present):
             own = self._room(topic, partition)
         timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
-        with self._queues.lock:
+        with queues.lock:
             if self._closed:
                 self._check()
             if begun is not None:
                 self._inside.check_transaction(begun)
-            delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
+            delivery, due = queues.append(own, partition, key, value, headers, timestamp)
+            if self._plain:
+                queues.make_ready(own)
         if due:
             self._wake_soon()
         return delivery
@@ -140,8 +139,7 @@ class Producer(BlockingClient):
             self._wake_soon()
         return table.finish()
 
-    # Both take, return and raise the same as those for asyncio.
-    send.__doc__ = aio.Producer.send.__doc__
+    # It takes, returns and raises the same as that for asyncio.
     send_columns.__doc__ = aio.Producer.send_columns.__doc__
     flush = blocking(aio.Producer.flush)
     partitions_for = blocking(aio.Producer.partitions_for)
@@ -191,6 +189,7 @@ class Producer(BlockingClient):
         if not self._closed:
             self._refuse_handler()
             self._closed = True
+            self._queues.metadata_changed()
         self._thread.end(lambda: self._face.close(timeout))
 
     def _check(self) -> None:
@@ -211,6 +210,10 @@ class Producer(BlockingClient):
         self._inside.wake()
 
 
+# What is compiled does not know types and text.
+Producer.send.__doc__ = aio.Producer.send.__doc__
+Producer.send.__signature__ = inspect.signature(aio.Producer.send)  # type: ignore[attr-defined]
+
 _open: weakref.WeakSet[Producer] = weakref.WeakSet()
 _dropped: weakref.WeakKeyDictionary[LoopThread, aio.Producer] = weakref.WeakKeyDictionary()  # threads that still end
 
@@ -219,6 +222,7 @@ def _mark_forked() -> None:
     """Asking for the process id would take a fifth of the time of `Producer.send`."""
     for producer in list(_open):
         producer._forked = True  # noqa: SLF001
+        producer._queues.metadata_changed()  # noqa: SLF001
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,6 +9,8 @@ from libc.string cimport memcpy
 from kafkacodec._core cimport encode as k
 from kafkacodec._core._errors cimport exception_from
 
+from collections.abc import Mapping
+
 from kafkacodec.errors import EncodeError
 
 cdef enum:
@@ -17,11 +19,11 @@ cdef enum:
 
 
 cdef bytes as_bytes(value, str what):
-    """Convert a key or value that is not bytes to bytes; None stays None."""
+    """Key, value or part of a header as bytes; None stays None."""
     if value is None or type(value) is bytes:
         return value
     try:
-        return value.encode() if isinstance(value, str) else bytes(memoryview(value).cast("B"))
+        return (<str> value).encode() if isinstance(value, str) else bytes(memoryview(value).cast("B"))
     except (TypeError, ValueError, BufferError) as e:
         reason = f"str cannot be encoded as UTF-8: {e}" if isinstance(value, str) else (
             f"{type(value).__name__} is not bytes, str or None: pass a serializer")
@@ -38,10 +40,16 @@ cdef inline void fill(k.kc_cell *cell, bytes value) noexcept:
 
 
 cdef list header_cells(headers):
-    """Names and values of headers, alternating, as bytes."""
+    """Names and values of headers, alternating, as bytes; None without headers."""
+    cdef list found
+    if type(headers) is tuple or type(headers) is list:
+        if not headers:
+            return None
+    elif type(headers) is dict or isinstance(headers, Mapping):
+        headers = headers.items()
     found = []
     try:
-        pairs = iter(headers.items() if isinstance(headers, dict) else headers)
+        pairs = iter(headers)
     except TypeError:
         raise EncodeError(f"headers must be pairs of name and value, not {type(headers).__name__}",
                           path="headers") from None
@@ -52,52 +60,43 @@ cdef list header_cells(headers):
             raise EncodeError("a header is not a pair of name and value", path="headers") from None
         if name is None:
             raise EncodeError("a header's name is null", path="headers")
-        found += [as_bytes(name, "headers"), as_bytes(value, "headers")]
+        found.append(as_bytes(name, "headers"))
+        found.append(as_bytes(value, "headers"))
     return found
 
 
 cdef class BatchBuilder:
-    cdef k.kc_appender appender
-    cdef str allowed_by
-
     def __init__(self, str allowed_by="max_request_size"):
         self.allowed_by = allowed_by
 
     def __dealloc__(self):
         k.kc_appender_free(&self.appender)
 
-    @property
-    def count(self):
-        return self.appender.open.count
-
-    @property
-    def size(self):
-        return self.appender.open.size
-
-    def append(self, key, value, headers, int64_t timestamp, int64_t limit, int64_t most):
+    cdef int64_t add(self, bytes key, bytes value, list headers, int64_t timestamp, int64_t limit,
+                     int64_t most) except -1:
+        """Append a record, of bytes and null alone: so no Python code runs, and the record is whole or not there."""
         cdef k.kc_cell few[FEW_CELLS]
         cdef k.kc_cell *cells = few
         cdef k.kc_new_record record
-        cdef bytes own_key = as_bytes(key, "key"), own_value = as_bytes(value, "value")
-        cdef list own_headers = header_cells(headers) if headers else []
-        fill(&record.key, own_key)
-        fill(&record.value, own_value)
+        cdef Py_ssize_t i, count = 0 if headers is None else len(headers)
+        fill(&record.key, key)
+        fill(&record.value, value)
         record.timestamp = timestamp
-        record.num_headers = len(own_headers) // 2
-        if len(own_headers) > FEW_CELLS:
-            cells = <k.kc_cell *> k.kc_alloc(len(own_headers) * sizeof(k.kc_cell))
+        record.num_headers = count // 2
+        if count > FEW_CELLS:
+            cells = <k.kc_cell *> k.kc_alloc(count * sizeof(k.kc_cell))
             if cells == NULL:
                 raise MemoryError("the headers of a record")
         try:
             record.headers = cells
-            for i, item in enumerate(own_headers):
-                fill(&cells[i], item)
-            return self.add(&record, limit, most)
+            for i in range(count):
+                fill(&cells[i], <bytes> headers[i])
+            return self.add_cells(&record, limit, most)
         finally:
             if cells != few:
                 k.kc_free(cells)
 
-    cdef int64_t add(self, const k.kc_new_record *record, int64_t limit, int64_t most) except -1:
+    cdef int64_t add_cells(self, const k.kc_new_record *record, int64_t limit, int64_t most) except -1:
         cdef k.kc_error error
         cdef int64_t added
         if k.kc_appender_add(&self.appender, record, limit, most, &added, &error):
@@ -151,10 +150,3 @@ def set_producer(batch, int64_t producer_id, int epoch, int32_t sequence, bint t
             raise exception_from(&error)
     finally:
         PyBuffer_Release(&view)
-
-
-def partition_of(key, int32_t partitions):
-    cdef bytes own = as_bytes(key, "key")
-    if own is None or partitions < 1:
-        raise ValueError("a key and a number of partitions are needed")
-    return k.kc_murmur2_partition(<const uint8_t *> PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own), partitions)

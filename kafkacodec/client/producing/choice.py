@@ -55,6 +55,7 @@ class Choice:
         """Take the batches of a partition that may be sent, each for a later request than the previous one."""
         at = 0
         while (batch := queue.first) is not None and self._is_ready(queue, batch, now):
+            batch.sealed = True  # its size counts from now on
             node = self._cluster.leader(queue.topic, queue.number)
             if node is None:
                 self._cluster.want([queue.topic])  # creates a deleted topic again
@@ -72,6 +73,7 @@ class Choice:
             requests[at].add(batch)
             at += 1
         if batch is not None:
+            batch.sealed = batch is not queue.open
             self.deadline = min(self.deadline, batch.deadline)
         if at:  # serve others first next time
             self.queues.active.pop(queue, None)

@@ -11,13 +11,15 @@ import random
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.metadata import Topic
-from kafkacodec.client.producing._batch import BatchBuilder, partition_of
-from kafkacodec.client.producing.delivery import Delivery, Outcome, Part
+from kafkacodec.client.producing._appending import Appending, OpenBatch, OpenQueue, OpenTopic
+from kafkacodec.client.producing._batch import BatchBuilder
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.outcome import Outcome, Part
 from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
 from kafkacodec.errors import EncodeError, LocalProtocolError
 from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -32,7 +34,7 @@ READABLE_BY: Final = "the default of consumers' max_decompressed_bytes"
 REQUEST_BYTES: Final = 100  # of a request beyond its batches, topic names and client id
 
 
-class Batch:
+class Batch(OpenBatch):
     """Records of one partition that are sent together.
 
     Attributes:
@@ -49,15 +51,13 @@ class Batch:
     """
 
     __slots__ = (
-        "attempts", "broken", "builder", "count", "data", "deadline", "due_at", "error", "first", "order", "outcome",
-        "producer", "queue", "retry_at", "sequence", "size",
+        "attempts", "broken", "data", "deadline", "due_at", "error", "first", "order", "producer", "queue", "retry_at",
+        "sequence",
     )  # fmt: skip
 
     def __init__(self, queue: PartitionQueue, order: tuple[int, int], outcome: Outcome, first: int) -> None:
         self.queue = queue
-        self.builder: BatchBuilder | None = None
         self.data: bytearray | None = None
-        self.count = self.size = 0
         self.order = order
         self.outcome, self.first = outcome, first
         self.deadline = self.due_at = math.inf
@@ -81,7 +81,7 @@ class Batch:
         self.outcome.resolve(Part(end, self.first, self.queue.topic, self.queue.number, offset, time, error))
 
 
-class PartitionQueue:
+class PartitionQueue(OpenQueue):
     """The batches of a partition.
 
     Attributes:
@@ -93,11 +93,11 @@ class PartitionQueue:
         broken: whether sequences cannot continue: an earlier batch is missing, or the broker lost the producer's state.
     """
 
-    __slots__ = ("broken", "flying", "next_sequence", "number", "open", "producer", "proven", "topic", "waiting")
+    __slots__ = ("broken", "flying", "next_sequence", "number", "producer", "proven", "topic", "waiting")
+    open: Batch | None
 
     def __init__(self, topic: str, number: int) -> None:
         self.topic, self.number = topic, number
-        self.open: Batch | None = None
         self.waiting: deque[Batch] = deque()
         self.flying: list[Batch] = []
         self.producer: tuple[int, int] | None = None
@@ -127,13 +127,13 @@ class PartitionQueue:
         return not earlier and all(other.order >= batch.order for other in self.flying)
 
 
-class TopicQueues:
+class TopicQueues(OpenTopic):
     """The queues of a topic's partitions, according to one generation of the cluster's metadata.
 
     Attributes:
         queues: all queues, including those of partitions that no longer exist, which resume with their sequences if
             the partition comes back.
-        numbers, present: the existing partitions.
+        numbers, present, in_order: the existing partitions, and their queues.
         available: the partitions that have a leader.
         topic_id: the id of the topic with these partitions; None if brokers do not report it.
         batch_limit: the maximum size in bytes of batches of single records.
@@ -142,21 +142,22 @@ class TopicQueues:
     """
 
     __slots__ = (
-        "_lock", "available", "batch_limit", "generation", "name", "numbers", "present", "queues", "sticky",
-        "table_limit", "topic_id", "used_at",
+        "_lock", "available", "generation", "name", "numbers", "table_limit", "topic_id", "used_at",
     )  # fmt: skip
+    queues: dict[int, PartitionQueue]
+    sticky: PartitionQueue | None
 
     def __init__(self, name: str, batch_limit: int, table_limit: int, now: float, lock: threading.RLock) -> None:
         self.name = name
         self._lock = lock
         self.used_at = now
-        self.queues: dict[int, PartitionQueue] = {}
+        self.queues = {}
         self.topic_id: uuid.UUID | None = None
         self.numbers: list[int] = []
-        self.present: frozenset[int] = frozenset()
+        self.in_order = []
+        self.present = frozenset()
         self.available: list[int] = []
         self.generation = -1
-        self.sticky: PartitionQueue | None = None
         self.batch_limit, self.table_limit = batch_limit, table_limit
 
     def limit_batches(self, size: int) -> None:
@@ -181,6 +182,7 @@ class TopicQueues:
                 for queue in self.queues.values():
                     queue.proven = False
             self.numbers, self.present = sorted(partitions), frozenset(partitions)
+            self.in_order = [self.queues[number] for number in self.numbers]
             if self.sticky is not None and self.sticky.number not in partitions:
                 self.sticky = None
             self.available = [n for n in self.numbers if partitions[n].leader is not None]
@@ -195,7 +197,7 @@ class TopicQueues:
         return self.sticky
 
 
-class Queues:
+class Queues(Appending):
     """The queues of a producer. Methods need `lock` unless they say otherwise.
 
     Args:
@@ -204,7 +206,8 @@ class Queues:
         clock: the driver's time in ms; may be called from any thread.
 
     Attributes:
-        lock: protects everything here.
+        lock: protects everything here, except that records get into open batches without it.
+        ready: the topics whose records may be added without asking for metadata, by the newest.
         active: the partitions that have batches, least recently served first.
         pending: all batches whose outcome is unknown, in order of creation.
         bytes: the uncompressed size of these batches.
@@ -218,13 +221,7 @@ class Queues:
     """
 
     def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
-        self.lock = threading.RLock()  # so that a signal handler is refused instead of deadlocking
         self.topics: dict[str, TopicQueues] = {}
-        self.active: dict[PartitionQueue, None] = {}
-        self.pending: dict[Batch, None] = {}
-        self.bytes = 0
-        self.full = False
-        self.drained = 0
         self.asleep_until = math.inf
         self.flush_to = -1
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -234,17 +231,18 @@ class Queues:
         self._made = 0
         self._partitioner: Partitioner | None = settings.partitioner
         self._hash = settings.partitioner is None
-        self._memory = settings.buffer_memory
         most = max(settings.max_request_size - REQUEST_BYTES, 1)
         self._allowed_by = "max_request_size"
         self._batch_limit = settings.batch_size
         self._table_limit = min(max(settings.batch_size, TABLE_BATCH_BYTES), most)
-        self._most = max(most - BATCH_BYTES, 1)
-        if settings.codec and self._most > READABLE_BYTES:
-            self._allowed_by, self._most = READABLE_BY, READABLE_BYTES
+        largest = max(most - BATCH_BYTES, 1)
+        if settings.codec and largest > READABLE_BYTES:
+            self._allowed_by, largest = READABLE_BY, READABLE_BYTES
         if settings.codec:
             self._batch_limit = min(self._batch_limit, READABLE_BYTES)
             self._table_limit = min(self._table_limit, READABLE_BYTES)
+        self.lock = threading.RLock()  # so that a signal handler is refused instead of deadlocking
+        super().__init__(self.lock._is_owned, settings.buffer_memory, largest)  # type: ignore[attr-defined]
 
     def refuse_handler(self) -> None:
         """Refuse a call from a signal handler that interrupted `send`: its record is half queued, and the client waits
@@ -281,32 +279,28 @@ class Queues:
             EncodeError: a type or the size is wrong, or the partition does not exist.
         """
         woken = False
+        if not isinstance(headers, (list, tuple, Mapping)) and isinstance(headers, Iterable):
+            headers = list(headers)  # they are asked for again if the open batch is full
         while True:
             queue = self._queue(topic, partition, key)
             batch = queue.open
+            new = batch is None
             if batch is None:
-                batch = self._open(queue)
-                woken = woken or batch.due_at < self.asleep_until
-            try:
-                added = batch.builder.append(key, value, headers, timestamp, topic.batch_limit, self._most)  # type: ignore[union-attr]
-            except BaseException:
-                if not batch.count:
-                    self._drop(batch)
-                raise
-            if added:
+                batch = self.new_batch(queue)
+                batch.builder, batch.size = BatchBuilder(self._allowed_by), BATCH_BYTES
+            made = self.put(topic, batch, key, value, headers, timestamp)
+            if made is not None:
                 break
             self.close(queue)  # it is full
             woken = True
-        # Read the count again: a call interrupted by Ctrl-C may have left a record.
-        batch.count = batch.builder.count  # type: ignore[union-attr]
-        batch.size += added
-        self._use(added)
-        return Delivery(batch.outcome, batch.count - 1, timestamp), woken
+        if new:
+            self.pend(queue, batch)  # from now on others add to it
+        return made, woken or (new and batch.due_at < self.asleep_until)
 
     def add(self, batch: Batch) -> None:
         """Queue a closed batch, after the open one."""
         self.close(batch.queue)
-        self._pend(batch)
+        self.pend(batch.queue, batch)
         batch.queue.waiting.append(batch)
 
     def new_batch(self, queue: PartitionQueue, outcome: Outcome | None = None, first: int = 0) -> Batch:
@@ -322,8 +316,7 @@ class Queues:
         """Close the open batch to more records."""
         batch = queue.open
         if batch is not None:
-            if batch.builder is not None:
-                batch.count = batch.builder.count
+            batch.sealed = True
             queue.open = None
             queue.waiting.append(batch)
             topic = self.topics[queue.topic]
@@ -352,52 +345,35 @@ class Queues:
     def resolved(self, batch: Batch) -> None:
         """Record that the outcome of a batch, which is in no queue, is known."""
         self.pending.pop(batch, None)
-        self.bytes -= batch.size
-        if self.full and self.bytes <= self._memory // 2:
-            self.full = False
-            self.drained += 1
+        self.free(batch.size)
 
     def replace(self, batch: Batch, parts: Iterable[Batch]) -> None:
         """Queue the parts of a batch in its place."""
         parts = list(parts)
         self.resolved(batch)
         for part in parts:
-            self._pend(part)
+            self.pend(part.queue, part)
             batch.queue.put_back(part)
         # Parts are as old as the batch, so the oldest batches stay first.
         self.pending = dict.fromkeys(sorted(self.pending, key=lambda b: b.order))
 
-    def _use(self, size: int) -> None:
-        self.bytes += size
-        if self.bytes >= self._memory:
-            self.full = True
+    def make_ready(self, topic: TopicQueues) -> None:
+        """From now on records of the topic need not ask for its metadata, until these change."""
+        self.ready[topic.name] = topic
+        if topic.generation != self._cluster.generation:  # as `metadata_changed` may have been called before
+            self.ready.pop(topic.name, None)
 
-    def _pend(self, batch: Batch) -> None:
-        self.pending[batch] = None
-        self._use(batch.size)
-        self.active[batch.queue] = None
-
-    def _open(self, queue: PartitionQueue) -> Batch:
-        queue.open = batch = self.new_batch(queue)
-        batch.builder = BatchBuilder(self._allowed_by)
-        batch.size = BATCH_BYTES
-        self._pend(batch)
-        return batch
-
-    def _drop(self, batch: Batch) -> None:
-        """Discard an open batch that got no record."""
-        batch.queue.open = None
-        self.resolved(batch)
+    def metadata_changed(self) -> None:
+        """Records of each topic are to look at the metadata again. Needs no lock."""
+        self.ready.clear()
 
     def _queue(self, topic: TopicQueues, partition: int | None, key: Any) -> PartitionQueue:
         if partition is None:
             if not self._hash:
                 partition = self._partitioner(key, topic.numbers, topic.available)  # type: ignore[misc]
-            elif key is None:
-                return topic.sticky or topic.choose_sticky()
-            else:
-                return topic.queues[topic.numbers[partition_of(key, len(topic.numbers))]]
-        found = topic.queues.get(partition) if partition in topic.present else None
+            elif key is None and topic.sticky is None:
+                topic.choose_sticky()
+        found: PartitionQueue | None = self.choose(topic, partition, key)
         if found is None:
             raise EncodeError(f"topic {topic.name!r} has no partition {partition!r}", path="partition")
         return found

@@ -101,6 +101,7 @@ class Sender:
         self._report()
         if self._generation != self._cluster.generation:
             self._generation = self._cluster.generation
+            self.queues.metadata_changed()
             self._progress()
             self._forget_idle(now)
         return sends

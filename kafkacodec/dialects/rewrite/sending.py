@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kafkacodec.client.aio import Producer as Sender
 from kafkacodec.client.checks import seconds
 from kafkacodec.client.lifecycle import owned
-from kafkacodec.client.producing.delivery import Delivery, RecordMetadata
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.outcome import RecordMetadata
 from kafkacodec.dialects.threads import ThreadClient
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, KafkaCodecError, LocalProtocolError, QueueFull
 

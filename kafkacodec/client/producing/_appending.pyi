@@ -1,0 +1,94 @@
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafkacodec.client.producing._batch import BatchBuilder
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.outcome import Outcome
+
+class OpenBatch:
+    """What `Appending` needs of a batch.
+
+    Attributes:
+        sealed: whether it takes no more records.
+    """
+
+    builder: BatchBuilder | None
+    outcome: Outcome
+    count: int
+    size: int
+    sealed: bool
+
+class OpenQueue:
+    """What `Appending` needs of the queue of a partition."""
+
+    open: Any
+
+class OpenTopic:
+    """What `Appending` needs of the queues of a topic.
+
+    Attributes:
+        in_order: those of its partitions, by number.
+    """
+
+    in_order: list[Any]
+    queues: Any
+    present: frozenset[int]
+    sticky: Any
+    batch_limit: int
+
+class Appending:
+    """Adds records to open batches, and counts the bytes of all batches.
+
+    Args:
+        is_owned: whether this thread has the lock of the queues.
+        memory: how many bytes may wait, until `send` has to.
+        most: how many bytes a record may take.
+    """
+
+    ready: dict[str, Any]
+    pending: dict[Any, None]
+    active: dict[Any, None]
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def full(self) -> bool: ...
+    @property
+    def drained(self) -> int: ...
+    def __init__(self, is_owned: Callable[[], bool], memory: int, most: int) -> None: ...
+    def free(self, size: int) -> None:
+        """Count bytes that are queued no longer."""
+
+    def choose(self, topic: OpenTopic, partition: int | None, key: Any) -> Any:
+        """The queue of a partition, None if it does not exist; by Kafka's hash of a key; without a key `topic.sticky`.
+
+        Raises:
+            EncodeError: the key has a wrong type.
+        """
+
+    def put(
+        self, topic: OpenTopic, batch: OpenBatch, key: Any, value: Any, headers: Any, timestamp: int
+    ) -> Delivery | None:
+        """Add a record to a batch; None if it is full or closed. A batch without records takes any that is allowed.
+
+        Raises:
+            EncodeError: a key, value or header has a wrong type, or the record takes too many bytes.
+        """
+
+    def pend(self, queue: OpenQueue, batch: OpenBatch) -> None:
+        """Count a batch as queued. If it is open, it is open to others from now on, without the lock."""
+
+class Sending:
+    """`send` of a producer for threads: into a batch that is open, or by `_send`, which may wait."""
+
+    _queues: Any
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """Queue a record."""

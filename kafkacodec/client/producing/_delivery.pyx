@@ -1,0 +1,135 @@
+# cython: embedsignature=False
+# What becomes of records given to a producer: an object for each record, so that it is made and dropped fast.
+cimport cython
+
+import asyncio
+import logging
+from types import GenericAlias
+
+from kafkacodec.client.checks import seconds
+from kafkacodec.client.producing.outcome import RecordMetadata, end_loop, refuse_in, tell
+
+_log = logging.getLogger("kafkacodec.client.producer")
+
+
+@cython.auto_pickle(False)
+@cython.freelist(256)
+cdef class Awaitable:
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __init__(self, outcome, int64_t index=0, int64_t timestamp=-1):
+        self._outcome = outcome
+        self._index = index
+        self._timestamp = timestamp
+
+    def done(self):
+        """Whether the outcome is known."""
+        return self._outcome._known(self._index)
+
+    def _result(self):
+        raise NotImplementedError
+
+    def result(self, timeout=None):
+        """Wait for the broker's acknowledgement. In a coroutine, await the delivery instead.
+
+        Args:
+            timeout: the limit in seconds; None waits as long as ``delivery_timeout_ms`` allows.
+
+        Raises:
+            TimeoutError: the outcome is not known in time.
+            LocalProtocolError: called in the client's own event loop, from a coroutine or callback.
+            ClientClosed: the outcome is unknown, and this process was forked from the one that sent the record.
+            BrokerError, DeadlineExceeded, ConnectionFailed, ClientClosed, …: the record was not delivered.
+        """
+        if not self.done():
+            refuse_in(self._outcome.loop)
+            if not self._outcome.wait(self._index, seconds("timeout", timeout)):
+                raise TimeoutError(f"not acknowledged within {timeout} s")
+        return self._result()
+
+    def add_done_callback(self, function):
+        """Call ``function(delivery)`` once the outcome is known, or at once if it already is.
+
+        Callbacks of a batch are called in the order of its records, in the thread of the client's event loop. Their
+        exceptions are logged. SystemExit and KeyboardInterrupt end the event loop of an asyncio client, after the other
+        callbacks; a blocking client logs them. A callback that is called at once raises them to the caller.
+
+        Raises:
+            ClientClosed: the outcome is unknown, and this process was forked from the one that sent the record.
+        """
+        if self._outcome.when(self._index, lambda: self._call_in_loop(function)):
+            self._call(function)
+
+    def _call(self, function):
+        try:
+            function(self)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException:  # also CancelledError and exceptions of test frameworks, which have no receiver here
+            _log.exception("a callback of a delivery failed")
+
+    def _call_in_loop(self, function):
+        try:
+            self._call(function)
+        except BaseException as error:
+            loop = self._outcome.loop
+            if loop is None:
+                raise
+            loop.call_soon(end_loop, error)
+
+    def __await__(self):
+        if not self.done():
+            loop = asyncio.get_running_loop()
+            known = loop.create_future()
+            if not self._outcome.when(self._index, lambda: tell(loop, known)):
+                yield from known
+        return self._result()
+
+
+cdef object offset_in(part, int64_t index):
+    return part.offset + index - part.first if part.offset >= 0 else -1
+
+
+cdef object time_in(part, int64_t timestamp):
+    return part.time if part.time >= 0 else timestamp
+
+
+# It has no fields and C functions of its own, so that objects that are dropped are used again.
+@cython.auto_pickle(False)
+cdef class Delivery(Awaitable):
+    """A record given to a producer. Also awaitable.
+
+    Deliveries share the state of their batch, so keeping many costs little.
+    """
+
+    def _result(self):
+        part = self._outcome.find(self._index)
+        if part.error is not None:
+            raise part.error.with_traceback(None)  # a traceback would keep the frames of every call
+        return RecordMetadata(part.topic, part.partition, offset_in(part, self._index), time_in(part, self._timestamp))
+
+    @property
+    def error(self):
+        """Why the record was not delivered; None if it was, or while the outcome is unknown."""
+        part = self._outcome.find(self._index)
+        return None if part is None else part.error
+
+    @property
+    def offset(self):
+        """The record's offset; None while it is unknown, -1 if the broker does not report it."""
+        part = self._outcome.find(self._index)
+        return None if part is None or part.error is not None else offset_in(part, self._index)
+
+    @property
+    def timestamp(self):
+        """The record's timestamp in ms since 1970, or the broker's once the broker is known to have set it."""
+        part = self._outcome.find(self._index)
+        return self._timestamp if part is None else time_in(part, self._timestamp)
+
+    def __repr__(self):
+        part = self._outcome.find(self._index)
+        if part is None:
+            return "<Delivery pending>"
+        if part.error is not None:
+            return f"<Delivery failed: {part.error!r}>"
+        return f"<Delivery {part.topic}-{part.partition} offset {offset_in(part, self._index)}>"

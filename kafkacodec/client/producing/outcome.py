@@ -1,0 +1,198 @@
+"""The outcome of records given to a producer, which the deliveries of a batch share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from bisect import bisect_right, insort
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kafkacodec.errors import ClientClosed, LocalProtocolError
+
+__all__ = [
+    "OffsetRange",
+    "Outcome",
+    "Part",
+    "RecordMetadata",
+    "TableMetadata",
+    "TableOutcome",
+    "end_loop",
+    "refuse_in",
+    "tell",
+]
+
+# For waiting and callbacks; both happen once per batch, or for few records. Reentrant for signal handlers.
+_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Replace the lock, which another thread may have held when this process was forked."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+class RecordMetadata(NamedTuple):
+    """The position of a delivered record.
+
+    Attributes:
+        topic, partition: the record's topic and partition.
+        offset: -1 if the broker does not report it: with ``acks=0``, or for a batch that it already had.
+        timestamp: the record's, or the broker's for topics with log append time, in ms since 1970.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class OffsetRange(NamedTuple):
+    """`rows` consecutive offsets from `first` on; `first` is -1 if the broker does not report it."""
+
+    first: int
+    rows: int
+
+
+class TableMetadata(NamedTuple):
+    """The positions of the delivered rows of a table.
+
+    Attributes:
+        rows: the number of rows.
+        offsets: the offsets of each topic and partition, in the order of the rows.
+    """
+
+    rows: int
+    offsets: dict[tuple[str, int], list[OffsetRange]]
+
+
+class Part(NamedTuple):
+    """The outcome of records [first, end). `time` is the broker's timestamp in ms; -1 if the records kept theirs."""
+
+    end: int
+    first: int
+    topic: str
+    partition: int
+    offset: int
+    time: int
+    error: Exception | None
+
+
+class Outcome:
+    """The outcome of several records, resolved part by part, since a batch may be split.
+
+    Args:
+        loop: the client's event loop, which must keep running for the outcome to be resolved. Only the process that
+            created the outcome learns it, not one forked from it.
+    """
+
+    __slots__ = ("_callbacks", "_condition", "_process", "failure", "loop", "parts", "resolved")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.loop = loop
+        self._process = os.getpid()
+        self.parts: list[Part] = []
+        self.resolved = 0
+        self.failure: Exception | None = None
+        self._condition: threading.Condition | None = None
+        self._callbacks: list[tuple[int, Callable[[], object]]] = []
+
+    def find(self, index: int) -> Part | None:
+        """The part that has a record, if it is resolved."""
+        at = bisect_right(self.parts, index, key=lambda part: part.end)
+        found = self.parts[at] if at < len(self.parts) else None
+        return found if found is not None and found.first <= index else None
+
+    def resolve(self, part: Part) -> None:
+        """Resolve a part and call its callbacks in the order of the records."""
+        with _lock:
+            insort(self.parts, part)
+            self.resolved += part.end - part.first
+            self.failure = self.failure or part.error
+            if self._condition is not None:
+                self._condition.notify_all()
+            due = sorted((c for c in self._callbacks if self._known(c[0])), key=lambda c: c[0])
+            if due:
+                self._callbacks = [c for c in self._callbacks if not self._known(c[0])]
+        for _, call in due:
+            call()
+
+    def when(self, index: int, call: Callable[[], object]) -> bool:
+        """Call `call` once a record is resolved; returns True without calling it if the record is resolved already.
+
+        `call` must not raise: that would hold up the outcome of others.
+        """
+        with _lock:
+            if self._known(index):
+                return True
+            self._check_process()
+            self._callbacks.append((index, call))
+            return False
+
+    def wait(self, index: int, timeout: float | None) -> bool:
+        """Wait until a record is resolved; returns whether it is."""
+        self._check_process()
+        with _lock:
+            if self._condition is None:
+                self._condition = threading.Condition(_lock)
+            return self._condition.wait_for(lambda: self._known(index), timeout)
+
+    def _known(self, index: int) -> bool:
+        return self.find(index) is not None
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ClientClosed(
+                "the record belongs to the process that this one was forked from: only that waits for it"
+            )
+
+
+class TableOutcome(Outcome):
+    """The outcome of the rows of a table: record 0 stands for all rows."""
+
+    __slots__ = ("queued", "whole")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        super().__init__(loop)
+        self.queued = 0
+        self.whole = False
+
+    def finish(self) -> None:
+        """Mark that no more rows follow."""
+        self.whole = True
+        self.resolve(Part(0, 0, "", -1, -1, -1, None))
+
+    def _known(self, index: int) -> bool:
+        return self.whole and self.resolved == self.queued
+
+
+def tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    """Wake a coroutine that waits for an outcome. For any thread."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the result
+        loop.call_soon_threadsafe(_set, future)
+
+
+def end_loop(error: BaseException) -> None:
+    """End the event loop that calls this."""
+    raise error
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def refuse_in(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Refuse to block the event loop of the client that must deliver the record. A blocking client has its own loop."""
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if here is loop:
+        raise LocalProtocolError(f"result() would block {loop!r}: await the delivery, or call result() when it is done")
