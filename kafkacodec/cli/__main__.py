@@ -144,6 +144,8 @@ def _show(error: click.UsageError) -> int:
 def _missing(error: ImportError) -> int:
     """Name the extra that installs a missing package. Any other failed import is a bug and is raised again."""
     package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS and "pip install" in str(error):
+        return _fail(str(error), WRONG_USAGE)
     if package not in _EXTRAS:
         raise error
     return _fail(f"missing package {package}; run: pip install 'kafkacodec[{_EXTRAS[package]}]'", WRONG_USAGE)

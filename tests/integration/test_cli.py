@@ -53,7 +53,7 @@ def test_a_file_of_three_bytes_is_not_taken_for_an_intact_segment(kafkacodec, tm
     path.write_bytes(b"abc")
     for name in ("scan", "verify", "dump"):
         code, out, err = kafkacodec(name, path.parent)
-        assert (code, "intact" in out, err.count("\n")) == (BAD_INPUT, False, 1)
+        assert (code, ", intact" in out, err.count("\n")) == (BAD_INPUT, False, 1)
 
 
 def test_missing_and_unreadable_paths(kafkacodec, tmp_path):

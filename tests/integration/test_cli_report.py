@@ -287,3 +287,16 @@ def test_standard_output():
     done = command("report", BROKER / "none-0", "-o", "-", capture_output=True)
     assert (done.returncode, done.stderr) == (DONE, "")
     assert Page(done.stdout).totals["records"] == len(expected("none"))
+
+
+def test_empty_partitions_are_folded(report, tmp_path):
+    shutil.copytree(ROOT / "logs" / "kraft-4.1.0" / "gzip-0", tmp_path / "logs" / "gzip-0")
+    for number in range(3):
+        partition = tmp_path / "logs" / f"quiet-{number}"
+        partition.mkdir()
+        (partition / f"{0:020}.log").touch()
+    page = report(tmp_path / "logs")
+    assert list(page.tables["partitions"].column("partition")) == ["gzip-0"]
+    assert page.totals["partitions"] == 4
+    assert any("3 empty partitions not listed." in text for text in page.texts)
+    assert any("1 empty topic not listed." in text for text in page.texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from kafkacodec.cli.output import full_option
 
 if TYPE_CHECKING:
     from kafkacodec.cli.rows.record_rows import Row
+    from kafkacodec.cli.rows.side_files import SideFile
     from kafkacodec.log import Partition
 
 
@@ -44,11 +46,19 @@ def dump(
     The table shows keys and values as text if they are printable, else as hex, and is cut to the terminal's width. In
     JSON they are strings if they are UTF-8, else {"base64": "..."}; timestamps are milliseconds since 1970. Records of
     internal topics, such as __consumer_offsets, and control records are shown by the names of their fields.
+
+    A PATH may also be a file beside segments: an index, time index or transaction index, a producers' snapshot, a
+    checkpoint, partition.metadata or meta.properties. Its rows are printed, as kafka-dump-log prints them.
     """
     from kafkacodec.cli.rows.record_source import Source
 
     if follow and (reading.end_offset is not None or reading.end_time is not None):
         raise click.UsageError("--follow reads on: --end-offset and --end-time do not apply")
+    reading, sides = _apart(reading)
+    if sides:
+        _print_sides(reading, sides, printing, limit, follow or tail is not None)
+        if not reading.paths:
+            return
     partitions = reading.partitions()
     if log_format is not None:
         _require_kind(partitions, log_format)
@@ -62,6 +72,26 @@ def dump(
     else:
         rows = source.all(partitions)
     printer(_limited(rows, limit))
+
+
+def _apart(reading: Reading) -> tuple[Reading, list[SideFile]]:
+    """What to read without the files that hold no records, and those."""
+    from kafkacodec.cli.rows.side_files import side_file
+
+    found = {path: side_file(path) for path in reading.paths}
+    segments = tuple(path for path, side in found.items() if side is None)
+    return replace(reading, paths=segments), [side for side in found.values() if side is not None]
+
+
+def _print_sides(
+    reading: Reading, sides: list[SideFile], printing: Printing, limit: int | None, only_records: bool
+) -> None:
+    from kafkacodec.cli.rows.side_files import print_side_files
+
+    if only_records or printing.columns is not None or printing.template is not None:
+        raise click.UsageError(f"{sides[0].path} has no records: --follow, --tail, --columns and --format do not apply")
+    titles = len(sides) > 1 or bool(reading.paths)
+    print_side_files(sides, as_json=printing.as_json, limit=limit, titles=titles)
 
 
 def _require_kind(partitions: list[Partition], name: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.standard_input import path_with_copy
-from kafkacodec.cli.options.inputs import size_of, tiered_key_option
+from kafkacodec.cli.options.inputs import TREE_LEVELS, size_of, tiered_key_option
 from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.errors import KafkaCodecError
 
@@ -24,31 +25,49 @@ if TYPE_CHECKING:
 def recover(source: str, destination: str, as_json: bool) -> None:
     """Copy every intact batch of SOURCE to a new log directory, DESTINATION.
 
-    SOURCE is a broker's data directory, a partition directory, a segment or - for a segment on standard input; it is
-    not changed. Batches keep their bytes; offset, time and transaction indexes are rebuilt. DESTINATION must be empty
-    or not exist. Prints what is missing and writes it to DESTINATION/recovery-report.json. The exit code is 1 if
-    records were lost.
+    SOURCE is a broker's data directory, a partition directory, a segment, a tree of data directories, or - for a
+    segment on standard input; it is not changed. Batches keep their bytes; offset, time and transaction indexes are
+    rebuilt. DESTINATION must be empty or not exist. Prints what is missing and writes it to
+    DESTINATION/recovery-report.json, for a tree in each data directory. The exit code is 1 if records were lost.
     """
     from kafkacodec import log
+    from kafkacodec.log.writing.recovery import recover_tree
 
-    total = sum(map(size_of, log.discover(source)))
-    with progress("recovering", total) as advance:
+    partitions = log.discover(source, levels=TREE_LEVELS)
+    tree = os.path.isdir(source) and not _is_log(source)
+    with progress("recovering", sum(map(size_of, partitions))) as advance:
         try:
-            report = log.recover(source, destination, advance=advance)
+            if tree:
+                reports = recover_tree(source, destination, levels=TREE_LEVELS, advance=advance)
+            else:
+                reports = [log.recover(source, destination, advance=advance)]
         except KafkaCodecError:
             raise
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-    if as_json:
-        say_json(report.to_dict())
-    else:
-        for finding in report.findings:
-            say(str(finding))
-        restored = report.counts["warning", "offset-order"]
-        moved = f", {restored} with restored offsets" if restored else ""
-        say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved{moved}, {_losses(report)}")
-    if not report.ok:
-        raise click.ClickException(f"{source}: some data could not be recovered: {_losses(report)}")
+    for report in reports:
+        if as_json:
+            say_json(report.to_dict())
+        else:
+            _print(report, os.path.join(destination, os.path.relpath(report.path, source)) if tree else destination)
+    lossy = [report for report in reports if not report.ok]
+    if lossy:
+        raise click.ClickException(f"{lossy[0].path}: some data could not be recovered: {_losses(lossy[0])}")
+
+
+def _is_log(path: str) -> bool:
+    """Whether a directory is a data directory or a partition's, rather than a tree of such."""
+    from kafkacodec.log import LogDirectory, Partition
+
+    return bool(Partition(path).segments or LogDirectory(path).all_partitions)
+
+
+def _print(report: Report, destination: str) -> None:
+    for finding in report.findings:
+        say(str(finding))
+    restored = report.counts["warning", "offset-order"]
+    moved = f", {restored} with restored offsets" if restored else ""
+    say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved{moved}, {_losses(report)}")
 
 
 def _losses(report: Report) -> str:

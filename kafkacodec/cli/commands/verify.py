@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.options.inputs import Choice, choice_options, place, size_of, threads_option
+from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, choice_options, place, size_of, threads_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size
 
 if TYPE_CHECKING:
@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 @choice_options
 @full_option
 @click.option("--strict", is_flag=True, help="Fail on warnings too: wrong index files or checkpoints, torn tails.")
+@click.option("--all", "everything", is_flag=True, help="List intact partitions too.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per partition instead of a table.")
 @threads_option
-def verify(choice: Choice, strict: bool, as_json: bool, threads: int | None) -> None:
+def verify(choice: Choice, strict: bool, everything: bool, as_json: bool, threads: int | None) -> None:
     """Check every batch, the order of offsets, the index files, and a data directory's checkpoints.
 
     Decompresses and reads all records. An error means that records are lost or cannot be trusted; a warning does not.
-    The exit code is 1 if there are errors, with --strict also if there are warnings.
+    The exit code is 1 if there are errors, with --strict also if there are warnings. A PATH may be a tree of data
+    directories. Partitions that are not intact are listed, with --all every one.
     """
-    partitions = choice.partitions()
+    partitions = choice.partitions(levels=TREE_LEVELS)
     reports: list[tuple[Partition, Report]] = []
     with progress("verifying", sum(map(size_of, partitions))) as advance:
         for partition in partitions:
             reports.append((partition, partition.verify(threads=threads, advance=advance)))
-    checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories()]
+    checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories(levels=TREE_LEVELS)]
     if as_json:
         for partition, report in reports:
             say_json({"topic": partition.topic, "partition": partition.partition} | report.to_dict())
@@ -39,7 +41,7 @@ def verify(choice: Choice, strict: bool, as_json: bool, threads: int | None) -> 
             if report.findings:
                 say_json({"topic": None, "partition": None} | report.to_dict())
     else:
-        _print(reports, checkpoints)
+        _print(reports, checkpoints, everything=everything)
     bad = [report for _, report in reports if not (report.clean if strict else report.ok)]
     if bad:
         raise click.ClickException(f"{len(bad)} of {counted(len(reports), 'partition')} failed verification")
@@ -53,7 +55,7 @@ def _checkpoints(directory: LogDirectory, partitions: list[Partition]) -> Report
     return directory.verify_checkpoints([partition for partition in partitions if partition.path in inside])
 
 
-def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report]) -> None:
+def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report], *, everything: bool) -> None:
     columns = [
         Column("partition", stretch=True),
         Column("segments", right=True),
@@ -63,13 +65,25 @@ def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report]) -
         Column("damaged", right=True),
         Column("state"),
     ]
-    print_table(columns, (_row(partition, report) for partition, report in reports))
+    listed = reports if everything else [(partition, report) for partition, report in reports if not report.clean]
+    if listed:
+        print_table(columns, (_row(partition, report) for partition, report in listed))
     for report in [*(report for _, report in reports), *checkpoints]:
         for finding in report.findings:
             say(str(finding))
         hidden = sum(report.counts.values()) - len(report.findings)
         if hidden:
             say(f"{report.path}: {counted(hidden, 'more finding')}")
+    say(_sum([report for _, report in reports]))
+
+
+def _sum(reports: list[Report]) -> str:
+    intact = sum(report.clean for report in reports)
+    whole = "intact" if len(reports) == 1 else "all intact"
+    parts = [counted(len(reports), "partition"), whole if intact == len(reports) else f"{intact:,} intact"]
+    parts.append(counted(sum(report.num_segments for report in reports), "segment"))
+    parts.append(counted(sum(report.num_records for report in reports), "record"))
+    return ", ".join([*parts, size(sum(report.size_in_bytes for report in reports))])
 
 
 def _row(partition: Partition, report: Report) -> list[str]:

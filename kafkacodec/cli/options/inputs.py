@@ -52,12 +52,15 @@ class Choice:
             raise click.ClickException(f"{place}: no partition matches --topic and --partition")
         return chosen
 
-    def log_directories(self) -> list[LogDirectory]:
-        """The paths that are data directories, not partitions or segments."""
-        from kafkacodec.log import LogDirectory, Partition
+    def log_directories(self, levels: int = 0) -> list[LogDirectory]:
+        """The data directories, not partitions or segments, among the paths or up to `levels` below them."""
+        from kafkacodec.log import LogDirectory, Partition, discover
         from kafkacodec.log.opening import is_directory
 
-        return [LogDirectory(path) for path in self.paths if is_directory(path) and not Partition(path).segments]
+        given = [path for path in self.paths if is_directory(path) and not Partition(path).segments]
+        if levels:
+            given = sorted({os.path.dirname(found.path) for path in given for found in discover(path, levels=levels)})
+        return [LogDirectory(path) for path in given]
 
     def wants(self, partition: Partition) -> bool:
         """Whether --topic and --partition choose it."""

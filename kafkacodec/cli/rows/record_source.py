@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,6 +14,8 @@ from kafkacodec.cli.options.inputs import Reading, place
 from kafkacodec.cli.rows.following import follow
 from kafkacodec.cli.rows.record_rows import Origin, Row, rows
 from kafkacodec.errors import DecodeError
+from kafkacodec.internal_records import CLUSTER_METADATA
+from kafkacodec.log.formats.layout import is_metadata_snapshot
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.partitions.following import Follower, Growth
 from kafkacodec.log.partitions.from_end import last_chunks
@@ -105,4 +108,7 @@ class Source:
 
 
 def _place(where: SegmentRange | Partition) -> Origin:
-    return Origin(where.topic, where.partition, place(where.topic, where.partition, where.path))
+    topic = where.topic
+    if topic is None and is_metadata_snapshot(os.path.basename(where.path)):
+        topic = CLUSTER_METADATA
+    return Origin(topic, where.partition, place(where.topic, where.partition, where.path))

@@ -78,6 +78,9 @@ FORMATTED_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
 """What a directory is formatted with (since 4.4), in the form of a snapshot that ends at offset 0. It is none: the
 first controller copies its records into the log."""
 
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+"""What a directory is formatted with before 4.4: records of the metadata log."""
+
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
 NOT_UPLOADED = "truncated-not-uploaded"
@@ -135,6 +138,11 @@ def newest_metadata_snapshot(names: Iterable[str]) -> tuple[str, int] | None:
     """The newest of the snapshots among the files of a metadata log, and its end offset; None if there is none."""
     found = max((name for name in names if METADATA_SNAPSHOT.fullmatch(name)), default=FORMATTED_SNAPSHOT)
     return None if found == FORMATTED_SNAPSHOT else (found, int(found.partition("-")[0]))
+
+
+def is_metadata_snapshot(name: str) -> bool:
+    """Whether a file holds records of the metadata log, but is none of its segments."""
+    return name == BOOTSTRAP_CHECKPOINT or METADATA_SNAPSHOT.fullmatch(name) is not None
 
 
 def metadata_snapshot_name(end_offset: int, epoch: int) -> str:

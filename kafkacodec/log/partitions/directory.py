@@ -15,6 +15,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.listing import directory_name
+from kafkacodec.log.opening.packed import packed_as
 from kafkacodec.log.partitions.inside import end_offset_now
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
@@ -219,7 +220,9 @@ def discover(
         here = [alone] if alone.segments else _partitions_below(path, levels)
         here = [p for p in here if p.state in ("current", "remote")] or here
         if not here:
-            raise FileNotFoundError(errno.ENOENT, "no Kafka log segments in this directory", path)
+            packed = any(packed_as(entry.name) for entry in entries(path))
+            why = ", but packed files: unpack them first" if packed else ""
+            raise FileNotFoundError(errno.ENOENT, f"no Kafka log segments in this directory{why}", path)
         found += here
     return found + [Partition(directory, segments=names) for directory, names in files.items()]
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafkacodec.errors import Truncated
 from kafkacodec.log.formats import layout
+from kafkacodec.log.opening import open_file
+from kafkacodec.log.opening.packed import HEAD, refuse_packed
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.walk import windows
 from kafkacodec.records.columns import RecordColumns
@@ -57,8 +61,14 @@ def kind_of(path: str) -> SegmentKind:
     if known is not None:
         return known
     name = layout.parse_file_name(os.path.basename(path))
+    _refuse_packed(path)
     being_replaced = name is not None and name.suffix.startswith(layout.LOG_SUFFIX)  # .log.swap, .log.deleted
     return MESSAGES if not being_replaced and kafka07.begins_with_message(path) else BATCHES
+
+
+def _refuse_packed(path: str) -> None:
+    with suppress(OSError, Truncated), open_file(path) as file:  # raised again when it is read
+        refuse_packed(path, bytes(file.read(0, HEAD)))
 
 
 def _read_batches(

@@ -83,6 +83,7 @@ class StoreObject:
 
     def fetch(self, start: int, end: int) -> Buffer:
         """The bytes in [start, end). Raises as `objects.ObjectFile`."""
+        _exceptions()  # raises if it is not installed
         import obstore
 
         wanted: Any = {"range": (start, end)}
@@ -109,6 +110,7 @@ def identity_of(url: str) -> FileIdentity:
 
 def _state_of(url: str) -> Any:
     """What the store tells about an object now."""
+    _exceptions()  # raises if it is not installed
     import obstore
 
     bucket, key = _place_of(url)
@@ -140,6 +142,7 @@ def _identity(state: Any) -> FileIdentity:
 
 def names_below(url: str) -> list[tuple[str, bool]]:
     """The names directly below a URL, each with whether it is a common prefix. Raises as `storage.entries`."""
+    _exceptions()  # raises if it is not installed
     import obstore
 
     bucket, key = _place_of(url)
@@ -155,6 +158,7 @@ def names_below(url: str) -> list[tuple[str, bool]]:
 
 def files_below(url: str, access: S3Access) -> Iterator[str]:
     """The paths of all objects below a URL, relative to it. Raises as `storage.entries`."""
+    _exceptions()  # raises if it is not installed
     import obstore
 
     bucket, key = _place_of(url, access)
@@ -165,6 +169,7 @@ def files_below(url: str, access: S3Access) -> Iterator[str]:
 
 def upload(path: str, url: str, access: S3Access) -> None:
     """Write an object; a large one in parts. Raises OSError."""
+    _exceptions()  # raises if it is not installed
     import obstore
 
     bucket, key = _place_of(url, access)
@@ -174,6 +179,7 @@ def upload(path: str, url: str, access: S3Access) -> None:
 
 def remove(url: str, access: S3Access) -> None:
     """Remove an object. Raises OSError."""
+    _exceptions()  # raises if it is not installed
     import obstore
 
     bucket, key = _place_of(url, access)
@@ -235,6 +241,7 @@ class _Bucket:
 def _bucket(scheme: str, bucket: str, access: S3Access, _settings: int) -> _Bucket:
     """A bucket, kept with its connections while the environment has the same settings."""
     note_client()
+    _exceptions()  # raises if it is not installed
     from obstore.store import from_url
 
     options: Any = access.client_options(bucket)

@@ -86,6 +86,40 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advanc
         return _recover_into(building, src, partitions, advance or (lambda size: None))
 
 
+def recover_tree(
+    src: str | os.PathLike[str], dest: str | os.PathLike[str], *, levels: int, advance: Advance | None = None
+) -> list[Report]:
+    """Recover each log directory below a directory to the same place below another one, which has to be empty.
+
+    A log directory appears complete or not at all; those before one that cannot be written stay.
+
+    Args:
+        src: has log directories up to `levels` below it, and is none itself.
+        dest: the new directory.
+        levels: how deep to look.
+        advance: as in `recover`.
+
+    Returns:
+        The report of each log directory, in order of their paths.
+
+    Raises:
+        As `recover`.
+    """
+    src, dest = os.fspath(src), os.fspath(dest)
+    found = sorted({os.path.dirname(partition.path) for partition in discover(src, levels=levels)})
+    _check_destination(src, dest)
+    reports = []
+    for directory in found:
+        target = os.path.join(dest, os.path.relpath(directory, src))
+        if leads_out(directory, src):
+            reports.append(Report(directory))
+            _left_out(directory, "a symbolic link out of the source; recover its target by itself", reports[-1])
+            continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        reports.append(recover(directory, target, advance=advance))
+    return reports
+
+
 def _recover_into(dest: str, src: str, partitions: list[Partition], advance: Advance) -> Report:
     root = src if os.path.isdir(src) else os.path.dirname(src) or os.curdir
     report = Report(src)

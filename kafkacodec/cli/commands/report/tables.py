@@ -77,22 +77,26 @@ def topic_table(topics: Sequence[PartitionStatistics], survey: Survey) -> Table:
     for statistics, report in zip(survey.partitions, survey.reports, strict=False):
         reports.setdefault(topic_name(statistics), []).append(report)
     rows = []
+    topics, empty = _apart(topics, [reports.get(topic_name(topic), []) for topic in topics])
     for topic in topics[:_TOPIC_ROWS]:
         found = reports.get(topic_name(topic), [])
         records = num_records(topic, found)
         columns = [cell(topic, records) for _, cell in _COLUMNS]
         rows.append([Cell(topic_name(topic)), _count(topic.num_partitions), *columns, *_health(topic, found)])
     titles = ["topic", "partitions", *(title for title, _ in _COLUMNS), "damaged", "offsets missing"]
-    return Table(titles, rows, _rest(topics[_TOPIC_ROWS:], "topic"))
+    return Table(titles, rows, _rest(topics[_TOPIC_ROWS:], "topic", empty))
 
 
 def partition_table(survey: Survey) -> Table:
     """A row for each of the largest partitions, in the order of the log directories."""
-    order = sorted(range(len(survey.partitions)), key=lambda i: -survey.partitions[i].size_in_bytes)
+    numbers = {id(statistics): i for i, statistics in enumerate(survey.partitions)}
+    of_each = [survey.reports[i : i + 1] for i in range(len(survey.partitions))]
+    filled, empty = _apart(survey.partitions, of_each)
+    order = [numbers[id(statistics)] for statistics in sorted(filled, key=lambda s: -s.size_in_bytes)]
     rows = []
     for i in sorted(order[:_PARTITION_ROWS]):
         statistics = survey.partitions[i]
-        found = survey.reports[i : i + 1]
+        found = of_each[i]
         records = num_records(statistics, found)
         first = "" if statistics.first_offset is None else f"{statistics.first_offset:,}"
         offsets = "-" if statistics.last_offset is None else f"{first}..{statistics.last_offset:,}"
@@ -102,7 +106,7 @@ def partition_table(survey: Survey) -> Table:
         segments = _count(statistics.num_segments)
         rows.append([Cell(name + state), segments, Cell(offsets), *columns, *_health(statistics, found)])
     titles = ["partition", "segments", "offsets", *(title for title, _ in _COLUMNS), "damaged", "offsets missing"]
-    return Table(titles, rows, _rest([survey.partitions[i] for i in order[_PARTITION_ROWS:]], "partition"))
+    return Table(titles, rows, _rest([survey.partitions[i] for i in order[_PARTITION_ROWS:]], "partition", empty))
 
 
 def _health(statistics: PartitionStatistics, reports: Sequence[Report]) -> list[Cell]:
@@ -112,11 +116,26 @@ def _health(statistics: PartitionStatistics, reports: Sequence[Report]) -> list[
     return [_bytes(damaged, is_bad=bool(damaged)), Cell(f"{missing:,}", missing, bool(missing))]
 
 
-def _rest(others: Sequence[PartitionStatistics], what: str) -> str:
-    if not others:
-        return ""
-    together = size(sum(other.size_in_bytes for other in others))
-    return f"{counted(len(others), f'smaller {what}')} not listed: {together} together."
+def _apart(
+    every: Sequence[PartitionStatistics], reports: Sequence[Sequence[Report]]
+) -> tuple[Sequence[PartitionStatistics], int]:
+    """Those with something to show, and how many others there are: without a byte, and nothing wrong with them."""
+    filled = [
+        statistics
+        for statistics, found in zip(every, reports, strict=True)
+        if statistics.size_in_bytes or statistics.damaged or not all(report.clean for report in found)
+    ]
+    return (filled, len(every) - len(filled)) if filled else (every, 0)
+
+
+def _rest(others: Sequence[PartitionStatistics], what: str, empty: int) -> str:
+    parts = []
+    if others:
+        together = size(sum(other.size_in_bytes for other in others))
+        parts.append(f"{counted(len(others), f'smaller {what}')} not listed: {together} together.")
+    if empty:
+        parts.append(f"{counted(empty, f'empty {what}')} not listed.")
+    return " ".join(parts)
 
 
 def _bytes(count: int, *, is_bad: bool = False) -> Cell:
