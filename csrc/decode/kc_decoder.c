@@ -154,6 +154,10 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
         (void)refuse_order(b->position, error);
         return KC_EVENT_FAULT;
     }
+    if (d->options.in_order && !d->options.sets_compared && b->magic == 1 && !check_crc(d, error)) {
+        (void)kc_fail(error, KC_OUT_OF_ORDER, "a compressed set's first offset is not compared", b->position, 0, 0);
+        return KC_EVENT_FAULT;
+    }
     const bool unwanted = outside(d);
     if (!unwanted && check_crc(d, error)) return KC_EVENT_FAULT;
     /* A marker ends its transaction, even outside the range. */

@@ -90,6 +90,7 @@ cdef extern from "decode/kc_decoder.h" nogil:
         bint include_control
         bint search_partial
         bint in_order
+        bint sets_compared
         int64_t least_offset
         int64_t most_offset
         int64_t start_offset

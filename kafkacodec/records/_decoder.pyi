@@ -30,7 +30,7 @@ class Decoder(ChunkDecoder):
         budget: Budget | None = None,
         views: bool = False,
         owned: bool = False,
-        order: tuple[int, int] | None = None,
+        order: tuple[int, int, bool] | None = None,
     ) -> None: ...
     def open(
         self,

@@ -87,7 +87,7 @@ cdef class Decoder(ChunkDecoder):
         options.end_offset = end_offset
         if order is not None:
             options.in_order = True
-            options.least_offset, options.most_offset = order
+            options.least_offset, options.most_offset, options.sets_compared = order
         if views:
             fields = k.kc_record_view_fields
         self.begin(

@@ -15,6 +15,7 @@ from kafkacodec.records.plan import (
     DEFAULT_MAX_VIEW_BYTES,
     NOWHERE,
     DecodeOptions,
+    Order,
     Place,
     RecordOptions,
     budget_of,
@@ -144,14 +145,14 @@ def columns_between(
     place: Place | None = None,
     owned: bool = False,
     threads: int | None = 1,
-    order: tuple[int, int] | None = None,
+    order: Order | None = None,
     **options: Unpack[DecodeOptions],
 ) -> Iterator[RecordColumns]:
     """As `iter_columns`, but skips the batches of aborted transactions. `aborted` is as for `Decoder.open`.
 
     With a `place`, `columns` may name `PLACE_COLUMNS` too. With `owned`, each chunk copies the part of the data that
-    its views point to. With `order`, the smallest and the largest offset, a batch whose offsets are not between them
-    and below those of the next one raises `_OutOfOrder` for any `on_error`, after the records before it.
+    its views point to. With `order`, a batch whose offsets are not as it says, and below those of the next one, raises
+    `_OutOfOrder` for any `on_error`, after the records before it.
     """
     plan = plan_of(place_columns=place is not None, **options).for_data(data, start, end)._replace(order=order)
     if max_bytes is None:

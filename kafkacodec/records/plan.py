@@ -73,6 +73,19 @@ Layout = Literal["copy", "view", "auto"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
 
 
+class Order(NamedTuple):
+    """What the offsets of batches must be that follow one another.
+
+    Attributes:
+        least, most: the smallest and the largest one.
+        sets_compared: the first offsets of compressed sets of magic 1, which are not in their headers, are right.
+    """
+
+    least: int
+    most: int
+    sets_compared: bool = False
+
+
 class RecordOptions(TypedDict, total=False):
     """The keyword options of `iter_records`."""
 
@@ -109,8 +122,8 @@ class Plan(NamedTuple):
     on_error: OnError
     limit: int
     layout: Layout
-    order: tuple[int, int] | None = None
-    """The smallest and largest offset, for data in which offsets increase; a batch with another offset is a fault."""
+    order: Order | None = None
+    """For data in which offsets increase; a batch with another offset is a fault."""
 
     def for_data(self, data: Buffer, start: int = 0, end: int | None = None) -> Plan:
         """This plan with a layout in place of ``"auto"``: the first values decide, regardless of the other options."""

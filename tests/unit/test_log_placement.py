@@ -19,7 +19,7 @@ def batches(base, span, **more):
     columns |= {name: np.array(values, np.int64) for name, values in more.items()}
     position = np.arange(len(base)) * 100
     known = np.ones(len(base), np.bool_)
-    return Batches(base, base + span - 1, known, position, np.full(len(base), 100), **columns)
+    return Batches(base, base + span - 1, base, known, position, np.full(len(base), 100), **columns)
 
 
 def flips(base):

@@ -28,6 +28,7 @@ from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
 from kafkacodec.log.order.placement import Ints
+from kafkacodec.log.order.sets import sets_in_order
 from kafkacodec.log.reading.ranges import KEPT_BEFORE
 from kafkacodec.log.segments.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.segments.walk import walk
@@ -115,6 +116,8 @@ def _inspect(
         rest = checked(file.view(), position, "skip", *limits, ROWS_OF_REST) if position < file.size else ()
         for chunk in rest:
             for problem in chunk.problems:
+                if corrections and corrections.between(problem.position, problem.position + 1):
+                    continue  # a set that only its wrong offset keeps from being read
                 waiting.add(position, problem.position, problem)
                 position = problem.position + problem.size_in_bytes
             waiting.add(position, chunk.consumed, None)
@@ -128,9 +131,16 @@ def _inspect(
         checker.tail(position, surroundings)
         checker.finish(position, surroundings)
         read.up_to(file.size)
+        if corrections is None and base_offset is not None and _has_sets(report):
+            checker.doubtful |= not sets_in_order(file, 0, position, base_offset - 1)
     if corrections:
-        report.num_records -= int(np.maximum(corrections.records[corrections.unknown], 0).sum())
+        report.num_records += corrections.unread_records()
     return report, checker.doubtful
+
+
+def _has_sets(report: Report) -> bool:
+    """Whether there are compressed sets of magic 1, whose headers do not have their first offsets."""
+    return any(name.startswith("v1/") and name != "v1/none" for name in report.formats)
 
 
 def _agreeing(

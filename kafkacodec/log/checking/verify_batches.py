@@ -55,7 +55,7 @@ class SegmentChecker:
     ) -> None:
         self.corrections = corrections
         self.restored_level: Level = "error" if as_written else "warning"
-        self.gap_before_last = False  # between the last two batches
+        self.gap_before_last = False  # there is, or may be, one between the last two batches
         self.doubtful = False  # what was found may follow from one wrong offset
         self.file = file
         self.until = (1 << 63) - 1 if until is None else until
@@ -315,7 +315,7 @@ class SegmentChecker:
         if self.base_offset is None and int(rows.before[0]) < 0:
             ahead[(rows.before < 0)[rows.stretch]] = 0
         self.report.compacted_offsets += int(ahead.sum())
-        self.gap_before_last = bool(ahead[-1:].any())
+        self.gap_before_last = bool(ahead[-1:].any() or not rows.base_known[-1:].all())
         if self.base_offset is not None:
             far = np.maximum.reduceat(last, rows.first) - self.base_offset >= 2**31
             for i in rows.first[far].tolist():

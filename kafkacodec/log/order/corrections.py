@@ -20,14 +20,14 @@ from kafkacodec.log.opening.indexes import read_offset_index, read_time_index
 from kafkacodec.log.opening.listing import may_overlap, segment_files
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.order.gap_evidence import knows_base, unused
-from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, in_order, judge
+from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, judge
+from kafkacodec.log.order.sets import is_misplaced_set, sets_of
 from kafkacodec.log.segments.pieces import checked
-from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.records.columns import BatchHeaders, Problem
 from kafkacodec.records.headers import scan_stretches
 from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
-__all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_if_needed", "corrections_of"]
+__all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_of"]
 
 _ROWS = 8192
 ORDER_COLUMNS = ("base_offset", "last_offset", "magic")
@@ -42,10 +42,11 @@ class Corrections(NamedTuple):
 
     Attributes:
         position, size: of the batch, in bytes.
-        written: its base offset in the file.
+        written: its base offset by the file; negative for a compressed message set that ends too early for its span.
+        stated: the offset in its header: the last one of a compressed message set, else the first one.
         base: the right one; `NONE` if that is unknown.
         span: the number of its offsets.
-        records: the number of its records.
+        records: the number of its records; -1: unknown.
         bounds: those that agree with the batches: a name that does not is left out.
         first_offset: the first right offset; None without a batch.
         known: where the batches with right offsets end, in bytes, and their last offsets.
@@ -54,6 +55,7 @@ class Corrections(NamedTuple):
     position: Ints
     size: Ints
     written: Ints
+    stated: Ints
     base: Ints
     span: Ints
     records: Ints
@@ -105,6 +107,11 @@ class Corrections(NamedTuple):
         wrong = [int(self.position[-1] + self.size[-1])] if len(self.size) else []
         return max([*last, *wrong], default=0), int(lasts[-1]) if len(lasts) else None
 
+    def unread_records(self) -> int:
+        """By how many records the sum of those that a reader finds in the segment differs from the restored ones."""
+        count, found = np.maximum(self.records, 0), self.written >= 0
+        return int(count[~self.unknown & ~found].sum() - count[self.unknown & found].sum())
+
     @property
     def unknown(self) -> Flags:
         """Which of the batches have unknown offsets."""
@@ -113,8 +120,9 @@ class Corrections(NamedTuple):
 
     def reason(self, row: int) -> str:
         """What is wrong with a batch."""
-        written, base, span = int(self.written[row]), int(self.base[row]), int(self.span[row])
-        what = f"a base offset of {written} is wrong, since the batches around it"
+        stated, base, span = int(self.stated[row]), int(self.base[row]), int(self.span[row])
+        kind = "base" if stated == self.written[row] else "last"
+        what = f"a {kind} offset of {stated} is wrong, since the batches around it"
         if base == NONE:
             return f"{what} have others; what it should be is unknown"
         return f"{what} show that it is {base}" + (f" (offsets {base} to {base + span - 1})" if span > 1 else "")
@@ -127,7 +135,7 @@ class Corrections(NamedTuple):
 
 
 def first_offsets(headers: BatchHeaders) -> Ints:
-    """The first offset of each batch; of a compressed message set, which does not have it, the last one."""
+    """The first offset of each batch by its header; that of a compressed message set has only the last one."""
     return np.where(headers["magic"] >= 2, headers["base_offset"], headers["last_offset"])
 
 
@@ -162,18 +170,6 @@ def _recovery_point_beside(path: str) -> int | None:
     return points.get((named.topic, named.partition)) or None
 
 
-def corrections_if_needed(file: StoredFile, bounds: Bounds) -> Corrections | None:
-    """The wrong offsets of a segment, if its headers are not in order."""
-    before = -1
-    for headers in walk_over_damage(file):
-        if isinstance(headers, Damage) or not len(headers):
-            continue
-        if not in_order(first_offsets(headers), headers["last_offset"], bounds, before):
-            return corrections_of(file, bounds)
-        before = int(headers["last_offset"][-1])
-    return None
-
-
 def corrections_of(file: StoredFile, bounds: Bounds) -> Corrections:
     """The wrong offsets of a segment. Reads all of it, and its indexes; kept while the file stays the same."""
     return _corrections(file.path, file.identity, bounds)
@@ -196,6 +192,7 @@ def _corrections(path: str, identity: FileIdentity, bounds: Bounds) -> Correctio
         batches.position[rows],
         batches.size[rows],
         batches.base[rows],
+        batches.stated[rows],
         placement.base[rows],
         span[rows],
         counts[rows],
@@ -219,20 +216,25 @@ def _has_index(path: str, batches: Batches) -> bool:
 def _read(file: StoredFile) -> tuple[Batches, Ints]:
     """The intact batches of a file with what its indexes say of them, and their numbers of records."""
     names = ("position", "size_in_bytes", "producer_id", "producer_epoch", "base_sequence", "max_timestamp", "count")
-    columns: dict[str, list[npt.NDArray[np.int64]]] = {name: [] for name in (*names, "base", "last", "exact")}
+    columns: dict[str, list[npt.NDArray[np.int64]]] = {name: [] for name in (*names, "base", "last", "stated", "exact")}
     for headers in _intact(file):
         modern = headers["magic"] >= 2
         for name in names:
             values = headers[name].astype(np.int64)
             columns[name].append(np.where(modern, values, -1) if name in _MODERN else values)
-        columns["base"].append(first_offsets(headers))
+        columns["stated"].append(first_offsets(headers).copy())
         columns["last"].append(headers["last_offset"].copy())
+        columns["base"].append(columns["stated"][-1].copy())
         columns["exact"].append(knows_base(headers).astype(np.int64))
+        rows, base, records = sets_of(file, headers)
+        for name, values in (("base", base), ("exact", np.ones_like(rows)), ("count", records)):
+            columns[name][-1][rows] = values
     empty = [np.zeros(0, np.int64)]
     found = {name: np.concatenate(parts or empty) for name, parts in columns.items()}
     batches = Batches(
         found["base"],
         found["last"],
+        found["stated"],
         found["exact"].astype(np.bool_),
         found["position"],
         found["size_in_bytes"],
@@ -257,6 +259,8 @@ def _intact(file: StoredFile) -> Iterator[BatchHeaders]:
     position = 0
     for chunk in checked(file.view(), 0, "skip", DEFAULT_MAX_DECOMPRESSED_BYTES, 1, _ROWS):
         for problem in chunk.problems:
+            if is_misplaced_set(file, problem.position):
+                continue
             bounds.append((position, problem.position))
             position = problem.position + problem.size_in_bytes
         bounds.append((position, max(position, chunk.consumed)))

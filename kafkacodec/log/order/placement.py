@@ -34,8 +34,9 @@ class Batches:
     """The headers of a segment's intact batches, in the order of the file; an array each.
 
     Attributes:
-        base, last: the first and last offset as written; of a compressed message set both are the last one.
-        exact: the number of offsets from `base` to `last` is known: not for compressed message sets.
+        base, last: the first and last offset as written; of a compressed message set of magic 0 both are the last one.
+        stated: the offset in the header: the last one of a compressed message set, else the first one.
+        exact: the number of offsets from `base` to `last` is known: not for these sets.
         position, size: in the file, in bytes.
         producer, producer_epoch, sequence: of idempotent producers; -1: none.
         indexed, timed: the last offset of the batch by the offset index and by the time index; `NONE`: no entry.
@@ -43,6 +44,7 @@ class Batches:
 
     base: Ints
     last: Ints
+    stated: Ints
     exact: Flags
     position: Ints
     size: Ints
@@ -57,6 +59,11 @@ class Batches:
         """How many offsets each batch has."""
         span: Ints = np.maximum(self.last - self.base + 1, 1)
         return span
+
+    def differing_bits(self, row: int, base: int) -> int:
+        """In how many bits the offset in a batch's header differs from what it would be with another base offset."""
+        stated = int(self.stated[row])
+        return (stated ^ (stated + base - int(self.base[row]))).bit_count()
 
 
 class Bounds(NamedTuple):
@@ -300,7 +307,7 @@ def _indexes_agree(batches: Batches, row: int) -> bool:
     if not named[row] or np.count_nonzero(named) > 1:
         return False
     last = int(max(batches.indexed[row], batches.timed[row]))
-    if ((last - int(batches.span[row]) + 1) ^ int(batches.base[row])).bit_count() == 1:
+    if batches.differing_bits(row, last - int(batches.span[row]) + 1) == 1:
         return True  # no other name makes it so near
     if row == 0:
         return False
@@ -318,8 +325,9 @@ def _one_bit_off(batches: Batches, bounds: Bounds, right: Flags, row: int) -> bo
     if row == len(right) - 1 and bounds.end is None:
         return False  # it could have any offset
     least, most = _between(batches, bounds, right, row)
-    base, span = int(batches.base[row]), int(batches.span[row])
-    return any(least <= base ^ (1 << bit) <= most - span + 1 for bit in range(63))
+    stated, span = int(batches.stated[row]), int(batches.span[row])
+    before = stated - int(batches.base[row])  # how far the offset in the header is from the first one
+    return any(least <= (stated ^ (1 << bit)) - before <= most - span + 1 for bit in range(63))
 
 
 class _Evidence:

@@ -50,7 +50,7 @@ def _count(piece: SegmentRange, options: ReadOptions) -> int | None:
         if piece.identity is not None and file.identity != piece.identity:
             return None
         order = piece.order(file)
-        bounds = None if order is None else Bounds(order[0], order[1] + 1)
+        bounds = None if order is None else Bounds(order.least, order.most + 1)
         verify = options.get("verify_crc", True)
         columns = (*_COLUMNS, "crc_ok") if verify else _COLUMNS
         span = piece.start_position, piece.end_position

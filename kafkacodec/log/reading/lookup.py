@@ -22,6 +22,7 @@ from kafkacodec.log.opening.indexes import index_of
 from kafkacodec.log.order.corrections import ORDER_COLUMNS, Corrections, bounds_beside, corrections_of, first_offsets
 from kafkacodec.log.order.gap_evidence import first_offset_in, knows_base
 from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT, Bounds, in_order
+from kafkacodec.log.order.sets import are_sets, sets_in_order, sets_of
 from kafkacodec.log.segments.walk import FEW_BATCHES, MAX_BATCHES, first_batches, walk
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.decode import decode
@@ -42,12 +43,24 @@ class _Final(NamedTuple):
     before: int | None
 
 
-def _final(headers: BatchHeaders, before: int | None) -> _Final | None:
-    """The last batch; None if there is none, or its first offset is unknown. `before` is the offset before them."""
-    if not len(headers) or int(headers["magic"][-1]) < 2:
-        return None
-    position, size, first = (int(headers[name][-1]) for name in (*_PLACE_COLUMNS, "base_offset"))
-    return _Final(position, position + size, first, int(headers["last_offset"][-2]) if len(headers) > 1 else before)
+class _Near(NamedTuple):
+    """A batch and the one before it: their start and end in bytes, and whether one is of a format before magic 2."""
+
+    start: int
+    end: int
+    old: bool
+
+
+def _near(headers: BatchHeaders, row: int | None, before: _Near | None) -> _Near | None:
+    """Those at a row, or at the end if it is None; `before` are the last ones of the headers before these."""
+    if not len(headers):
+        return before
+    at = len(headers) - 1 if row is None else row
+    first = max(0, at - 1)
+    start = int(headers["position"][first])
+    end = int(headers["position"][at] + headers["size_in_bytes"][at])
+    old = bool((headers["magic"][first : at + 1] < 2).any())
+    return _Near(before.start, end, old or before.old) if at == 0 and before is not None else _Near(start, end, old)
 
 
 class Lookup:
@@ -94,13 +107,15 @@ class Lookup:
     def _walk_to(self, offset: int, start: int) -> int | None:
         """As `position_of_offset`, from the headers that follow a position; None if one has a wrong offset."""
         end, before, found, final = start, -1, None, None
+        near: _Near | None = None
         for headers in self._batches(start, (*_PLACE_COLUMNS, *ORDER_COLUMNS)):
             if not self._in_order(headers, before):
                 return None
-            final = _final(headers, None if before < 0 else before) or final
+            final = self._final(headers, None if before < 0 else before) or final
             if found is not None:
                 break
             at = np.flatnonzero(headers["last_offset"] >= offset)
+            near = _near(headers, int(at[0]) if len(at) else None, near)
             if len(at):
                 found = int(headers["position"][at[0]])
                 if at[0] + 1 < len(headers):  # the batch after it shows whether it is in order
@@ -109,7 +124,22 @@ class Lookup:
             before = int(headers["last_offset"][-1]) if len(headers) else before
         if final is not None and not len(first_batches(self.file, final.end)) and self._is_wrong(final):
             return None
+        if near is not None and near.old and not self._are_sets_in_order(near):
+            return None
         return end if found is None else found
+
+    def _are_sets_in_order(self, near: _Near) -> bool:
+        """Whether compressed sets around a position begin after the batches before them; their headers show it not."""
+        if self.base_offset is None:
+            return True
+        batch = first_batches(self.file, near.end)
+        end = near.end + int(batch["size_in_bytes"][0]) if len(batch) else near.end
+        return sets_in_order(self.file, near.start, end, self.last_before(near.start))
+
+    def last_before(self, position: int) -> int:
+        """The last offset before a batch, as written; where that is not known, before the segment."""
+        found = self.boundary(position, 0) if position else None
+        return (self.base_offset or 0) - 1 if found is None or found[0] != position else found[1]
 
     def end_of_offsets(self, end_offset: int) -> int:
         """The position after the last batch that may have offsets below `end_offset`.
@@ -171,7 +201,7 @@ class Lookup:
                     break
                 position = headers.consumed
                 if len(headers):
-                    final = _final(headers, last)
+                    final = self._final(headers, last)
                     last = int(headers["last_offset"].max())
             if final is not None and self._is_wrong(final):
                 position, last = self._corrections().end()
@@ -183,6 +213,19 @@ class Lookup:
         """The first offset of the last batch in the file, if it is wrong although it is after all others; or None."""
         self.end()
         return self._wrong_last
+
+    def _final(self, headers: BatchHeaders, before: int | None) -> _Final | None:
+        """The last batch; None if there is none, or its first offset is unknown. `before` is the offset before them."""
+        if not len(headers):
+            return None
+        position, size, first = (int(headers[name][-1]) for name in (*_PLACE_COLUMNS, "base_offset"))
+        if int(headers["magic"][-1]) < 2:
+            batch = first_batches(self.file, position)
+            found = sets_of(self.file, batch).base.tolist() if are_sets(batch)[0] else []
+            if not found:
+                return None
+            first = found[0]
+        return _Final(position, position + size, first, int(headers["last_offset"][-2]) if len(headers) > 1 else before)
 
     def _is_wrong(self, final: _Final) -> bool:
         """Whether the last batch of the file has a wrong offset. That may leave it in order, but after a gap."""

@@ -14,14 +14,15 @@ from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.order.continuity import Gaps, check_gaps
 from kafkacodec.log.order.corrections import bounds_beside, corrections_of, first_offsets
 from kafkacodec.log.order.placement import OFFSETS_OF_SEGMENT
+from kafkacodec.log.order.sets import are_sets, sets_in_order
 from kafkacodec.log.reading.ends import RangeEnds
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.relocate import MAX_TRIES, find, locate
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
-from kafkacodec.log.segments.walk import first_batches
+from kafkacodec.log.segments.walk import LARGEST_WINDOW, first_batches, walk
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
-from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, Layout, check_layout, plan_of
+from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, Layout, Order, check_layout, plan_of
 from kafkacodec.signatures import shows_options
 
 KEPT_BEFORE = 8 << 20
@@ -214,12 +215,24 @@ class SegmentRange(Extent):
     ) -> Iterator[RecordColumns]:
         """The chunks of the range's bytes. A batch with a wrong offset is damage."""
         how = max_rows, max_bytes, owned, threads, options
-        try:
-            yield from self.kind.read(file, self, *how, self.order(file))
-            return
-        except _OutOfOrder as error:
-            position = error.position or 0
-        file.check_size()
+        order = self.order(file)
+        position, stop = self.start_position, self.end_position
+        while True:
+            part = replace(self, start_position=position, end_position=stop)
+            try:
+                yield from self.kind.read(file, part, *how, order)
+                if order is None or stop == self.end_position:
+                    return
+                position, stop = stop, self.end_position
+                order = order._replace(sets_compared=False)
+                continue
+            except _OutOfOrder as error:
+                position = error.position or 0
+            file.check_size()
+            compared = None if order is None or order.sets_compared else self._compared_to(file, position)
+            if order is None or compared is None:
+                break
+            stop, order = compared, order._replace(sets_compared=True)
         corrections = corrections_of(file, bounds_beside(self.path, self.flushed))
         for row in corrections.between(self.start_position, self.end_position):
             problem = corrections.problem(row, self.path)
@@ -233,8 +246,23 @@ class SegmentRange(Extent):
         if position < self.end_position:
             yield from self.kind.read(file, replace(self, start_position=position), *how, None)
 
-    def order(self, file: StoredFile) -> tuple[int, int] | None:
-        """The smallest and the largest offset that batches of the range may have; None: they may have any.
+    def _compared_to(self, file: StoredFile, position: int) -> int | None:
+        """The end of a stretch of batches from a compressed set of magic 1 on, if their offsets are in order; or None.
+
+        Decompresses the sets: only their contents show where their offsets begin.
+        """
+        batch = first_batches(file, position)
+        if not len(batch) or not are_sets(batch)[0]:
+            return None
+        columns = ("position", "last_offset")
+        stop = next(walk(file, position, self.end_position, columns=columns, window=LARGEST_WINDOW)).consumed
+        following = first_batches(file, stop)
+        reach = stop + int(following["size_in_bytes"][0]) if len(following) else stop
+        before = Lookup(file, self.base_offset).last_before(position)
+        return stop if stop > position and sets_in_order(file, position, reach, before) else None
+
+    def order(self, file: StoredFile) -> Order | None:
+        """What the offsets of the range's batches must be; None: they may be any.
 
         The largest is below that of the batch after the range.
         """
@@ -250,7 +278,7 @@ class SegmentRange(Extent):
         elif self.following is None and not layout.is_upload(self.path):
             wrong = Lookup(file, self.base_offset).wrong_last()
             most = most if wrong is None else min(most, wrong - 1)
-        return max(self.base_offset, self.first_offset), most
+        return Order(max(self.base_offset, self.first_offset), most)
 
     def _report(self, problem: Problem, options: DecodeOptions, lost: Lost = "damage") -> RecordColumns:
         """Raise the error of a fault between batches, or return it as the problem of a chunk without rows."""

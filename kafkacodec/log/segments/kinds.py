@@ -18,17 +18,13 @@ from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.walk import windows
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import columns_between
-from kafkacodec.records.plan import NOWHERE, DecodeOptions, Layout, Place, layout_of
+from kafkacodec.records.plan import NOWHERE, DecodeOptions, Layout, Order, Place, layout_of
 
 if TYPE_CHECKING:
     from kafkacodec.log.opening import StoredFile
     from kafkacodec.log.segments.extent import Extent
 
 __all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
-
-
-Order = tuple[int, int]
-"""The smallest and the largest offset of batches whose offsets increase."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +36,8 @@ class SegmentKind:
         has_batches (bool): there are batches with headers: they can be scanned, indexed, cut into ranges and recovered.
         read: the records of a range of a file, as `kafkacodec.iter_columns` returns them. Takes the file, the range,
             `max_rows`, `max_bytes` (None: the default), whether chunks own the memory of their views, the number of
-            threads, the options of `kafkacodec.decode`, and the smallest and the largest offset that batches in order
-            may have: `_OutOfOrder` is raised for others. None: any order.
+            threads, the options of `kafkacodec.decode`, and the order of batches: `_OutOfOrder` is raised for others.
+            None: any order.
         nothing: no rows, with the columns of `read`; takes the options.
         layout: the layout of keys and values in a range of a file, for the requested one.
     """

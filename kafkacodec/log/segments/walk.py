@@ -10,6 +10,7 @@ from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.segments._resync import Resync
 from kafkacodec.records.columns import BatchHeaders
 from kafkacodec.records.headers import scan
+from kafkacodec.records.plan import Order
 
 MAX_BATCHES = 65536
 """Rows of a piece: about 8 MiB of columns."""
@@ -132,11 +133,11 @@ def walk_over_damage(
             return
 
 
-def windows(file: StoredFile, start: int, end: int, order: tuple[int, int] | None = None) -> Iterator[tuple[int, int]]:
+def windows(file: StoredFile, start: int, end: int, order: Order | None = None) -> Iterator[tuple[int, int]]:
     """Stretches of whole batches that cover file[start, end), fetched or being fetched; one if there are no windows.
 
-    From damage on there is one stretch: what follows it is for the decoder to find. With `order`, the smallest and the
-    largest offset, a stretch that does not follow the one before raises `_OutOfOrder`.
+    From damage on there is one stretch: what follows it is for the decoder to find. With `order`, a stretch that does
+    not follow the one before raises `_OutOfOrder`.
     """
     before = -1
     position, reach = start, LARGEST_WINDOW
