@@ -18,7 +18,7 @@ typedef struct kc_decoder_options {
     bool include_control;
     bool search_partial; /* a partial batch followed by intact ones is a fault */
     bool in_order;       /* a batch whose offsets contradict the next one or [least, most] is a fault */
-    bool sets_compared;  /* else with `in_order` a compressed set of magic 1 is one too: its header has no first offset */
+    bool sets_compared;  /* else, with in_order, a compressed set of magic 1 is one too: its header has its end only */
     int64_t least_offset, most_offset;
     int64_t start_offset, end_offset; /* records outside [start, end) are dropped */
     kc_aborted *aborted;              /* batches of these transactions are skipped; owned by the caller, written to */

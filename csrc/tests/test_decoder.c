@@ -423,6 +423,26 @@ TEST(decoder_refuses_batches_out_of_order) {
     check_order(INT64_MAX - 2, 100, 105, size, 3);
 }
 
+TEST(decoder_leaves_compressed_sets_to_be_compared) {
+    for (int magic = 0; magic < 2; magic++) {
+        for (int compared = 0; compared < 2; compared++) {
+            bytes data = {.size = 0};
+            add_message(&data, (int8_t)magic, KC_CODEC_GZIP, 20, 5, NULL, "packed", 6);
+            kc_decoder_options options = OPTIONS;
+            options.in_order = true;
+            options.sets_compared = compared;
+            options.most_offset = 50;
+            kc_error error = {0};
+            kc_event event = KC_EVENT_END;
+            int64_t rows = -1;
+            decode_all(&data, &options, &event, &rows, &error);
+            const bool refused = magic && !compared; /* the contents of magic 0 have their offsets */
+            CHECK_EQ(event, refused ? KC_EVENT_FAULT : KC_EVENT_COMPRESSED);
+            CHECK_EQ(error.code, refused ? KC_OUT_OF_ORDER : KC_OK);
+        }
+    }
+}
+
 TEST(decoder_refuses_messages_out_of_order) {
     kc_decoder_options options = OPTIONS;
     options.in_order = true;
