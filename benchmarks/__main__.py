@@ -22,6 +22,7 @@ from benchmarks import (
     reading,
     report,
     searching,
+    small,
     spark,
     threads,
     values,
@@ -75,6 +76,9 @@ def main() -> None:
             note(contest.name)
     for contest in primitives.contests(record_sets):
         results[contest.name] = run(contest, rounds)
+    for contest in small.contests() if not arguments.only or arguments.only in "small" else ():
+        results[contest.name] = run(contest, rounds)
+        note(contest.name)
     with inspection.contests(cases) as contests:
         for contest in contests:
             results[contest.name] = run(contest, rounds)

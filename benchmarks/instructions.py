@@ -38,6 +38,7 @@ KERNEL = {"KAFKACODEC_FORCE_KERNEL": "sse42"}
 PACKAGES = ("cython", "numpy", "pyarrow", "lz4")
 
 READ = ("none", "none, 1 KiB values", "none, 2 headers", "lz4", "magic 1")
+SMALL = [(b"key-%06d" % i, b"v" * 100) for i in range(10)]
 MESSAGES = ("Metadata response v12", "Fetch response v12", "Produce request v9")
 
 Calls = Iterator[tuple[str, Callable[[], object]]]
@@ -163,6 +164,10 @@ def _reading(kc: Any, sets: dict[str, bytes]) -> Calls:
     yield "decode: none", lambda: kc.decode(data)
     yield "iter_records: none", lambda: sum(1 for _ in kc.iter_records(data))
     yield "scan: none", lambda: kc.scan(data)
+    one, decoder = kc.encode(SMALL[:1]), kc.Decoder()
+    yield "Decoder.decode: one record", lambda: decoder.decode(one)
+    yield "Decoder.iter_records: one record", lambda: [*decoder.iter_records(one)]
+    yield "decode: one record", lambda: kc.decode(one)
 
 
 def _columns() -> Any:
@@ -175,6 +180,8 @@ def _writing(kc: Any) -> Calls:
     columns = _columns()
     yield "encode: none", lambda: kc.encode(columns)
     yield "encode: lz4", lambda: kc.encode(columns, codec="lz4")
+    encoder = kc.Encoder()
+    yield "Encoder.encode: ten records", lambda: encoder.encode(SMALL)
 
 
 def _files(kc: Any, directory: str) -> Calls:

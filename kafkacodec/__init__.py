@@ -64,6 +64,7 @@ _HOMES = {
     "decode_batches": "records.blobs",
     "iter_columns": "records.decode",
     "iter_records": "records.decode",
+    "Decoder": "records.decoder",
     "scan": "records.headers",
     "Search": "records.searching",
     "sample": "log.sample",
@@ -88,6 +89,7 @@ _HOMES = {
     "empty_batch": "records.broker_batches",
     "EncodedBatch": "records.encode",
     "encode": "records.encode",
+    "Encoder": "records.encode",
     "encode_rows": "records.blobs",
     "iter_encoded": "records.encode",
     "ConfluentColumns": "records.confluent",
@@ -160,8 +162,10 @@ if TYPE_CHECKING:  # `x as x` makes a name public for type checkers
     )
     from kafkacodec.records.confluent import ConfluentColumns as ConfluentColumns, split_confluent as split_confluent
     from kafkacodec.records.decode import decode as decode, iter_columns as iter_columns, iter_records as iter_records
+    from kafkacodec.records.decoder import Decoder as Decoder
     from kafkacodec.records.encode import (
         EncodedBatch as EncodedBatch,
+        Encoder as Encoder,
         encode as encode,
         iter_encoded as iter_encoded,
     )

@@ -56,13 +56,47 @@ static void free_columns(kc_column *columns, int n) {
     kc_free(columns);
 }
 
+/* The first of the offsets, in new memory. */
+static void begin_offsets(kc_column *c) {
+    if (!has_offsets(c->field->type)) return;
+    *(int32_t *)(void *)c->values.data = 0;
+    c->values.size = sizeof(int32_t);
+}
+
+/* Of what may not be needed, a column takes at most this share of the remaining budget. */
+enum { EXPECTED_SHARE = 16 };
+
+/* An array of columns, with a part for the first values of each: most tables of a few rows need no more. */
+static kc_column *alloc_columns(int n, uint64_t wanted, char **parts) {
+    const size_t bytes = (size_t)n * sizeof(kc_column),
+                 size = (bytes + KC_PART_CAPACITY - 1) / KC_PART_CAPACITY * KC_PART_CAPACITY;
+    size_t num_parts = 0;
+    for (int i = 0; i < n; i++) num_parts += wanted >> i & 1;
+    char *columns = kc_alloc(size + num_parts * KC_PART_BYTES);
+    if (!columns) return NULL;
+    *parts = columns + size;
+    return memset(columns, 0, bytes);
+}
+
+/* Lets a column have its part, if that is little of the budget. */
+static void take_part(kc_column *c, char *part) {
+    if (c->field->type == KC_STRUCT) return;
+    if (c->budget) {
+        if (atomic_load_explicit(&c->budget->left, memory_order_relaxed) / EXPECTED_SHARE < KC_PART_CAPACITY) return;
+        if (!kc_budget_take(c->budget, KC_PART_CAPACITY)) return;
+    }
+    c->values.data = kc_alloc_part(part);
+    c->values.capacity = KC_PART_CAPACITY;
+    begin_offsets(c);
+}
+
 static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted, kc_table *t, kc_error *error) {
-    kc_column *columns = kc_alloc((size_t)n * sizeof(kc_column));
+    char *parts = NULL;
+    kc_column *columns = alloc_columns(n, wanted, &parts);
     if (!columns) {
         kc_fail(error, KC_NO_MEMORY, "no memory for the columns", 0, 0, 0);
         return NULL;
     }
-    memset(columns, 0, (size_t)n * sizeof(kc_column));
     for (int i = 0; i < n; i++) {
         kc_column *c = &columns[i];
         c->field = &fields[i];
@@ -73,6 +107,8 @@ static kc_column *new_columns(const kc_field *fields, int n, uint64_t wanted, kc
             c->views = &t->views;
             t->views.wanted = true;
         }
+        take_part(c, parts);
+        parts += KC_PART_BYTES;
         bool ok = true;
         if (fields[i].num_children) {
             c->children = new_columns(fields[i].children, fields[i].num_children, UINT64_MAX, t, error);
@@ -167,10 +203,7 @@ int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
         int code = KC_OK;
         if (need > c->values.capacity || fresh) code = kc_buffer_grow_within(&c->values, need + 8, c->budget, error);
         if (code) return code;
-        if (fresh && has_offsets(type)) {
-            *(int32_t *)(void *)c->values.data = 0;
-            c->values.size = sizeof(int32_t);
-        }
+        if (fresh) begin_offsets(c);
     }
     if (c->validity.data) {
         int code = grow_validity(c, error);
@@ -187,8 +220,7 @@ int kc_column_reserve(kc_column *c, int64_t rows, size_t bytes, kc_error *error)
     return KC_OK;
 }
 
-/* A share of the remaining budget, and at most the size of the pool: an overestimate is not used. */
-enum { EXPECTED_SHARE = 16 };
+/* At most the size of the pool: an overestimate is not used. */
 #define EXPECTED_MOST (KC_POOL_BYTES / 4)
 
 void kc_column_expect(kc_column *c, int64_t rows, size_t bytes) {

@@ -41,7 +41,7 @@ enum { SHELVES = 16 };
 typedef struct header {
     struct header *next;
     size_t capacity;
-    void *raw;
+    void *raw;      /* NULL: part of another block */
     unsigned shelf; /* of the thread that has allocated the block last */
     char padding[64 - 4 * sizeof(void *)];
 } header;
@@ -135,7 +135,7 @@ static void *from_system(void *raw, size_t size) {
 void *kc_alloc(size_t size) {
     if (size > PTRDIFF_MAX / 2) return NULL;
     bool pooled = size >= (size_t)1 << SMALL_SHIFT;
-    size_t capacity = pooled ? capacity_for(size) : (size ? size : 1);
+    size_t capacity = pooled ? capacity_for(size) : (size > KC_PART_CAPACITY ? size : KC_PART_CAPACITY);
     header *h = pooled ? take_kept(class_of(capacity)) : NULL;
     if (!h) {
         char *raw = from_system(NULL, capacity + 2 * sizeof(header));
@@ -150,9 +150,17 @@ void *kc_alloc(size_t size) {
     return h + 1;
 }
 
+void *kc_alloc_part(void *at) {
+    header *h = at;
+    h->raw = NULL;
+    h->capacity = KC_PART_CAPACITY;
+    return h + 1;
+}
+
 void kc_free(void *block) {
     if (!block) return;
     header *h = (header *)block - 1;
+    if (!h->raw) return;
     count_live(0, h->capacity);
     if (h->capacity < (size_t)1 << SMALL_SHIFT || !keep(h)) free(h->raw);
 }
@@ -179,7 +187,8 @@ void *kc_realloc(void *block, size_t used, size_t size) {
     if (!block) return kc_alloc(size);
     if (size <= kc_capacity(block)) return block;
     if (size > PTRDIFF_MAX / 2) return NULL;
-    if (size > LARGE) return grow_large((header *)block - 1, used, size);
+    header *h = (header *)block - 1;
+    if (size > LARGE && h->raw) return grow_large(h, used, size);
     void *grown = kc_alloc(size);
     if (!grown) return NULL;
     if (used) memcpy(grown, block, used);

@@ -24,6 +24,11 @@ void *kc_realloc(void *block, size_t used, size_t size);
 
 void kc_free(void *block);
 
+/* A small block in KC_PART_BYTES of another one, at an address that 64 divides: freeing it does nothing, and it lasts
+ * as long as the other. Memory that many small blocks need is so got and freed at once. */
+enum { KC_PART_CAPACITY = 64, KC_PART_BYTES = 2 * KC_PART_CAPACITY };
+void *kc_alloc_part(void *at);
+
 /* The capacity of `block` in bytes, at least the requested size. */
 size_t kc_capacity(const void *block);
 

@@ -144,6 +144,33 @@ TEST(alloc_realloc_keeps_content) {
     kc_free(block);
 }
 
+TEST(alloc_parts_live_in_another_block) {
+    const size_t before = kc_live_bytes();
+    char *whole = kc_alloc((size_t)2 * KC_PART_BYTES);
+    const size_t with_whole = kc_live_bytes();
+    uint8_t *parts[2];
+    for (int i = 0; i < 2; i++) {
+        parts[i] = kc_alloc_part(whole + (size_t)i * KC_PART_BYTES);
+        CHECK_EQ((uintptr_t)parts[i] % 64, 0);
+        CHECK_EQ(kc_capacity(parts[i]), KC_PART_CAPACITY);
+    }
+    for (int i = 0; i < 2; i++) memset(parts[i], i + 1, KC_PART_CAPACITY);
+    kc_free(parts[1]);
+    CHECK_EQ(kc_live_bytes(), with_whole);
+    static const size_t SIZES[] = {KC_PART_CAPACITY + 1, ((size_t)64 << 20) + 1};
+    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
+        uint8_t *grown = kc_realloc(parts[0], KC_PART_CAPACITY, SIZES[i]);
+        CHECK(grown != NULL && grown != parts[0]);
+        CHECK_EQ(grown[0], 1);
+        CHECK_EQ(grown[KC_PART_CAPACITY - 1], 1);
+        kc_free(grown);
+        CHECK_EQ(kc_live_bytes(), with_whole);
+    }
+    kc_free(whole);
+    CHECK_EQ(kc_live_bytes(), before);
+    (void)kc_trim();
+}
+
 TEST(alloc_buffer_grows) {
     size_t before = kc_live_bytes();
     kc_buffer b = {0};

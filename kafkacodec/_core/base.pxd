@@ -62,7 +62,8 @@ cdef extern from "base/kc_alloc.h" nogil:
 
 cdef extern from "base/kc_budget.h" nogil:
     ctypedef struct kc_budget:
-        pass
+        size_t limit
+        const char *what
 
     kc_budget *kc_budget_new(size_t limit, const char *what)
     void kc_budget_release(kc_budget *b)

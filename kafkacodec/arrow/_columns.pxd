@@ -7,6 +7,12 @@ cdef class Budget:
     cdef k.kc_budget *budget
 
 
+cdef class Allowance:
+    cdef size_t limit
+    cdef const char *what
+    cpdef Budget budget(self)
+
+
 cdef class Table:
     cdef k.kc_table *table
 

@@ -6,8 +6,12 @@ class ColumnBuffer:
     """A read-only buffer inside a table, which it keeps alive."""
 
 class Budget:
-    """Limit on the memory of the columns of one result, in bytes; `remedy` is the advice in its error."""
+    """What is left of the limit on one result."""
+
+class Allowance:
+    """A limit on the memory of the columns of each of many results, in bytes; `remedy` is the advice in its error."""
     def __init__(self, limit: int, remedy: str) -> None: ...
+    def budget(self) -> Budget: ...
 
 class Table:
     def __len__(self) -> int: ...

@@ -88,14 +88,25 @@ cdef ColumnBuffer share(k.kc_table *table, const k.kc_buffer *buffer, size_t siz
 cdef dict REMEDIES = {}
 
 
-cdef class Budget:
-    """Limit on the memory of the columns of one result, in bytes; `remedy` is the advice in its error."""
+cdef class Allowance:
+    """A limit on the memory of the columns of each of many results, in bytes; `remedy` is the advice in its error."""
     def __cinit__(self, size_t limit, str remedy):
         text = f"the table would exceed max_total_bytes ({remedy}, or raise the limit)"
-        raw = REMEDIES.setdefault(text, text.encode())
-        self.budget = k.kc_budget_new(limit, raw)
-        if self.budget == NULL:
+        self.limit, self.what = limit, REMEDIES.setdefault(text, text.encode())
+
+    cpdef Budget budget(self):
+        """The budget of one result."""
+        cdef Budget made = Budget.__new__(Budget)
+        made.budget = k.kc_budget_new(self.limit, self.what)
+        if made.budget == NULL:
             raise MemoryError("no memory for a table budget")
+        return made
+
+
+cdef class Budget:
+    """What is left of the limit on one result."""
+    def __init__(self):
+        raise TypeError("budgets are made by Allowance.budget()")
 
     def __dealloc__(self):
         if self.budget != NULL:

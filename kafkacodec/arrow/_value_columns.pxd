@@ -14,4 +14,5 @@ cdef class ByteColumn:
 cdef class IntColumn:
     cdef k.kc_buffer values
     cdef int append(self, object value, int64_t null_value) except -1
+    cdef int append_int(self, int64_t number) except -1
     cdef void describe(self, k.kc_arrow_ints *c) noexcept

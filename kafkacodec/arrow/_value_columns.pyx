@@ -80,7 +80,6 @@ cdef class IntColumn:
         k.kc_buffer_free(&self.values)
 
     cdef int append(self, object value, int64_t null_value) except -1:
-        cdef k.kc_error error
         cdef int64_t number = null_value
         if value is not None:
             try:
@@ -89,6 +88,10 @@ cdef class IntColumn:
                 raise EncodeError(f"{value} does not fit a 64-bit integer") from None
             except TypeError:
                 raise EncodeError(f"{type(value).__name__} is not an integer") from None
+        return self.append_int(number)
+
+    cdef int append_int(self, int64_t number) except -1:
+        cdef k.kc_error error
         if k.kc_buffer_reserve(&self.values, 8, &error):
             raise exception_from(&error)
         memcpy(self.values.data + self.values.size, &number, 8)

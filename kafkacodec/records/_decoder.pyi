@@ -3,7 +3,7 @@ from typing import TypeVar
 
 from typing_extensions import Buffer
 
-from kafkacodec.arrow._columns import Budget, Table
+from kafkacodec.arrow._columns import Allowance, Budget, Table
 from kafkacodec.arrow._reader import ImportedArray
 from kafkacodec.records._chunk_decoder import ChunkDecoder
 
@@ -41,6 +41,9 @@ class Decoder(ChunkDecoder):
         start_offset: int | None = None,
         end_offset: int | None = None,
     ) -> None: ...
+    def read_from(
+        self, cls: type[_T], data: Buffer, allowance: Allowance | None, max_rows: int, max_bytes: int
+    ) -> _T: ...
     def restart(self, start: int) -> None: ...
     def stop_at(self, position: int) -> None: ...
     def reach(self, position: int, target: int) -> int: ...

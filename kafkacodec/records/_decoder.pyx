@@ -8,7 +8,7 @@ from libc.string cimport memset
 from kafkacodec._core cimport decode as k
 from kafkacodec.arrow._reader cimport ImportedArray
 from kafkacodec._core._buffer cimport HeldBuffer, backing_of
-from kafkacodec.arrow._columns cimport Budget, Table, new_table
+from kafkacodec.arrow._columns cimport Allowance, Budget, Table, new_table
 from kafkacodec.records._chunk_decoder cimport ChunkDecoder
 from kafkacodec.records._compression cimport Decompressor
 from kafkacodec._core._errors cimport check, exception_from
@@ -29,6 +29,10 @@ def header_columns():
 
 
 cdef uint64_t _FIRST_BYTES = 1 << 20
+
+cdef uint64_t _SMALL_BYTES = 1 << 14
+
+cdef bytearray NONE_ABORTED = bytearray()
 
 
 cdef void expect_more(k.kc_column *column, double times) noexcept:
@@ -68,6 +72,7 @@ cdef class Decoder(ChunkDecoder):
     cdef Decompressor decompressor  # created for the first compressed batch; keeps the records of the current one
     cdef bint can_decompress        # it was created
     cdef readonly uint64_t decompressed_bytes  # of all compressed batches so far
+    cdef bint lent  # the budget is of one `read_from`
     cdef size_t key_hint
     cdef size_t value_hint
     cdef int64_t header_rows
@@ -105,31 +110,63 @@ cdef class Decoder(ChunkDecoder):
         `aborted` lists transactions whose batches are skipped: three int64 for each (producer id, first offset, offset
         of the marker), sorted.
         """
-        given = bytes(aborted)
-        held = HeldBuffer(data, end)
+        self.begin_with(HeldBuffer(data, end), bytes(aborted), start, start_offset, end_offset)
+
+    cdef int begin_with(self, HeldBuffer held, bytes aborted, uint64_t start, start_offset, end_offset) except -1:
         self.require_idle()
         if start_offset is not None:
             self.decoder.options.start_offset = start_offset
         if end_offset is not None:
             self.decoder.options.end_offset = end_offset
-        self.given = given
+        self.given = aborted
         self.held = held
-        self.keep_source(held, self.held.start, self.held.size)
-        self.restart(start)
+        self.keep_source(held, held.start, held.size)
+        return self.begin_at(start)
 
     def restart(self, uint64_t start):
         """Starts again at another position of the same bytes."""
         self.require_open()
-        self.aborted = bytearray(self.given)
+        self.begin_at(start)
+
+    cdef int begin_at(self, uint64_t start) except -1:
+        self.aborted = bytearray(self.given) if self.given else NONE_ABORTED
         self.point_at(self.held.start, self.held.size)
         self.decoder.position = min(start, self.held.size)
         self.fault = None
         self.done = False
+        return 0
+
+    def read_from(self, cls, data, Allowance allowance, int64_t max_rows, uint64_t max_bytes):
+        """As `open` and a whole `read`, for many buffers one after another, each with a budget of its own.
+
+        What is read to its end is released; `close` does that after anything else.
+        """
+        self.begin_with(HeldBuffer(data), b"", 0, None, None)
+        self.spend(None if allowance is None else allowance.budget())
+        self.lent = True
+        chunk = self.read_whole(cls, max_rows, max_bytes)
+        if self.done:
+            self.release()
+        return chunk
 
     def close(self):
         """Releases the bytes."""
-        ChunkDecoder.close(self)
-        self.keep_source(None, NULL, 0)
+        self.require_idle()
+        self.release()
+        if self.decompressor is not None:
+            self.decompressor.forget()
+
+    cdef void spend(self, Budget budget) noexcept:
+        """Sets the budget of the tables that follow."""
+        self.budget = budget
+        if self.decompressor is not None:
+            self.decompressor.budget = NULL if budget is None else budget.budget
+
+    cdef int release(self) except -1:
+        if self.lent:
+            self.spend(None)
+        self.held = None
+        return self.keep_source(None, NULL, 0)
 
     cdef int keep_source(self, object holder, const uint8_t *data, size_t size) except -1:
         """Sets the object that later tables with views keep alive; None: nothing."""
@@ -284,28 +321,41 @@ cdef class Decoder(ChunkDecoder):
 
     def expect(self, Table chunk not None, uint64_t size):
         """Reserves memory for the open range or, if `size` is larger, for `size` bytes of similar data."""
-        cdef k.kc_table *table = chunk.growing(self.fields)
+        self.require_open()
+        self.expect_like(chunk.growing(self.fields), size)
+
+    cdef void expect_like(self, k.kc_table *table, uint64_t size) noexcept:
         cdef int64_t rows = 0
         cdef uint64_t held = 0
         cdef double times
-        self.require_open()
-        self.working = True
-        with nogil:
+        if self.decoder.size < _SMALL_BYTES:    # less work than giving the lock away
             k.kc_decoder_estimate(&self.decoder, &rows, &held)
-        self.working = False
+        else:
+            self.working = True
+            with nogil:
+                k.kc_decoder_estimate(&self.decoder, &rows, &held)
+            self.working = False
         times = max(1.0, <double> size / max(self.decoder.size, <uint64_t> 1))
         self.key_hint = self.value_hint = <size_t> min(held * times + 64, <double> 0x7fffff00)
         self.expect_rows(table, <int64_t> min(rows * times, <double> 0x7fffffff))
 
     def read(self, cls, int64_t max_rows, uint64_t max_bytes, bint whole=False):
         """The next chunk. Sets `done` or `fault` at the end; `skip` continues after a fault."""
-        cdef Table chunk = self.empty_table(cls)
         if whole:
-            self.expect(chunk, self.decoder.size)
-            self.fill_first(chunk.table, max_rows, max_bytes)
-        else:
-            self.expect_rows(chunk.table, self.rows_ahead(max_rows))
-        if not whole or (self.fault is None and not self.done):
+            return self.read_whole(cls, max_rows, max_bytes)
+        cdef Table chunk = new_table(cls, self.fields, self.num_fields, self.wanted, self.budget)
+        self.expect_rows(chunk.table, self.rows_ahead(max_rows))
+        self.fill(chunk.table, max_rows, max_bytes)
+        self.learn(chunk.table)
+        return chunk
+
+    cdef Table read_whole(self, cls, int64_t max_rows, uint64_t max_bytes):
+        """A chunk with memory reserved for all of the data."""
+        cdef Table chunk = new_table(cls, self.fields, self.num_fields, self.wanted, self.budget)
+        self.require_open()
+        self.expect_like(chunk.table, self.decoder.size)
+        self.fill_first(chunk.table, max_rows, max_bytes)
+        if self.fault is None and not self.done:
             self.fill(chunk.table, max_rows, max_bytes)
         self.learn(chunk.table)
         return chunk

@@ -1,36 +1,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kafkacodec.arrow._reader import ImportedArray
 from kafkacodec.arrow._single_column import SingleColumn
-
-class RecordChunk:
-    """Rows for the kernels: imported columns, or columns of Python records."""
-
-    def __len__(self) -> int: ...
-
-class ArrowChunk(RecordChunk):
-    """One imported record batch, whose columns are found by name.
-
-    Raises:
-        EncodeError: a column has the wrong type or length, or the array is inconsistent.
-    """
-
-    def __init__(self, array: ImportedArray) -> None: ...
-
-class ListChunk(RecordChunk):
-    """Columns of Python records; no reference to the objects is kept.
-
-    Raises:
-        EncodeError: a value is not bytes, str or None, or an integer does not fit.
-    """
-
-    def __init__(self) -> None: ...
-    def append_record(self, offset: Any, timestamp: Any, key: Any, value: Any, headers: Any) -> None:
-        """Add a record. Either all records have an offset or none; a timestamp of None is -1."""
-
-    def finish(self) -> ListChunk:
-        """Make the rows available to the kernels. No rows can be added afterwards."""
+from kafkacodec.records._record_chunks import RecordChunk
 
 class GrowingBytes:
     """A bytes object that is written from front to back and gets its final size at the end."""
@@ -71,6 +43,9 @@ class BatchEncoder:
 
     def encode(self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None) -> bytes:
         """All batches of the chunks, each compressed by `compress`, which must not keep a view of its argument."""
+
+    def encode_again(self, chunks: Iterable[RecordChunk], compress: Callable[[memoryview], Any] | None = None) -> bytes:
+        """As `encode`, from the start again, regardless of what this encoder did before."""
 
     def encode_rows(
         self,

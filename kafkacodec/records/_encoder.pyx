@@ -9,10 +9,9 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kafkacodec._core cimport encode as k
-from kafkacodec.arrow._reader cimport ImportedArray
 from kafkacodec.arrow._single_column cimport SingleColumn, new_single_column
 from kafkacodec._core._errors cimport exception_from
-from kafkacodec.arrow._value_columns cimport ByteColumn, IntColumn
+from kafkacodec.records._record_chunks cimport ArrowChunk, RecordChunk, fault
 
 from kafkacodec.errors import EncodeError
 
@@ -37,101 +36,6 @@ cdef extern from "Python.h":
     int _PyBytes_Resize(PyObject **object, Py_ssize_t size) except -1
     char *bytes_data "PyBytes_AS_STRING"(PyObject *object) nogil
     Py_ssize_t bytes_size "PyBytes_GET_SIZE"(PyObject *object) nogil
-
-
-cdef object fault(const k.kc_error *error, str column, bint located):
-    """The exception for `error`; its path is the column and, if `located`, the row."""
-    if error.code != k.KC_CANNOT_ENCODE:
-        return exception_from(error)
-    what = error.what.decode()
-    reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, limit {error.want}"
-    path = f"records[{error.position}]" if located else "records"
-    return EncodeError(reason, path=f"{path}.{column}" if column else path)
-
-
-cdef class RecordChunk:
-    """Rows for the kernels: imported columns, or columns of Python records."""
-    cdef k.kc_input_chunk columns
-
-    def __len__(self):
-        return self.columns.rows
-
-
-cdef class ArrowChunk(RecordChunk):
-    cdef ImportedArray array
-
-    def __init__(self, ImportedArray array not None):
-        cdef k.kc_error error
-        cdef const char *column = NULL
-        array.require()
-        self.array = array
-        if k.kc_input_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
-            raise fault(&error, column.decode() if column != NULL else None, False)
-
-
-cdef class ListChunk(RecordChunk):
-    """Columns of Python records; no reference to the objects is kept."""
-    cdef ByteColumn key, value, header_key, header_value
-    cdef IntColumn offset, timestamp, header_bounds
-    cdef bint finished
-
-    def __cinit__(self):
-        self.key, self.value = ByteColumn(), ByteColumn()
-        self.header_key, self.header_value = ByteColumn(), ByteColumn()
-        self.offset, self.timestamp, self.header_bounds = IntColumn(), IntColumn(), IntColumn()
-        self.header_bounds.append(0, 0)
-
-    def append_record(self, offset, timestamp, key, value, headers):
-        cdef str field = "offset"
-        if self.finished:
-            raise ValueError("the chunk is finished")
-        try:
-            if offset is not None:
-                self.offset.append(offset, 0)
-            field = "timestamp"
-            self.timestamp.append(timestamp, -1)
-            field = "headers"
-            self.append_headers(headers)
-            field = "key"
-            self.key.append(key)
-            field = "value"
-            self.value.append(value)
-        except EncodeError as e:
-            raise EncodeError(e.reason, path=field) from None
-        self.columns.rows += 1
-
-    cdef int append_headers(self, headers) except -1:
-        try:
-            pairs = iter(headers or ())
-        except TypeError:
-            raise EncodeError(f"headers must be pairs of key and value, not {type(headers).__name__}") from None
-        for pair in pairs:
-            try:
-                name, content = pair
-            except (TypeError, ValueError):
-                raise EncodeError("a header is not a pair of key and value") from None
-            if name is None:
-                raise EncodeError("a header's key is null")
-            self.header_key.append(name)
-            self.header_value.append(content)
-        return self.header_bounds.append(self.header_key.rows, 0)
-
-    def finish(self):
-        """Make the rows available to the kernels. No rows can be added afterwards."""
-        cdef k.kc_arrow_pairs *headers = &self.columns.headers
-        self.finished = True
-        self.key.describe(&self.columns.key)
-        self.value.describe(&self.columns.value)
-        self.offset.describe(&self.columns.offset)
-        self.timestamp.describe(&self.columns.timestamp)
-        if self.header_key.rows:
-            headers.layout = k.KC_LAYOUT_OFFSETS64
-            headers.length = self.columns.rows
-            headers.index = self.header_bounds.values.data
-            headers.items = self.header_key.rows
-            self.header_key.describe(&headers.key)
-            self.header_value.describe(&headers.value)
-        return self
 
 
 cdef class GrowingBytes:
@@ -226,6 +130,15 @@ cdef class BatchEncoder:
     def encode(self, chunks, compress=None):
         self.begin()
         try:
+            return self.encode_all(chunks, compress)
+        finally:
+            self.working = False
+
+    def encode_again(self, chunks, compress=None):
+        self.begin()
+        try:
+            k.kc_encoder_restart(&self.encoder, 0)
+            self.rows = 0
             return self.encode_all(chunks, compress)
         finally:
             self.working = False

@@ -6,7 +6,7 @@ from typing import Literal
 
 from kafkacodec.arguments import one_of, require_int
 from kafkacodec.internal_records import ControlType
-from kafkacodec.records._encoder import ListChunk
+from kafkacodec.records._record_chunks import ListChunk
 from kafkacodec.records.encode import EncodePlan
 from kafkacodec.signatures import suggests_options
 

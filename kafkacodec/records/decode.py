@@ -5,44 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Unpack
 
-from kafkacodec.arguments import limit, num_threads
-from kafkacodec.records import _record_rows
+from kafkacodec.arguments import limit, num_threads, refuse_unknown
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.decoder import Decoder, DecoderOptions
 from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_ROWS,
-    DEFAULT_MAX_TOTAL_BYTES,
     DEFAULT_MAX_VIEW_BYTES,
     NOWHERE,
     DecodeOptions,
     Order,
     Place,
     RecordOptions,
-    budget_of,
     checked_range,
     plan_of,
 )
-from kafkacodec.records.reading import read_chunks, read_whole
+from kafkacodec.records.reading import read_chunks
 from kafkacodec.records.record import Record
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from kafkacodec.arrow._columns import Budget
-
 __all__ = ["decode", "iter_columns", "iter_records"]
 
 
-@shows_options(DecodeOptions, plan_of)
-def decode(
-    data: Buffer,
-    *,
-    threads: int | None = 1,
-    max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
-    **options: Unpack[DecodeOptions],
-) -> RecordColumns:
-    """Decodes a record set into one table.
+_WITHOUT_OPTIONS = Decoder()
+
+
+@shows_options(DecoderOptions, Decoder)
+def decode(data: Buffer, **options: Unpack[DecoderOptions]) -> RecordColumns:
+    """Decodes a record set into one table. `Decoder` checks the options once for many record sets.
 
     Batches of different magics (0, 1, 2) and codecs may be mixed. A partial batch at the end, or the zeros of a
     preallocated file, are not an error: `RecordColumns.consumed` is the number of bytes in complete batches.
@@ -65,9 +58,9 @@ def decode(
             `data` then stays alive, and must not change, while the table or anything made from it is in use.
             ``"auto"`` is ``"view"`` if the first 64 values have 64 bytes on average or more, else ``"copy"``, for the
             whole call and regardless of the other options.
-        threads: number of threads that share the work, including the caller's, from 1 to 1,024; None for one per
-            processor that the process may use. The result is the same for any number.
-        max_total_bytes: limit on the memory of the columns, in bytes. Room for the keys and values of a batch is
+        threads (int | None): number of threads that share the work, including the caller's, from 1 to 1,024; None for
+            one per processor that the process may use; 1 by default. The result is the same for any number.
+        max_total_bytes (int): limit on the memory of the columns, in bytes. Room for the keys and values of a batch is
             reserved before it is read. Chunks that threads are working on are not counted.
 
     Raises:
@@ -79,20 +72,7 @@ def decode(
 
     Source: KIP-98 (record batch v2), KIP-82 (headers), KIP-31 and KIP-32 (message set v1); specs/kafka-protocol-guide.
     """
-    plan = plan_of(**options).for_data(data)
-    count = num_threads(threads)
-    if count > 1:
-        from kafkacodec.records.parallel.decoding import read_whole_in_threads
-
-        table = read_whole_in_threads(plan, data, _budget_of_table(max_total_bytes), count)
-        if table is not None:
-            return table
-    with plan.decoder(data, budget=_budget_of_table(max_total_bytes)) as decoder:
-        return read_whole(decoder, plan.on_error)
-
-
-def _budget_of_table(max_total_bytes: int) -> Budget:
-    return budget_of(max_total_bytes, "read chunks with iter_columns")
+    return (Decoder(**options) if options else _WITHOUT_OPTIONS).decode(data)
 
 
 @shows_options(DecodeOptions, plan_of)
@@ -178,4 +158,5 @@ def iter_records(data: Buffer, **options: Unpack[RecordOptions]) -> Iterator[Rec
     for name in ("columns", "batch_columns", "layout"):
         if options.get(name):
             raise ValueError(f"iter_records has no option {name!r}: a record always has all six fields")
-    return _record_rows.RecordIterator(iter_columns(data, max_rows=2048, **options), Record)
+    refuse_unknown(options, RecordOptions.__annotations__)
+    return (Decoder(**options) if options else _WITHOUT_OPTIONS).iter_records(data)

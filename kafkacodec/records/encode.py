@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from kafkacodec.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.arrow._reader import ArrowReader
-from kafkacodec.errors import EncodeError
-from kafkacodec.records._encoder import ArrowChunk, BatchEncoder, ListChunk, RecordChunk
+from kafkacodec.records._encoder import BatchEncoder
+from kafkacodec.records._record_chunks import ArrowChunk, ListChunk, RecordChunk
 from kafkacodec.records.compression import CODECS, compress, compressor
 from kafkacodec.signatures import shows_options
 
@@ -25,6 +25,8 @@ __all__ = [
     "EncodeOptions",
     "EncodePlan",
     "EncodedBatch",
+    "Encoder",
+    "EncoderOptions",
     "RecordSetOptions",
     "encode",
     "iter_encoded",
@@ -79,6 +81,12 @@ class RecordSetOptions(EncodeOptions, total=False):
     first_offset: int
     last_offset: int
     default_timestamp: int
+
+
+class EncoderOptions(RecordSetOptions, total=False):
+    """The keyword options of `encode` and of `Encoder`."""
+
+    threads: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,9 +195,52 @@ _BATCHES_ONLY: Final = (
 """Options without a field in message sets of magic 0 and 1."""
 
 
-@shows_options(RecordSetOptions, EncodePlan)
-def encode(records: Any, *, threads: int | None = 1, **options: Unpack[RecordSetOptions]) -> bytes:
-    """Encode records as a record set.
+class Encoder:
+    """Encodes record sets with options that are checked once: for many small ones.
+
+        >>> encoder = kc.Encoder(codec="lz4")
+        >>> sets = [encoder.encode(rows) for rows in [[(b"key", b"value")], [(None, b"other")]]]
+
+    Options and their errors are those of `kafkacodec.encode`: each record set begins with `base_offset` and
+    `base_sequence`. An encoder may be used by any number of threads at once.
+
+    Raises:
+        ValueError, TypeError: an option is wrong.
+    """
+
+    __slots__ = ("_idle", "_plan", "_threads")
+
+    @shows_options(RecordSetOptions, EncodePlan)
+    def __init__(self, *, threads: int | None = 1, **options: Unpack[RecordSetOptions]) -> None:
+        self._plan, self._threads = EncodePlan.of(options), num_threads(threads)
+        self._idle: list[tuple[BatchEncoder, Callable[[Any], Any] | None]] = []
+
+    def encode(self, records: Any) -> bytes:
+        """Encodes records as a record set, as `kafkacodec.encode` does.
+
+        Args:
+            records: Arrow data, `Record` objects or pairs of key and value, as there.
+
+        Raises:
+            EncodeError, TypeError: as there.
+        """
+        if self._threads > 1 and self._plan.codec != "none":
+            return b"".join(batch.data for batch in _batches_of_threads(self._plan, records, self._threads))
+        try:
+            core, compress_records = idle = self._idle.pop()
+        except IndexError:
+            core, compress_records = idle = self._plan.encoder(), self._plan.compressor()
+        made = core.encode_again(_chunks(records), compress_records)
+        self._idle.append(idle)
+        return made
+
+
+_WITHOUT_OPTIONS: Final = Encoder()
+
+
+@shows_options(EncoderOptions, Encoder)
+def encode(records: Any, **options: Unpack[EncoderOptions]) -> bytes:
+    """Encode records as a record set. `Encoder` checks the options once for many record sets.
 
     Args:
         records: an object with the Arrow interface (``__arrow_c_stream__`` or ``__arrow_c_array__``: tables and record
@@ -227,8 +278,9 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[RecordSet
         timestamp_type (int): 0 create time (the default), 1 log append time. With 1, readers use the largest timestamp
             of a batch for all its records.
         partition_leader_epoch (int): of each batch; -1, the default, for none.
-        threads: number of threads that compress, including the caller's, from 1 to 1,024; None for one per processor
-            that the process may use. The bytes are the same for any number; without a codec, one thread is used.
+        threads (int | None): number of threads that compress, including the caller's, from 1 to 1,024; None for one per
+            processor that the process may use; 1 by default. The bytes are the same for any number; without a codec,
+            one thread is used.
         drop_unsupported (bool): drop what the magic cannot represent (headers in 0 and 1, timestamps in 0) instead of
             raising EncodeError at the first such record.
 
@@ -240,10 +292,7 @@ def encode(records: Any, *, threads: int | None = 1, **options: Unpack[RecordSet
             outside the range, or a batch would span more than 2^31 offsets. `path` names the column or the row.
         ValueError, TypeError: an option is wrong, or `records` is neither Arrow data nor an iterable.
     """
-    plan, count = EncodePlan.of(options), num_threads(threads)
-    if count > 1 and plan.codec != "none":
-        return b"".join(batch.data for batch in _batches_of_threads(plan, records, count))
-    return plan.encoder().encode(_chunks(records), plan.compressor())
+    return (Encoder(**options) if options else _WITHOUT_OPTIONS).encode(records)
 
 
 @shows_options(RecordSetOptions, EncodePlan)
@@ -289,7 +338,10 @@ def _each_batch(
 
 
 def _chunks(records: Any) -> Iterator[RecordChunk]:
-    if _is_arrow(records):
+    if type(records) is list:
+        if not records or not _is_arrow(records[0]):
+            return _list_chunks(iter(records))
+    elif _is_arrow(records):
         return arrow_chunks(records)
     if isinstance(records, (bytes, bytearray, memoryview, str, dict)) or not isinstance(records, Iterable):
         raise TypeError(f"records must be Arrow data or an iterable of records, not {type(records).__name__}")
@@ -311,32 +363,12 @@ def _is_arrow(data: Any) -> bool:
 
 def _list_chunks(records: Iterator[Any]) -> Iterator[RecordChunk]:
     """Columns made from Python records: pairs of key and value, or rows shaped like `Record`."""
-    chunk = ListChunk()
-    numbered: bool | None = None
-    for row, record in enumerate(records):
-        try:
-            has_offset = _append(chunk, record)
-        except EncodeError as e:
-            raise EncodeError(e.reason, path=f"records[{row}].{e.path}" if e.path else f"records[{row}]") from None
-        if numbered is None:
-            numbered = has_offset
-        elif numbered != has_offset:
-            raise EncodeError("records with and without an offset cannot be mixed", path=f"records[{row}]")
-        if len(chunk) == _LIST_ROWS:
+    before, row = None, 0
+    while True:
+        chunk = ListChunk()
+        chunk.extend(records, row, _LIST_ROWS, before)
+        if len(chunk):
             yield chunk.finish()
-            chunk = ListChunk()
-    if len(chunk):
-        yield chunk.finish()
-
-
-def _append(chunk: ListChunk, record: Any) -> bool:
-    """Add one record; returns whether it has an offset."""
-    shape = len(record) if isinstance(record, (tuple, list)) else 0
-    if shape == 2:
-        chunk.append_record(None, None, record[0], record[1], ())
-        return False
-    if shape != 6:
-        raise EncodeError(f"expected a Record or a pair of key and value, not {type(record).__name__}")
-    offset, timestamp, _, key, value, headers = record
-    chunk.append_record(offset, timestamp, key, value, headers)
-    return offset is not None
+        if len(chunk) < _LIST_ROWS:
+            return
+        before, row = chunk, row + len(chunk)

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
 
 from kafkacodec.arguments import column_names, int64, limit, one_of, refuse_unknown
-from kafkacodec.arrow._columns import Budget
+from kafkacodec.arrow._columns import Allowance
 from kafkacodec.records import _decoder
 from kafkacodec.records.columns import RecordColumns
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from kafkacodec.arrow._columns import Budget
 
 _ALL = _decoder.record_columns()
 _BIT = {name: 1 << i for i, name in enumerate(_ALL)}
@@ -36,6 +38,8 @@ RECORD_COLUMNS: tuple[str, ...] = tuple(_FROM_BYTES[:6])
 
 BATCH_COLUMNS: tuple[str, ...] = tuple(_FROM_BYTES[6:])
 """The columns that ``batch_columns=True`` adds, in order."""
+
+_OF_RECORDS = sum(_BIT[name] for name in RECORD_COLUMNS)
 
 DEFAULT_MAX_ROWS = 8192
 """Rows in a chunk of `iter_columns`: enough to amortize the cost of a chunk, few enough to stay in cache."""
@@ -138,6 +142,10 @@ class Plan(NamedTuple):
         sizes = chunk.buffers("value")["views"]["size"]
         return "view" if sizes.sum(dtype="i8") >= _AUTO_VALUE_BYTES * max(1, len(chunk)) else "copy"
 
+    def of_records(self) -> Plan:
+        """This plan with the columns of `kafkacodec.Record`."""
+        return self._replace(wanted=_OF_RECORDS, layout="copy")
+
     def with_columns(self, *names: str) -> Plan:
         """This plan with additional columns that the caller fills, such as `row` of `decode_batches`."""
         return self._replace(wanted=self.wanted | sum(_BIT[name] for name in names))
@@ -213,9 +221,14 @@ def layout_of(data: Buffer, layout: Layout, start: int = 0, end: int | None = No
     return plan_of(layout=layout).for_data(data, start, end).layout
 
 
+def allowance_of(max_total_bytes: int, remedy: str) -> Allowance:
+    """The limit on each of many tables. Its error suggests `remedy`, or raising the limit."""
+    return Allowance(limit("max_total_bytes", max_total_bytes), remedy)
+
+
 def budget_of(max_total_bytes: int, remedy: str) -> Budget:
-    """The budget of one table. Its error suggests `remedy`, or raising the limit."""
-    return Budget(limit("max_total_bytes", max_total_bytes), remedy)
+    """The budget of one table, as by `allowance_of`."""
+    return allowance_of(max_total_bytes, remedy).budget()
 
 
 def checked_range(start_position: int, end_position: int | None) -> tuple[int, int | None]:

@@ -14,12 +14,21 @@ if TYPE_CHECKING:
     from kafkacodec.records._chunk_decoder import ChunkDecoder
 
 
-def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int) -> Iterator[RecordColumns]:
-    """All chunks of a decoder, as `iter_columns` gives them. The decoder is closed at the end."""
+def read_chunks(
+    decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int, first: RecordColumns | None = None
+) -> Iterator[RecordColumns]:
+    """All chunks of a decoder, as `iter_columns` gives them, from one that it has just read, if `first` is that.
+
+    The decoder is closed at the end.
+    """
     reported = -1  # `consumed` of the last chunk
+    chunk = first
     with closing(decoder):
         while True:
-            chunk, going_on, errors = _next_chunk(decoder, on_error, max_rows, max_bytes)
+            if chunk is None:
+                chunk = decoder.read(RecordColumns, max_rows, max_bytes)
+            chunk.problems = Problems()
+            going_on, errors = end_chunk(decoder, on_error, chunk)
             last = decoder.done or not going_on
             if len(chunk) or chunk.problems or (last and not errors and chunk.consumed != reported):
                 reported = chunk.consumed
@@ -28,16 +37,7 @@ def read_chunks(decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_byt
                 raise errors.pop()  # frames must not keep it: its traceback refers to them
             if last:
                 return
-
-
-def _next_chunk(
-    decoder: ChunkDecoder, on_error: OnError, max_rows: int, max_bytes: int
-) -> tuple[RecordColumns, bool, list[Exception]]:
-    """A chunk, whether decoding continues after it, and a list of the error to raise after it, if any."""
-    chunk: RecordColumns = decoder.read(RecordColumns, max_rows, max_bytes)
-    chunk.problems = Problems()
-    going_on, errors = end_chunk(decoder, on_error, chunk)
-    return chunk, going_on, errors
+            chunk = None
 
 
 def end_chunk(decoder: ChunkDecoder, on_error: OnError, chunk: RecordColumns) -> tuple[bool, list[Exception]]:
@@ -83,9 +83,14 @@ def handle_fault(decoder: ChunkDecoder, on_error: OnError, problems: Problems, p
 
 def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
     """All records of a decoder, as `decode` returns them."""
-    whole: RecordColumns = decoder.read(RecordColumns, TABLE_ROWS, NO_BYTE_LIMIT, whole=True)
+    return ended(decoder, on_error, decoder.read(RecordColumns, TABLE_ROWS, NO_BYTE_LIMIT, whole=True))
+
+
+def ended(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> RecordColumns:
+    """A table that a decoder has begun to read, with all of its records."""
     whole.problems = Problems()
-    _finish(decoder, on_error, whole)
+    if not decoder.done:
+        _finish(decoder, on_error, whole)
     whole.consumed = decoder.position
     return whole
 

@@ -89,6 +89,8 @@ def test_goals_name_cases_that_exist() -> None:
             "verify",
             "resynchronisation",
             "values in Avro",
+            "decode sets of one record",
+            "encode sets of ten records",
         )
         assert case in names or case in others
 

@@ -12,7 +12,7 @@ import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.dialects import kafka07
 from kafkacodec.protocol import fetch_to_columns
-from kafkacodec.records import blobs, plan, reading
+from kafkacodec.records import blobs, decoder, plan, reading
 
 BATCHES = b"".join(kc.encode([(None, b"x")] * 10, base_offset=10 * i) for i in range(4))
 BATCH_SIZE = len(BATCHES) // 4
@@ -21,7 +21,7 @@ LIMIT = 25
 
 def check_full_tables() -> None:
     """In a separate process, since it may hang."""
-    plan.TABLE_ROWS = reading.TABLE_ROWS = blobs.TABLE_ROWS = LIMIT  # type: ignore[attr-defined]
+    plan.TABLE_ROWS = reading.TABLE_ROWS = decoder.TABLE_ROWS = blobs.TABLE_ROWS = LIMIT  # type: ignore[attr-defined]
     for columns in (None, []):
         for threads in (1, 3):
             with pytest.raises(kc.LimitExceeded, match=f"{LIMIT} rows or more; use iter_columns"):

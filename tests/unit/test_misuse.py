@@ -22,7 +22,15 @@ from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.dialects.line import _tokens
 from kafkacodec.log.segments import _resync
 from kafkacodec.messages import _decode, _program, _struct
-from kafkacodec.records import _chunk_decoder, _confluent, _decoder, _encoder, _partitioner, _record_rows
+from kafkacodec.records import (
+    _chunk_decoder,
+    _confluent,
+    _decoder,
+    _encoder,
+    _partitioner,
+    _record_chunks,
+    _record_rows,
+)
 from kafkacodec.records.record import Record
 from tests.arrow_capsules import Capsules, Stream
 from tests.processes import run_python
@@ -56,7 +64,7 @@ def encoder() -> Any:
 
 
 def rows(count: int = 50) -> Any:
-    chunk = _encoder.ListChunk()
+    chunk = _record_chunks.ListChunk()
     for _ in range(count):
         chunk.append_record(None, None, b"key", b"value", ())
     return chunk.finish()
@@ -210,17 +218,17 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
     "a hollow ArrowReader": (lambda: next(new(ArrowReader)), StopIteration),
     "an ArrowReader made again": (lambda: ArrowReader(pa.array([b""])).__init__(pa.array([b""])), RuntimeError),
     "ImportedSchema().format": (lambda: _reader.ImportedSchema().format, None),
-    "a chunk of no array": (lambda: _encoder.ArrowChunk(None), TypeError),
-    "a chunk of a hollow array": (lambda: _encoder.ArrowChunk(_reader.ImportedArray()), TypeError),
-    "a hollow chunk": (lambda: encoder().encode([_encoder.RecordChunk()]), None),
-    "a hollow chunk of an array": (lambda: encoder().encode([new(_encoder.ArrowChunk)]), None),
-    "a hollow chunk of a list": (lambda: new(_encoder.ListChunk).append_record(None, None, b"", b"", ()), None),
+    "a chunk of no array": (lambda: _record_chunks.ArrowChunk(None), TypeError),
+    "a chunk of a hollow array": (lambda: _record_chunks.ArrowChunk(_reader.ImportedArray()), TypeError),
+    "a hollow chunk": (lambda: encoder().encode([_record_chunks.RecordChunk()]), None),
+    "a hollow chunk of an array": (lambda: encoder().encode([new(_record_chunks.ArrowChunk)]), None),
+    "a hollow chunk of a list": (lambda: new(_record_chunks.ListChunk).append_record(None, None, b"", b"", ()), None),
     "a finished chunk": (lambda: rows().append_record(None, None, b"", b"", ()), ValueError),
     "no chunk": (lambda: encoder().encode([None]), TypeError),
     "no next chunk": (lambda: encoder().next_batch(None), TypeError),
     "rows of no chunk": (lambda: encoder().encode_rows([None]), TypeError),
     "rows of a chunk of a list": (lambda: encoder().encode_rows([rows()]), TypeError),
-    "rows of a hollow chunk": (lambda: encoder().encode_rows([new(_encoder.ArrowChunk)]), TypeError),
+    "rows of a hollow chunk": (lambda: encoder().encode_rows([new(_record_chunks.ArrowChunk)]), TypeError),
     "no batch": (lambda: encoder().last_batch(), None),
     "an encoder inside itself": (compress_in_compress, RuntimeError),
     "SingleColumn()": (_single_column.SingleColumn, TypeError),

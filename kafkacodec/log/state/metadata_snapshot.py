@@ -16,7 +16,7 @@ from kafkacodec.messages.stored import (
     encode_metadata_record,
 )
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
-from kafkacodec.records._encoder import ListChunk
+from kafkacodec.records._record_chunks import ListChunk
 from kafkacodec.records.decode import iter_records
 from kafkacodec.records.encode import EncodePlan, encode
 

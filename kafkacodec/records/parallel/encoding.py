@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.records.parallel.workers import Job, Workers
 
 if TYPE_CHECKING:
-    from kafkacodec.records._encoder import BatchEncoder, RecordChunk
+    from kafkacodec.records._encoder import BatchEncoder
+    from kafkacodec.records._record_chunks import RecordChunk
 
 __all__ = ["compressed_in_threads"]
 

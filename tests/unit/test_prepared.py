@@ -1,0 +1,151 @@
+"""`kc.Decoder` and `kc.Encoder`: options that are checked once, for many record sets."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from tests.corpus import assert_same_records, blobs
+
+ROWS = [kc.Record(i, 1_000 + i, 0, b"key", b"value %d" % i, (("h", b"x"),)) for i in range(5)]
+DATA = kc.encode(ROWS)
+DAMAGED = DATA + DATA[:30] + b"\xff" + DATA[31:] + kc.encode([row._replace(offset=row.offset + 50) for row in ROWS])
+
+
+def rows_of(table: kc.RecordColumns) -> list[Any]:
+    return [*table]
+
+
+@pytest.mark.parametrize("options", [{}, {"on_error": "stop"}, {"layout": "view"}, {"layout": "auto"}, {"threads": 2}])
+def test_one_decoder_reads_what_kafka_wrote(options: dict[str, Any]) -> None:
+    decoder = kc.Decoder(include_control=True, **options)
+    samples = blobs("builder", "fetch")
+    assert len(samples) > 20
+    for sample in samples:
+        data = sample.data()
+        for _ in range(2):
+            assert_same_records(decoder.decode(data), sample.expected.records)
+            assert list(decoder.iter_records(data)) == decoder.decode(data).records()
+
+
+def test_faults_do_not_stay_with_a_decoder() -> None:
+    decoder = kc.Decoder()
+    for _ in range(3):
+        with pytest.raises(kc.CrcMismatch):
+            decoder.decode(DAMAGED)
+        records = decoder.iter_records(DAMAGED)
+        assert list(itertools.islice(records, 5)) == ROWS
+        with pytest.raises(kc.CrcMismatch):
+            next(records)
+        assert rows_of(decoder.decode(DATA)) == list(decoder.iter_records(DATA)) == ROWS
+
+
+def test_problems_are_those_of_one_record_set() -> None:
+    decoder = kc.Decoder(on_error="skip")
+    for _ in range(2):
+        assert [p.position for p in decoder.decode(DAMAGED).problems] == [len(DATA)]
+        assert [r.offset for r in decoder.iter_records(DAMAGED)] == [0, 1, 2, 3, 4, 50, 51, 52, 53, 54]
+        assert decoder.decode(DATA).problems == []
+        assert decoder.decode(DATA[:-1]).consumed == 0
+
+
+def test_a_limit_holds_for_each_record_set_alone() -> None:
+    compressed = kc.encode([(None, bytes(100_000))] * 3, codec="zstd", batch_bytes=10_000)
+    for options in ({}, {"layout": "view"}):
+        decoder = kc.Decoder(max_total_bytes=3_000_000, **options)
+        held = [decoder.decode(compressed) for _ in range(30)]
+        assert {len(table) for table in held} == {3}
+        with pytest.raises(kc.LimitExceeded, match="max_total_bytes"):
+            decoder.decode(compressed * 30)
+        assert len(decoder.decode(compressed)) == 3
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_nothing_that_was_read_is_kept(damaged: bool) -> None:
+    decoder = kc.Decoder()
+    data = bytearray(DAMAGED if damaged else DATA)
+    if damaged:
+        with pytest.raises(kc.CrcMismatch):
+            decoder.decode(data)
+        records = decoder.iter_records(data)
+        with pytest.raises(kc.CrcMismatch):
+            list(records)
+    else:
+        assert rows_of(decoder.decode(data)) == list(decoder.iter_records(data))
+    data.clear()  # BufferError where the buffer is in use
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(TypeError, match="unknown option 'on_eror'; did you mean 'on_error'"):
+        kc.Decoder(on_eror="skip")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="max_total_bytes is -1"):
+        kc.Decoder(max_total_bytes=-1)
+    with pytest.raises(ValueError, match="threads must be from 1"):
+        kc.Decoder(threads=0)
+    with pytest.raises(TypeError, match="bytes-like"):
+        kc.Decoder().decode("text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="bytes-like"):
+        kc.Decoder().iter_records("text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unknown option 'threads'"):
+        kc.iter_records(DATA, threads=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unknown option 'codek'; did you mean 'codec'"):
+        kc.Encoder(codek="lz4")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="codec must be"):
+        kc.Encoder(codec="zip")
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_one_encoder_begins_each_record_set_anew(magic: int, codec: str) -> None:
+    if magic < 2 and codec == "zstd":
+        pytest.skip("not in message sets")
+    encoder = kc.Encoder(magic=magic, codec=codec, base_offset=7, batch_bytes=200)
+    rows = [(b"key", b"value %d" % i) for i in range(40)]
+    expected = kc.encode(rows, magic=magic, codec=codec, base_offset=7, batch_bytes=200)
+    for _ in range(3):
+        made = encoder.encode(rows)
+        assert made == expected
+        assert [(r.offset, r.key, r.value) for r in kc.iter_records(made)] == [
+            (7 + i, *pair) for i, pair in enumerate(rows)
+        ]
+        assert encoder.encode([]) == b""
+
+
+def test_an_encoder_after_an_error_begins_anew() -> None:
+    encoder = kc.Encoder(batch_bytes=100)
+    for _ in range(3):
+        with pytest.raises(kc.EncodeError, match=r"records\[41\]\.value: int is not bytes, str or None"):
+            encoder.encode([(b"k", b"v")] * 41 + [(b"k", 1)])
+        assert [r.offset for r in kc.iter_records(encoder.encode([(b"k", b"v")] * 2))] == [0, 1]
+
+
+def test_rows_of_a_generator_may_use_their_encoder() -> None:
+    encoder = kc.Encoder()
+    inner = ((None, encoder.encode([(b"k", b"%d" % i)])) for i in range(3))
+    records = [r.value for r in kc.iter_records(encoder.encode(inner))]
+    assert [[r.value for r in kc.iter_records(value or b"")] for value in records] == [[b"0"], [b"1"], [b"2"]]
+
+
+def test_threads_share_a_decoder_and_an_encoder() -> None:
+    decoder, encoder = kc.Decoder(), kc.Encoder(codec="lz4")
+    big = [(b"key", b"value" * i) for i in range(2_000)]
+    wrong: list[object] = []
+
+    def work() -> None:
+        for rows in (big, big[:1]) * 10:
+            data = encoder.encode(rows)
+            table = decoder.decode(data)
+            read = [(r.key, r.value) for r in decoder.iter_records(data)]
+            if read != rows or [(row.key, row.value) for row in table] != rows:
+                wrong.append(len(rows))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
