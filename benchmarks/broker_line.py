@@ -13,13 +13,15 @@ from contextlib import ExitStack, contextmanager
 from benchmarks.broker_servers import Server, printing
 
 RECORDS, REPLICATED, IDLE = 100_000, 30_000, 1_000
+COMMITS, MEMBERS, PARTITIONS, QUIET_SECONDS = 2_000, 20, 500, 5
 _VALUE, _IN_FLIGHT, _TOGETHER = "x" * 100, 2_000, 200
 _MIB = 1 << 20
 _SERVE = """
 import sys
 import kafkacodec as kc
-data, listen, number, replicas = sys.argv[1:]
-options = {"config": {"min.insync.replicas": 2}, "node_id": int(number), "replicas": replicas.split(",")}
+data, listen, number, replicas, partitions = sys.argv[1:]
+config = {"min.insync.replicas": 2, "num.partitions": int(partitions)}
+options = {"config": config, "node_id": int(number), "replicas": replicas.split(",")}
 with kc.broker.serve(data, listen=listen, **(options if replicas else {})) as broker:
     print(broker.listeners[0].partition("://")[2], flush=True)
     sys.stdin.read()
@@ -28,13 +30,15 @@ with kc.broker.serve(data, listen=listen, **(options if replicas else {})) as br
 
 def run() -> list[str]:
     """What is said about each."""
-    return [_alone(), _replicated(), _idle()]
+    return [_alone(), _replicated(), _commits(), _promotions(), _idle()]
 
 
 @contextmanager
-def _serving(directory: str, number: int = 0, urls: str = "") -> Iterator[Server]:
+def _serving(directory: str, number: int = 0, urls: str = "", partitions: int = 1) -> Iterator[Server]:
     listen = urls.split(",")[number] if urls else "line://127.0.0.1:0"
-    with printing([sys.executable, "-c", _SERVE, f"{directory}/{number}", listen, str(number), urls]) as server:
+    with printing(
+        [sys.executable, "-c", _SERVE, f"{directory}/{number}", listen, str(number), urls, str(partitions)]
+    ) as server:
         yield server
 
 
@@ -48,9 +52,7 @@ def _alone() -> str:
 
 
 def _replicated() -> str:
-    urls = ",".join(f"line://127.0.0.1:{port}" for port in _free_ports(2))
-    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        servers = [stack.enter_context(_serving(directory, number, urls)) for number in range(2)]
+    with _pair() as servers:
         _produced(servers[0], 1_000, "all")
         before = [server.processor_seconds() for server in servers]
         seconds = _produced(servers[0], REPLICATED, "all")
@@ -59,6 +61,81 @@ def _replicated() -> str:
         f"line protocol, two brokers: {REPLICATED / seconds:,.0f} records with acks=all a second, on both disks; the "
         f"leader used {spent[0] / seconds:.0%} of a processor, the follower {spent[1] / seconds:.0%}."
     )
+
+
+def _commits() -> str:
+    """Members of groups that each wait for the answer to a commit before they send the next."""
+    with _pair() as servers:
+        _produced(servers[0], 1, "all")
+        _answers(servers[0], [f"V1|1|JOIN|g{number} orders m" for number in range(MEMBERS)])
+        lines = [f"V1|1|COMMIT|g{number} orders m 1 0 1\n".encode() for number in range(MEMBERS)]
+        before = [server.processor_seconds() for server in servers]
+        start = time.perf_counter()
+        with ExitStack() as stack:
+            threads = [threading.Thread(target=_repeated, args=(stack.enter_context(_connected(servers[0])), line))
+                       for line in lines]  # fmt: skip
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        seconds = time.perf_counter() - start
+        spent = [server.processor_seconds() - start for server, start in zip(servers, before, strict=True)]
+    return (
+        f"line protocol, two brokers: {COMMITS / seconds:,.0f} commits a second of {MEMBERS} connections, on both "
+        f"disks; {spent[0] * 1000 / COMMITS:.2f} ms of the leader's processor each, {spent[1] * 1000 / COMMITS:.2f} of "
+        "the follower's."
+    )
+
+
+def _promotions() -> str:
+    """All partitions of a topic are led by the other broker at once; then nothing happens."""
+    with _pair(PARTITIONS) as servers:
+        while b"|OK|" not in _answers(servers[0], ["V1|1|PRODUCE|orders key:v acks=all"])[0]:
+            time.sleep(1)  # so many logs are made first
+        lines = [f"V1|1|SET_PARTITION_ROLE|orders {number} leader" for number in range(PARTITIONS)]
+        _answers(servers[0], lines)
+        start = time.perf_counter()
+        refused = [answer for answer in _answers(servers[1], lines) if b"|OK|" not in answer]
+        seconds = time.perf_counter() - start
+        if refused:
+            raise RuntimeError(f"{len(refused)} promotions were refused: {refused[0]!r}")
+        time.sleep(QUIET_SECONDS)
+        before = [server.processor_seconds() for server in servers]
+        time.sleep(QUIET_SECONDS)
+        spent = sum(server.processor_seconds() - start for server, start in zip(servers, before, strict=True))
+    return (
+        f"line protocol, two brokers: {PARTITIONS / seconds:,.0f} partitions a second are promoted; with "
+        f"{PARTITIONS:,} partitions and nothing to do both use {spent / QUIET_SECONDS:.1%} of a processor."
+    )
+
+
+@contextmanager
+def _pair(partitions: int = 1) -> Iterator[list[Server]]:
+    urls = ",".join(f"line://127.0.0.1:{port}" for port in _free_ports(2))
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        yield [stack.enter_context(_serving(directory, number, urls, partitions)) for number in range(2)]
+
+
+def _connected(server: Server) -> socket.socket:
+    host, port = server.address.rsplit(":", 1)
+    return socket.create_connection((host, int(port)))
+
+
+def _answers(server: Server, lines: list[str]) -> list[bytes]:
+    """Those to some lines, which are sent at once."""
+    with _connected(server) as connection, connection.makefile("rb") as answers:
+        thread = threading.Thread(target=connection.sendall, args=("".join(f"{line}\n" for line in lines).encode(),))
+        thread.start()
+        found = [answers.readline() for _ in lines]
+        thread.join()
+        return found
+
+
+def _repeated(connection: socket.socket, line: bytes) -> None:
+    for _ in range(COMMITS // MEMBERS):
+        connection.sendall(line)
+        if b"|OK|" not in (answer := connection.recv(1000)):
+            raise RuntimeError(f"a commit was refused: {answer!r}")
 
 
 def _idle() -> str:

@@ -114,7 +114,8 @@ def _line(inside: Inside) -> _Begun:
         return _replicated_line(inside, inside.replication)
     from kafkacodec.broker.dialects.line import LineCodec, LineService
 
-    return _Begun(LineService(inside), partial(LineCodec, _shared_memory()))
+    service = LineService(inside)
+    return _Begun(service, partial(LineCodec, _shared_memory()), service.store)
 
 
 def _replicated_line(inside: Inside, among: Replication) -> _Begun:
@@ -124,7 +125,7 @@ def _replicated_line(inside: Inside, among: Replication) -> _Begun:
     count = len(among.addresses)
     service = ReplicaService(inside, among.broker_id, count, among.min_in_sync)
     replicator = Replicator(service, among.addresses, among.broker_id, count - among.min_in_sync + 1)
-    return _Begun(service, partial(ReplicaCodec, _shared_memory()), worker=replicator)
+    return _Begun(service, partial(ReplicaCodec, _shared_memory()), service.store, worker=replicator)
 
 
 def _shared_memory() -> memoryview:

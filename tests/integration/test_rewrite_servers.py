@@ -123,8 +123,9 @@ class Group:
         os.close(self.tells)
 
     def write(self, count=5):
+        now = int(time.time() * 1000)  # no retention in a long run
         for partition in range(PARTITIONS):
-            values = [kc.Record(i, 1_000, 0, None, b"%d" % (self.written + i), ()) for i in range(count)]
+            values = [kc.Record(i, now, 0, None, b"%d" % (self.written + i), ()) for i in range(count)]
             self.broker.write("orders", values, partition=partition)
         self.written += count
 

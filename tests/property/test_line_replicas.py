@@ -16,7 +16,7 @@ from kafkacodec.dialects.line.replicas.roles import next_epoch
 from kafkacodec.dialects.line.replicas.tickets import Tickets
 from kafkacodec.dialects.line.replication import Partition
 from tests.examples import examples
-from tests.replicas.simulation import World
+from tests.replicas.simulation import Node, World
 
 WORLDS = 2_000 if os.environ.get("KAFKACODEC_LONG") else examples(20)
 EVENTS = 10_000
@@ -107,6 +107,18 @@ def answers_about_groups_alone(monkeypatch):
     monkeypatch.setattr(Tickets, "due", due)
 
 
+def answers_before_its_files_are_on_the_disk(monkeypatch):
+    """Promises, roles and groups are told of while a kill may still undo them, on a disk that is seldom done."""
+    saved_then = Node.saved_then
+
+    def hasty(self, then):
+        if self.world.random.random() < 0.01:
+            saved_then(self, lambda: None)
+        then()
+
+    monkeypatch.setattr(Node, "saved_then", hasty)
+
+
 @pytest.mark.parametrize(
     "breaks",
     [
@@ -116,6 +128,7 @@ def answers_about_groups_alone(monkeypatch):
         reports_before_it_is_on_the_disk,
         shows_what_is_not_committed,
         answers_about_groups_alone,
+        answers_before_its_files_are_on_the_disk,
     ],
 )
 def test_a_broken_broker_is_told(monkeypatch, breaks):

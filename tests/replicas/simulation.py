@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafkacodec.dialects.line.broker import Reply
 from kafkacodec.dialects.line.config import BrokerConfig
@@ -28,6 +28,15 @@ TOPIC, KEY, BROKERS, IN_SYNC = "orders", ("orders", 0), 3, 2
 Record = tuple[int, str]  # leader epoch and value
 
 
+class _Files(NamedTuple):
+    """What is in the files, and which change that was."""
+
+    version: int
+    groups: Any
+    offsets: Any
+    roles: list[dict[str, Any]]
+
+
 class Disk(MemoryStorage):
     """What a broker keeps: one partition's records, its epochs, groups, roles. Its log is also a `ReplicaLog`."""
 
@@ -38,7 +47,8 @@ class Disk(MemoryStorage):
         self.flushed = self.group_changes = 0
         self.taken: list[str] = []
         self.leader_epoch_of_appends = 0
-        self.roles: list[dict[str, Any]] = []
+        self.version = 0  # of groups, offsets and roles
+        self.saved = _Files(0, [], [], [])
 
     # A Storage
 
@@ -58,12 +68,18 @@ class Disk(MemoryStorage):
     def save_groups(self, groups: Any) -> None:
         super().save_groups(json.loads(json.dumps(groups)))
         self.group_changes += 1
+        self.version += 1
 
     def save_offsets(self, offsets: Any) -> None:
         super().save_offsets(json.loads(json.dumps(offsets)))
         self.group_changes += 1
+        self.version += 1
 
     # A ReplicaStorage
+
+    @property
+    def has_kept_groups(self) -> bool:
+        return self.saved.version == self.version
 
     def stored_end(self, topic: str, partition: int) -> int:
         return len(self.log)
@@ -109,6 +125,13 @@ class Disk(MemoryStorage):
             self.epochs = [one for one in self.epochs if one[1] < len(self.log)] + [(epoch, len(self.log))]
         self.leader_epoch_of_appends = epoch
 
+    def begin_again(self) -> None:
+        """A process begins: of files and records it has what was written."""
+        self.taken = []
+        self.version = self.saved.version
+        super().save_groups(self.saved.groups)
+        super().save_offsets(self.saved.offsets)
+
     def lose_power(self) -> None:
         self.truncate(self.flushed)
 
@@ -147,7 +170,7 @@ class _Task:
     def __init__(self, node: Node, steps: following.Steps, epoch: int | None, what: Any) -> None:
         self.node, self.steps, self.epoch, self.what = node, steps, epoch, what
         self.done = False
-        self.advance(None)
+        node.saved_then(lambda: self.advance(None))
 
     def advance(self, result: Any) -> None:
         """Go on with the result of a step, or with an exception."""
@@ -182,19 +205,31 @@ class _Task:
             case following.Copy(records, epoch, _):
                 return disk.copy(records, epoch)
             case following.Promise(epoch):
-                return node.machine.promise(KEY, epoch)
+                node.machine.promise(KEY, epoch)
+                node.saved_then(lambda: self._answered(None))
             case following.Accept(epoch):
                 node.roles.change(KEY, accepted=epoch)
-                return None
+                node.saved_then(lambda: self._answered(None))
             case following.Lead(epoch):
-                disk.begin_epoch(epoch)
                 node.roles.change(KEY, leads=True)
-                return node.replied(node.machine.lead(KEY, node.world.now))
+                node.saved_then(lambda: self._led(epoch))
             case following.Learn(high_watermark):
                 return node.machine.learn(KEY, high_watermark)
             case following.KeepGroups(text, epoch, ticket):
-                return node.machine.keep_groups(KEY, text, epoch, ticket)
+                node.machine.keep_groups(KEY, text, epoch, ticket)
+                node.saved_then(lambda: self._answered(None))
         return _LATER
+
+    def _led(self, epoch: int) -> None:
+        node = self.node
+        if self.done:
+            return
+        if node.roles[KEY].promised != epoch:
+            self.advance(_Lost("another epoch was promised"))
+            return
+        node.disk.begin_epoch(epoch)
+        node.replied(node.machine.lead(KEY, node.world.now))
+        self.advance(None)
 
     def _answered(self, answer: Any) -> None:
         if not self.done:
@@ -236,8 +271,9 @@ class Node:
     def __init__(self, world: World, number: int, disk: Disk) -> None:
         self.world, self.number, self.disk = world, number, disk
         self.is_running = True
-        disk.taken = []
-        self.roles = Roles(disk.roles, lambda rows: setattr(disk, "roles", rows), leads=number == 0)
+        disk.begin_again()
+        self.roles = Roles(disk.saved.roles, self._changed_roles, leads=number == 0)
+        self.roles_version = self.asked = disk.version
         config = BrokerConfig(
             replication_factor=BROKERS, min_in_sync=IN_SYNC, replica_lag_ms=2000, session_timeout_ms=4000
         )
@@ -273,16 +309,46 @@ class Node:
                 self.world.ask(self, number, "REPLICA_STATE", {}, lambda a, n=number: self._heard(n, a))
 
     def replied(self, replies: list[Reply]) -> None:
-        """Answers go out, and wishes are looked at."""
-        for reply in replies:
-            reply.connection(reply.line)  # type: ignore[operator]
+        """Answers go out once the disk has the roles, and wishes are looked at."""
+        if self.roles_version > self.disk.saved.version:
+            self.saved_then(lambda: self._send(replies))
+        else:
+            self._send(replies)
+            if self.asked < self.disk.version:
+                self.saved_then(lambda: None)
         wishes = self.machine.take_wishes()
         if wishes:
             self.watch.wish(wishes)
             self.world.later(self, self._decide)
 
+    def saved_then(self, then: Callable[[], None]) -> None:
+        """Go on once the disk has groups, offsets and roles as they are now."""
+        disk, tickets = self.disk, self.machine.tickets()
+        self.asked = disk.version
+        rows = [dict(row) for row in self.roles.rows()]
+        found = _Files(disk.version, disk.load_groups(), disk.load_offsets(), rows)
+
+        def saved() -> None:
+            if found.version >= disk.saved.version:
+                disk.saved = found
+            self.replied(self.machine.kept_groups(tickets, self.world.now))
+            then()
+
+        if found.version == disk.saved.version:
+            then()
+        else:
+            self.world.later(self, saved)
+
+    def _send(self, replies: list[Reply]) -> None:
+        for reply in replies:
+            reply.connection(reply.line)  # type: ignore[operator]
+
+    def _changed_roles(self) -> None:
+        self.disk.version += 1
+        self.roles_version = self.disk.version
+
     def _heard(self, number: int, answer: Any) -> None:
-        due = self.watch.heard(number, None if isinstance(answer, Exception) else answer["leads"])
+        due = self.watch.heard(number, None if isinstance(answer, Exception) else answer)
         if KEY in due:
             self._decide()
 

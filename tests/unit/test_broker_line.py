@@ -120,6 +120,35 @@ def test_groups_offsets_and_records_survive(tmp_path):
         assert client.ask("V1|6|CONSUME|orders 0 0") == "V1|6|OK|messages=0:created hw=1"
 
 
+def test_a_commit_that_the_disk_does_not_take_is_told(tmp_path):
+    with serving(tmp_path) as (_, client):
+        client.ask("V1|1|PRODUCE|orders user1:created")
+        client.ask("V1|2|JOIN|billing orders c1")
+        (tmp_path / "offsets.json").mkdir()  # cannot be replaced by a file
+        for _ in range(2):
+            assert client.ask("V1|3|COMMIT|billing orders c1 1 0 1").startswith("V1|3|ERR|STORAGE_ERROR|")
+            assert client.ask("V1|4|OFFSET|billing orders 0").startswith("V1|4|ERR|STORAGE_ERROR|")
+            assert client.ask("V1|5|CONSUME|orders 0 0") == "V1|5|OK|messages=0:created hw=1"
+        (tmp_path / "offsets.json").rmdir()
+        assert client.ask("V1|6|OFFSET|billing orders 0") == "V1|6|OK|offset=1"
+    with serving(tmp_path) as (_, client):
+        assert client.ask("V1|7|OFFSET|billing orders 0") == "V1|7|OK|offset=1"
+
+
+def test_commits_that_come_together_are_written_together(tmp_path, monkeypatch):
+    written = []
+    real = os.replace
+    monkeypatch.setattr(os, "replace", lambda *paths: (written.append(str(paths[1])), real(*paths)))
+    with serving(tmp_path) as (_, client):
+        client.ask("V1|1|PRODUCE|orders user1:created")
+        joins = [f"V1|{number}|JOIN|g{number} orders m" for number in range(200)]
+        client.send(*joins)
+        assert all(client.receive().endswith("OK|generation=1 assigned=[0]") for _ in joins)
+        client.send(*(f"V1|{number}|COMMIT|g{number} orders m 1 0 1" for number in range(200)))
+        assert all(client.receive().endswith("OK|committed=true") for _ in joins)
+        assert len([path for path in written if path.endswith("offsets.json")]) < 20
+
+
 def test_records_are_on_the_disk_when_that_is_asked(tmp_path, monkeypatch):
     synced = []
     real = os.fsync

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from kafkacodec.broker.dialects.line_files import FILES, LineStore
 from kafkacodec.broker.dialects.line_storage import Counts, TopicStorage
 from kafkacodec.dialects.line.broker import Broker, Reply as LineReply
 from kafkacodec.dialects.line.config import BrokerConfig
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from kafkacodec.broker.dialects.inside import Inside
     from kafkacodec.dialects.line.errors import LineProtocolError
 
-__all__ = ["Asked", "LineCodec", "LineRequest", "LineService", "not_stored"]
+__all__ = ["Asked", "LineCodec", "LineRequest", "LineService", "not_kept", "not_stored"]
 
 LineRequest: TypeAlias = "str | LineProtocolError | list[str]"
 """A line, what is wrong with one, or several with records."""
 
 _log = logging.getLogger("kafkacodec.broker")
+_OF_GROUPS: Final = tuple(f"{name}|" for name in ("JOIN", "SYNC", "HEARTBEAT", "LEAVE", "COMMIT", "OFFSET"))
 
 
 class LineCodec:
@@ -105,6 +107,11 @@ class LineService:
         self._storage = TopicStorage(inside)
         self._now = 0
 
+    @property
+    def store(self) -> LineStore:
+        """What its effects write to."""
+        return LineStore(self._inside.topics, self._storage.files)
+
     @cached_property
     def _broker(self) -> Broker:
         """The state machine, begun by the first request: by then the topics are loaded."""
@@ -118,7 +125,8 @@ class LineService:
         self._now = int(now)
         asked = Asked(session, to)
         if not isinstance(request, list):
-            return self._replies(self._broker.receive(request, self._now, asked))
+            found = self._broker.receive(request, self._now, asked)
+            return self._replies(found, tells_of_groups=_is_about_groups(request))
         replies = self._broker.receive_all(request, self._now, asked)
         own = "\n".join(reply.line for reply in replies if reply.connection is asked)
         return self._replies([LineReply(asked, own), *(reply for reply in replies if reply.connection is not asked)])
@@ -131,7 +139,7 @@ class LineService:
     def tick(self, now: float) -> Effect:
         """Do what is due."""
         self._now = int(now)
-        return self._replies(self._broker.tick(self._now))
+        return self._replies(self._broker.tick(self._now), tells_of_groups=True)
 
     def next_deadline(self) -> float | None:
         """When `tick` is needed."""
@@ -146,18 +154,24 @@ class LineService:
         return NOTHING
 
     def close(self, *, keeps: bool) -> None:
-        """Nothing is open."""
+        """Nothing is open; what was not written yet is. Raises OSError."""
+        if keeps:
+            self._storage.files.save(self._inside.topics)
 
     def has_topic(self, name: str) -> bool:
         """None but those of the catalog."""
         return False
 
-    def _replies(self, found: list[LineReply]) -> Effect:
+    def _replies(self, found: list[LineReply], *, tells_of_groups: bool = False) -> Effect:
+        """The answers; those that tell of groups leave once the disk has them."""
         lost = self._stored()
         replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
         if lost:
             return Effect((), not_stored(replies))
-        return Effect((), replies, (), self._storage.take_written(), partial(not_stored, replies))
+        written = self._storage.take_written()
+        if tells_of_groups and not self._storage.files.is_saved:
+            return Effect((), replies, (), [*written, FILES], partial(not_kept, replies))
+        return Effect((), replies, (), written, partial(not_stored, replies))
 
     def _stored(self) -> dict[tuple[str, int], OSError]:
         """Append what was taken; what could not be appended."""
@@ -169,6 +183,23 @@ class LineService:
         for log, error in lost.items():
             _log.warning("line protocol: %s-%d: %s", *log, error)
         return lost
+
+
+def _is_about_groups(line: str | LineProtocolError) -> bool:
+    return isinstance(line, str) and line.partition("|")[2].partition("|")[2].startswith(_OF_GROUPS)
+
+
+def not_kept(replies: list[Reply]) -> list[Reply]:
+    """The responses instead of those that tell of what the disk does not take."""
+    _log.warning("line protocol: files could not be written; clients are told, and it is tried again")
+    return [Reply(to, "\n".join(map(_not_kept, lines.split("\n")))) for to, lines in replies]
+
+
+def _not_kept(line: str) -> str:
+    _, correlation_id, rest = line.split("|", 2)
+    if not rest.startswith("OK"):
+        return line
+    return Response.error(correlation_id, ErrorCode.STORAGE_ERROR, "the disk does not take the change").encode()
 
 
 def not_stored(replies: list[Reply]) -> list[Reply]:

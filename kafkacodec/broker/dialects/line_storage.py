@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkacodec.broker.dialects.line_files import KeptFiles
 from kafkacodec.broker.topics.committed import batches
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.group_files import GroupFiles
@@ -51,10 +52,13 @@ class _Rows(NamedTuple):
 class TopicStorage(GroupFiles):
     """A `kafkacodec.dialects.line.storage.Storage` in the topics of a broker; a topic is made by its first record.
 
-    Groups and offsets are in ``groups.json`` and ``offsets.json`` of the data directory.
+    Groups and offsets are in ``groups.json`` and ``offsets.json`` of the data directory, which `files` writes later.
 
     Args:
         inside: the broker.
+
+    Attributes:
+        files: what has to be written.
 
     Raises:
         CorruptRecord: on construction, one of the two files is damaged.
@@ -66,6 +70,8 @@ class TopicStorage(GroupFiles):
         self._inside = inside
         self._rows: dict[tuple[str, int], list[tuple[bytes, bytes]]] = {}  # taken, not stored yet
         self._written: dict[tuple[str, int], None] = {}
+        self.files = KeptFiles(inside.path)
+        self.files.first = self._of_offsets
 
     def take_written(self) -> list[tuple[str, int]]:
         """The logs that were appended to since the last call."""
@@ -146,15 +152,26 @@ class TopicStorage(GroupFiles):
         """The topics that exist."""
         return self._inside.catalog.names()
 
+    def save_groups(self, groups: Rows) -> None:
+        """Have these groups; ``groups.json`` is to be written."""
+        self._groups = groups
+        self.files.change("groups.json", self.load_groups)
+
     def save_offsets(self, offsets: Rows) -> None:
-        """Write ``offsets.json`` after all records are on disk."""
-        for log in {(row["topic"], row["partition"]) for row in offsets}:
+        """Have these offsets; ``offsets.json`` is to be written after all records are on disk."""
+        self._offsets = offsets
+        self.files.change("offsets.json", self.load_offsets)
+
+    def _of_offsets(self) -> list[tuple[str, int]]:
+        """The logs with records that offsets count, and that are not on the disk."""
+        if self.files.has_saved("offsets.json"):
+            return []
+        found = []
+        for log in {(row["topic"], row["partition"]) for row in self._offsets}:
             partition = self._inside.topics.partition(*log)
             if partition is not None and partition.log.recovery_point < partition.high_watermark:
-                flush = partition.flushing()
-                flush.sync()
-                partition.flushed(flush)
-        super().save_offsets(offsets)
+                found.append(log)
+        return found
 
 
 def _text(record: Record) -> str | None:

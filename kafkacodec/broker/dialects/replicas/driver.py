@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkacodec.broker.dialects.line_files import FILES
 from kafkacodec.broker.dialects.replicas.service import ReplicaService
 from kafkacodec.broker.dialects.replicas.storage import LogView
 from kafkacodec.dialects.line.connection import Dialer
@@ -80,8 +80,7 @@ class Replicator:
         await asyncio.gather(*tasks, return_exceptions=True)
         for dialer in self._others.values():
             dialer.close()
-        with suppress(OSError):
-            self._roles.save()
+        self._roles.keep()
 
     def wished(self, wishes: dict[Key, Wish]) -> None:
         """The machine wants partitions to be looked at."""
@@ -90,18 +89,21 @@ class Replicator:
 
     async def _ask_who_leads(self, number: int) -> None:
         """Again and again."""
-        looks = 0
+        looks, since = 0, None
         while True:
-            led = None
+            told: dict[str, Any] | None = None
             try:
-                led = (await self._others[number].demand("REPLICA_STATE", {})).fields["leads"]
+                response = await self._others[number].demand("REPLICA_STATE", {"since": since})
+                told = {"gone": (), **response.fields}
+                since = told["version"]
+                self._look(self._watch.heard(number, told))
             except (KafkaCodecError, OSError, KeyError) as error:
                 _log.debug("replica %d: %s", number, error)
-            self._look(self._watch.heard(number, led))
+                since = None
+                self._look(self._watch.heard(number, None))
             looks += 1
             if looks % _SAVE_LOOKS == 0:
-                with suppress(OSError):
-                    self._roles.save()
+                self._roles.keep()
             await asyncio.sleep(_LOOK_SECONDS)
 
     # Who does what
@@ -148,6 +150,7 @@ class Replicator:
         steps = follow(LogView(self._storage, *key), key, leader, epoch, role.accepted, committed, me)
         groups = self._loop.create_task(self._followed_groups(key, leader, epoch, me)) if key[1] == 0 else None
         try:
+            await self._kept()
             await self._carried_out(steps, key, epoch)
         except (RequestRefused, _Stale) as error:
             _log.info("%s-%d no longer follows broker %d: %s", *key, leader, error)
@@ -225,24 +228,37 @@ class Replicator:
         self._storage.copy(*key, step.records, step.epoch, step.start)
 
     async def _flush(self, step: following.Flush, key: Key) -> None:
+        await self._flushed(key)
+
+    async def _kept(self) -> None:
+        """Wait until the disk has the roles and groups. Raises OSError."""
+        if not self._service.files.is_saved:
+            await self._flushed(FILES)
+
+    async def _flushed(self, log: Any) -> None:
         done = self._loop.create_future()
 
         def flushed(error: Exception | None) -> None:
             if not done.done():
                 done.set_exception(error) if error else done.set_result(None)
 
-        self._runner.flush([key], flushed)
+        self._runner.flush([log], flushed)
         await done
 
     async def _promise(self, step: following.Promise, key: Key) -> None:
         self._machine.promise(key, step.epoch)
+        await self._kept()
 
     async def _accept(self, step: following.Accept, key: Key) -> None:
         self._roles.change(key, accepted=step.epoch)
+        await self._kept()
 
     async def _lead(self, step: following.Lead, key: Key) -> None:
-        self._storage.lead(*key, step.epoch)
         self._roles.change(key, leads=True)
+        await self._kept()
+        if self._roles[key].promised != step.epoch:
+            raise _Stale(f"epoch {self._roles[key].promised} was promised")
+        self._storage.lead(*key, step.epoch)
         self._run(self._machine.lead(key, self._service.clock(self._runner.now)))
 
     async def _learn(self, step: following.Learn, key: Key) -> None:
@@ -250,6 +266,7 @@ class Replicator:
 
     async def _keep_groups(self, step: following.KeepGroups, key: Key) -> None:
         self._machine.keep_groups(key, step.groups, step.epoch, step.ticket)
+        await self._kept()
 
     def _run(self, replies: Any) -> None:
         self._runner.run(self._service.effect(replies))

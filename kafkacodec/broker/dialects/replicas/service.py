@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkacodec.broker.dialects.line import Asked, LineCodec, LineRequest, LineService, not_stored
+from kafkacodec.broker.dialects.line import Asked, LineCodec, LineRequest, LineService, not_kept, not_stored
+from kafkacodec.broker.dialects.line_files import FILES
 from kafkacodec.broker.dialects.line_storage import Counts
 from kafkacodec.broker.dialects.replicas.storage import ReplicaTopicStorage
 from kafkacodec.broker.topics.partition import Synced
 from kafkacodec.dialects.line.broker import Reply as LineReply
 from kafkacodec.dialects.line.config import BrokerConfig
 from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker
-from kafkacodec.dialects.line.replicas.roles import stored_roles
-from kafkacodec.net.service import Append, Effect, Reply, together
+from kafkacodec.dialects.line.replicas.roles import ROLES, stored_roles
+from kafkacodec.net.service import NOTHING, Append, Effect, Reply, together
 
 if TYPE_CHECKING:
     from kafkacodec.broker.dialects.inside import Inside
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["ReplicaCodec", "ReplicaService"]
 
 _ALL: Final = " acks=all"
+_LOOK_MS: Final = 100
+_log = logging.getLogger("kafkacodec.broker")
 
 
 class ReplicaCodec(LineCodec):
@@ -46,6 +50,7 @@ class ReplicaService(LineService):
 
     Attributes:
         storage, roles, machine: what it decides with.
+        files: what the thread that flushes has to write.
         wished: called with the partitions whose role may have to change.
     """
 
@@ -53,9 +58,13 @@ class ReplicaService(LineService):
         super().__init__(inside)
         self.wished: Callable[[dict[tuple[str, int], Wish]], None] = _ignored
         self.storage = self._storage = ReplicaTopicStorage(inside)
-        self.roles = stored_roles(inside.path, leads=broker_id == 0)
+        self.files = self._storage.files
+        self.roles = stored_roles(inside.path, self._changed_roles, leads=broker_id == 0)
         self._broker_id, self._replicas, self._min_in_sync = broker_id, replicas, min_in_sync
         self._is_due = False
+        self._looked_at = -_LOOK_MS
+        self._deadline: int | None = None
+        self._asked = 0  # the version of the files whose writing was asked for
 
     @cached_property
     def machine(self) -> ReplicatedBroker:
@@ -91,17 +100,31 @@ class ReplicaService(LineService):
         return super().tick(now)
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed."""
-        return 0.0 if self._is_due else self.machine.next_deadline()
+        """When `tick` is needed.
+
+        The machine looks at each partition for that: it is asked now and then only, as no time of its is so short.
+        """
+        if self._is_due:
+            return 0.0
+        if self._now >= self._looked_at + _LOOK_MS:
+            self._looked_at, self._deadline = self._now, self.machine.next_deadline()
+            return self._deadline
+        again = self._looked_at + _LOOK_MS
+        return again if self._deadline is None else min(self._deadline, again)
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
-        """A log is on the disk: more may be committed."""
-        return self.flushed(now)
+        """A log is on the disk: more may be committed. Or the files are."""
+        if not isinstance(token, _Kept):
+            return self.effect(self.machine.stored(self.clock(now), [token]))
+        return self.effect(self.machine.kept_groups(token.tickets, self.clock(now)))
 
-    def flushed(self, now: float) -> Effect:
-        """More is on the disk, or in a log."""
-        self.clock(now)
-        return self.effect(self.machine.stored(self._now))
+    def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
+        """A log could not be flushed: who waits is told by `Effect.lost`. Or the files could not be written."""
+        if not isinstance(token, _Kept):
+            return NOTHING
+        _log.warning("line protocol: %s; it is tried again", error)
+        self._asked = 0
+        return Effect((), _to_host(self.machine.lost_groups(self.clock(now))))
 
     def clock(self, now: float) -> int:
         """The time for the machine."""
@@ -118,14 +141,34 @@ class ReplicaService(LineService):
         if lost:
             return Effect((), not_stored(replies))
         written = self._storage.take_written() if stores else []
-        if not written:
-            return Effect((), replies)
         appends = [Append(log, Synced(), log, "flushed") for log in written]
-        early = Effect((), _to_host(self.machine.stored(self._now)))  # replicas may have it before this disk has
-        return together([Effect(appends, replies, lost=partial(not_stored, replies)), early])
+        if not self.files.has_saved(ROLES):  # nobody hears of a role that may be forgotten
+            return Effect([*appends, self._keeping()], replies, lost=partial(not_kept, replies))
+        others = []
+        if self._asked < self.files.version:
+            others.append(Effect([self._keeping()], ()))
+        if not written:
+            return together([Effect((), replies), *others])
+        # Replicas may have it before this disk has.
+        others.append(Effect((), _to_host(self.machine.stored(self._now, written))))
+        return together([Effect(appends, replies, lost=partial(not_stored, replies)), *others])
 
-    def _replies(self, found: list[LineReply]) -> Effect:
+    def _keeping(self) -> Append:
+        """Writes the files; answers that wait for what is in them now leave then."""
+        self._asked = self.files.version
+        return Append(FILES, Synced(), _Kept(self.machine.tickets()), "flushed")
+
+    def _changed_roles(self) -> None:
+        self.files.change(ROLES, self.roles.rows)
+
+    def _replies(self, found: list[LineReply], *, tells_of_groups: bool = False) -> Effect:
         return self.effect(found)
+
+
+class _Kept(NamedTuple):
+    """The files are on the disk: the last tickets of the groups that are in them, by topic."""
+
+    tickets: dict[str, int]
 
 
 def _ignored(_: dict[tuple[str, int], Wish]) -> None:

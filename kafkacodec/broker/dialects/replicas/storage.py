@@ -21,7 +21,7 @@ _NO_LOG = (NO_EPOCH, 0)
 
 
 class ReplicaTopicStorage(TopicStorage):
-    """A `kafkacodec.dialects.line.replicas.broker.ReplicaStorage` in the topics of a broker.
+    """A `kafkacodec.dialects.line.replicas.storage.ReplicaStorage` in the topics of a broker.
 
     Attributes:
         group_changes (int): how often groups and offsets have changed.
@@ -31,13 +31,18 @@ class ReplicaTopicStorage(TopicStorage):
         super().__init__(inside)
         self.group_changes = 0
 
+    @property
+    def has_kept_groups(self) -> bool:
+        """Whether groups and offsets are on the disk as they are."""
+        return self.files.has_saved("groups.json") and self.files.has_saved("offsets.json")
+
     def save_groups(self, groups: Rows) -> None:
-        """Write ``groups.json``."""
+        """Have these groups; ``groups.json`` is to be written."""
         super().save_groups(groups)
         self.group_changes += 1
 
     def save_offsets(self, offsets: Rows) -> None:
-        """Write ``offsets.json`` after all records are on disk."""
+        """Have these offsets; ``offsets.json`` is to be written after all records are on disk."""
         super().save_offsets(offsets)
         self.group_changes += 1
 

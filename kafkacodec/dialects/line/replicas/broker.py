@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec.dialects.line.broker import HANDLERS, Broker, Reply
 from kafkacodec.dialects.line.config import BrokerConfig
@@ -13,16 +13,17 @@ from kafkacodec.dialects.line.group_files import groups_text, read_groups_text
 from kafkacodec.dialects.line.groups import Refused
 from kafkacodec.dialects.line.parsing import Request, Response
 from kafkacodec.dialects.line.partitions import Partitions
+from kafkacodec.dialects.line.replicas.changes import Changes
 from kafkacodec.dialects.line.replicas.commands import REPLICA_COMMANDS, Led
 from kafkacodec.dialects.line.replicas.following import NO_TICKET
 from kafkacodec.dialects.line.replicas.roles import ALL, Role, Roles
+from kafkacodec.dialects.line.replicas.storage import ReplicaStorage
 from kafkacodec.dialects.line.replicas.tickets import Answer, Tickets
 from kafkacodec.dialects.line.replication import Partition
-from kafkacodec.dialects.line.storage import Storage
 
-__all__ = ["ReplicaStorage", "ReplicatedBroker", "Wish"]
+__all__ = ["ReplicatedBroker", "Wish"]
 
-_FETCH_WAIT_MS: Final = 500
+_FETCH_WAIT_MS: Final = 2_000
 _MAX_ROLES: Final = 100_000
 _RECORDS_BYTES: Final = 1 << 19  # of an answer, or one batch
 
@@ -31,31 +32,6 @@ Wish = Literal["look", "lead", "lead uncleanly"]
 
 Key = tuple[str, int]
 Fields = dict[str, Any]
-
-
-class ReplicaStorage(Storage, Protocol):
-    """A storage whose records are batches of Kafka with leader epochs.
-
-    Attributes:
-        group_changes (int): how often groups and offsets have changed.
-    """
-
-    group_changes: int
-
-    def stored_end(self, topic: str, partition: int) -> int:
-        """The offset after the last record that is in the log."""
-
-    def flushed_end(self, topic: str, partition: int) -> int:
-        """The offset after the last record that is on the disk."""
-
-    def start(self, topic: str, partition: int) -> int:
-        """The first offset that is kept."""
-
-    def epoch_end(self, topic: str, partition: int, epoch: int) -> tuple[int, int]:
-        """The newest leader epoch not above `epoch`, and where it ends."""
-
-    def batches(self, topic: str, partition: int, offset: int, most: int) -> tuple[bytes, int]:
-        """Batches of one leader epoch, from the one that has an offset on, and the epoch; at least one batch."""
 
 
 class _Asked(NamedTuple):
@@ -111,6 +87,8 @@ class ReplicatedBroker(Broker):
         self._tickets: dict[str, Tickets] = {}  # of the topics whose groups are here
         self._to_lead: dict[Key, list[_Asked]] = {}
         self._wishes: dict[Key, Wish] = {}
+        self._touched: set[Key] | None = set()  # for which something may be answered; None: for any
+        self._changes = Changes()  # of what it leads
         super().__init__(storage, config, now=now)
         self._commands = REPLICA_COMMANDS
         self._handlers = _HANDLERS
@@ -137,7 +115,7 @@ class ReplicatedBroker(Broker):
         return key[1] < self._partitions.count(key[0]) and self._partitions.look(*key, self._now).leader
 
     def promise(self, key: Key, epoch: int) -> None:
-        """Serve no older leader than that of an epoch, and lead no longer. Raises OSError: nothing has changed."""
+        """Serve no older leader than that of an epoch, and lead no longer."""
         own = epoch % self._config.replication_factor == self._broker_id
         self._roles.change(key, promised=epoch, leads=own and self._roles[key].leads)
         self._step_down(key)
@@ -148,6 +126,8 @@ class ReplicatedBroker(Broker):
         replies = self._answer_waiting()  # to an earlier leader
         state = self._partitions.look(*key, now)
         self._partitions.set_role(*key, state, leader=True)
+        self._touch([key])
+        self._changes.add(key)
         state.epoch_begin = state.end
         if key[1] == 0:
             self._roles.change(key, group_epoch=self._roles[key].promised, group_ticket=ALL)
@@ -173,18 +153,45 @@ class ReplicatedBroker(Broker):
             self._roles.note(key, state.high_watermark)
 
     def keep_groups(self, key: Key, text: bytes, epoch: int, ticket: int) -> None:
-        """Have the groups of a topic as another broker has them. Raises OSError, CorruptRecord: nothing has changed."""
+        """Have the groups of a topic as another broker has them. Raises CorruptRecord: nothing has changed."""
         self._groups.take_over(key[0], *read_groups_text(key[0], text), self._now)
         self._roles.change(key, group_epoch=epoch, group_ticket=ticket)
 
-    def stored(self, now: int) -> list[Reply]:
-        """The log or what is on the disk has grown. Returns what that answers."""
+    def stored(self, now: int, keys: Iterable[Key] | None = None) -> list[Reply]:
+        """Logs, or what of them is on the disk, have grown; None: any. Returns what that answers."""
         self._set_clock(now)
+        self._touch(keys)
         return self._answer_waiting()
+
+    def tickets(self) -> dict[str, int]:
+        """The last ticket of each topic whose groups are here."""
+        return {topic: tickets.last for topic, tickets in self._tickets.items()}
+
+    def kept_groups(self, tickets: Mapping[str, int], now: int) -> list[Reply]:
+        """The disk has the groups as they were when `tickets` told these. Returns what that answers."""
+        self._set_clock(now)
+        for topic, ticket in tickets.items():
+            if topic in self._tickets:
+                self._tickets[topic].kept_here = max(ticket, self._tickets[topic].kept_here)
+        self._touch((topic, 0) for topic in tickets)
+        return self._answer_waiting()
+
+    def lost_groups(self, now: int) -> list[Reply]:
+        """The disk does not take the groups, which may change all the same. Returns what that answers."""
+        self._set_clock(now)
+        found: list[Reply] = []
+        for tickets in self._tickets.values():
+            for answer in tickets.waiting:
+                reason = "the disk does not take the change"
+                line = Response.error(answer.correlation_id, ErrorCode.STORAGE_ERROR, reason).encode()
+                found.append(Reply(answer.connection, line))
+            tickets.waiting.clear()
+        return found
 
     def disconnect(self, connection: Hashable) -> None:
         """Drop what waits for a connection."""
         super().disconnect(connection)
+        self._changes.forget(connection)
         for waiting in (self._parked, self._fetches, self._pulls):
             for key, queue in list(waiting.items()):
                 kept = deque(asked for asked in queue if asked.connection != connection)
@@ -203,15 +210,29 @@ class ReplicatedBroker(Broker):
 
     # Inside
 
+    def _touch(self, keys: Iterable[Key] | None) -> None:
+        """Something may be answered for these; None: for all."""
+        if keys is None:
+            self._touched = None
+        elif self._touched is not None:
+            self._touched.update(keys)
+
+    def _handled(self, request: Request, connection: Hashable) -> str | None:
+        self._touch([(request.args.get("topic", ""), request.args.get("partition", 0))])
+        return super()._handled(request, connection)
+
     def _step_down(self, key: Key) -> None:
+        self._touch([key])
         state = self._partitions.look(*key, self._now)
         if state.leader:
+            self._changes.add(key)
             self._partitions.set_role(*key, state, leader=False)
         self._wishes.setdefault(key, "look")
 
     def tick(self, now: int) -> list[Reply]:
         """As in `Broker`."""
         before = self._records_of.group_changes
+        self._touch(None)
         replies = super().tick(now)
         if self._records_of.group_changes != before:  # members were silent for too long
             for tickets in self._tickets.values():
@@ -221,15 +242,20 @@ class ReplicatedBroker(Broker):
 
     def _answer_waiting(self) -> list[Reply]:
         replies = super()._answer_waiting()
-        for key, queue in list(self._fetches.items()):
-            replies += self._answered_fetches(key, queue)
-            if not queue:
+        touched, self._touched = self._touched, set()
+        keys = list(self._fetches) if touched is None else touched & self._fetches.keys()
+        for key in keys:
+            replies += self._answered_fetches(key, self._fetches[key])
+            if not self._fetches[key]:
                 del self._fetches[key]
-        for topic in list(self._tickets):
+        topics = (
+            {*self._tickets, *self._pulls} if touched is None else {topic for topic, number in touched if not number}
+        )
+        for topic in topics & self._tickets.keys():
             replies += self._answered_about_groups(topic)
-        for topic, queue in list(self._pulls.items()):
-            replies += self._answered_pulls(topic, queue)
-            if not queue:
+        for topic in topics & self._pulls.keys():
+            replies += self._answered_pulls(topic, self._pulls[topic])
+            if not self._pulls[topic]:
                 del self._pulls[topic]
         for key, queue in list(self._parked.items()):
             while queue and (queue[0].deadline <= self._now or not self._roles[key].leads):
@@ -239,12 +265,12 @@ class ReplicatedBroker(Broker):
         return replies
 
     def _answered_fetches(self, key: Key, queue: deque[_Asked]) -> Iterator[Reply]:
-        end, promised = self._records_of.stored_end(*key), self._roles[key].promised
+        promised = self._roles[key].promised
         for asked in list(queue):
             args = asked.request.args
             if args["epoch"] != promised:
                 yield _refused(asked, f"epoch {promised} was promised since then")
-            elif args["offset"] < end or asked.deadline <= self._now:
+            elif self._has_news(key, args) or asked.deadline <= self._now:
                 yield Reply(asked.connection, self._success(asked.request, self._records(key, args["offset"])))
             else:
                 continue
@@ -285,6 +311,8 @@ class ReplicatedBroker(Broker):
 
     def _answered_about_groups(self, topic: str) -> Iterator[Reply]:
         tickets = self._tickets[topic]
+        if self._records_of.has_kept_groups:
+            tickets.kept_here = tickets.last
         yield from (Reply(answer.connection, answer.line) for answer in tickets.due())
         leads = self.leads((topic, 0))
         while tickets.waiting and (not leads or tickets.waiting[0].deadline <= self._now):
@@ -346,9 +374,13 @@ class ReplicatedBroker(Broker):
         self._wishes[key] = "lead uncleanly" if args["unclean"] == "true" else "lead"
         return None
 
-    def _state(self, _request: Request, _: Hashable) -> Fields:
-        led = [(key, self._roles[key]) for key in self._roles if self._partitions.count(key[0]) > key[1]]
-        return {"leads": [Led(*_named(key, self._partitions), role.accepted) for key, role in led if self.leads(key)]}
+    def _state(self, request: Request, connection: Hashable) -> Fields:
+        changed = self._changes.since(request.args["since"], connection)
+        keys = list(self._roles) if changed is None else changed
+        led = [key for key in keys if self.leads(key)]
+        leads = [Led(key[0], self._partitions.count(key[0]), key[1], self._roles[key].accepted) for key in led]
+        gone = [] if changed is None else [key for key in changed if not self.leads(key)]
+        return {"version": self._changes.version, "whole": changed is None, "leads": leads, "gone": gone}
 
     def _leaders(self, request: Request, _: Hashable) -> Fields:
         topic = request.args["topic"]
@@ -389,13 +421,20 @@ class ReplicatedBroker(Broker):
         end = self._records_of.stored_end(*key)
         if not 0 <= offset <= end:
             raise Refused(ErrorCode.BAD_REQUEST, f"offset out of range: the log ends at {end}")
-        if offset < end:
+        if self._has_news(key, request.args):
             return self._records(key, offset)
         queue = self._fetches.setdefault(key, deque())
         if len(queue) >= self._config.max_waiting:
             raise Refused(ErrorCode.BAD_REQUEST, "too many requests wait for records")
         queue.append(_Asked(connection, request, self._now + _FETCH_WAIT_MS))
         return None
+
+    def _has_news(self, key: Key, args: Fields) -> bool:
+        """Whether there are records, or a high watermark, that a request for records does not know."""
+        known = args["hw"]
+        return args["offset"] < self._records_of.stored_end(*key) or (
+            known is not None and self._partitions.look(*key, self._now).high_watermark > known
+        )
 
     def _records(self, key: Key, offset: int) -> Fields:
         storage, state = self._records_of, self._partitions.look(*key, self._now)
@@ -416,10 +455,6 @@ class ReplicatedBroker(Broker):
     def _require_room(self, key: Key) -> None:
         if self._roles[key].promised < 0 and len(self._roles) >= _MAX_ROLES:
             raise Refused(ErrorCode.BAD_REQUEST, "too many partitions")
-
-
-def _named(key: Key, partitions: Partitions) -> tuple[str, int, int]:
-    return key[0], partitions.count(key[0]), key[1]
 
 
 def _role(key: Key, asked: _Asked, state: Partition) -> Fields:

@@ -56,11 +56,30 @@ def _write_all_led(found: list[Led]) -> str:
     return ",".join(words)
 
 
-def _read_epoch(word: str) -> int:
-    name, equals, number = word.partition("=")
-    if name != "epoch" or not equals:
-        raise ValueError(f"{shortened(word)} is not epoch=<number>")
-    return read_integer(number)
+def _number(name: str) -> Slot:
+    """An optional word with a number."""
+
+    def read(word: str) -> int:
+        found, equals, number = word.partition("=")
+        if found != name or not equals:
+            raise ValueError(f"{shortened(word)} is not {name}=<number>")
+        return read_integer(number)
+
+    return Slot(name, Kind(read, f"{name}={{}}".format))
+
+
+def _read_places(word: str) -> list[tuple[str, int]]:
+    found = []
+    for text in word.split(",") if word else ():
+        topic, slash, number = text.rpartition("/")
+        if not topic or not slash:
+            raise ValueError(f"{shortened(text)} is not topic/partition")
+        found.append((topic, read_integer(number)))
+    return found
+
+
+def _write_places(places: list[tuple[str, int]]) -> str:
+    return ",".join(f"{topic}/{partition}" for topic, partition in places)
 
 
 _TOPIC, _PARTITION, _EPOCH = Slot("topic", WORD), Slot("partition", INTEGER), Slot("epoch", INTEGER)
@@ -77,7 +96,7 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
     "REPLICA_FETCH": command(
         [_TOPIC, _PARTITION, Slot("replica_id", INTEGER), Slot("offset", INTEGER)],
         COMMANDS["REPLICA_FETCH"].payload,
-        optional=Slot("epoch", Kind(_read_epoch, "epoch={}".format)),
+        optional=_number("epoch"),
     ),
     # With unclean=true the broker leads although committed records may be missing.
     "SET_PARTITION_ROLE": command(
@@ -85,7 +104,11 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
         COMMANDS["SET_PARTITION_ROLE"].payload,
         optional=Slot("unclean", option("unclean", "true", "false")),
     ),
-    "REPLICA_STATE": command([], {"leads": _ALL_LED}),
+    "REPLICA_STATE": command(
+        [],
+        {"version": INTEGER, "whole": BOOLEAN, "leads": _ALL_LED, "gone": Kind(_read_places, _write_places)},
+        optional=_number("since"),
+    ),
     "REPLICA_LEADERS": command([_TOPIC], {"partitions": INTEGER, "leads": INTEGERS, "epochs": INTEGERS}),
     "REPLICA_PROMISE": command(
         [_TOPIC, Slot("count", INTEGER), _PARTITION, _EPOCH],
@@ -99,13 +122,16 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
     "REPLICA_RECORDS": command(
         [_TOPIC, _PARTITION, Slot("offset", INTEGER), _EPOCH],
         {"start": INTEGER, "begin": INTEGER, "end": INTEGER, "hw": INTEGER, "of": INTEGER, "records": _BYTES},
+        optional=_number("hw"),
     ),
 }
 """All commands of a broker with replicas.
 
-REPLICA_LEADERS is for clients: how many partitions a topic has, which of them the broker leads or is about to, and by
-which epochs. REPLICA_GROUPS says that the replica has kept what it got with a ticket, and asks for what follows;
-``groups`` is JSON, or empty if nothing has changed. The payload of REPLICA_RECORDS: where the log starts, where the
-leader's epoch begins, the log's end, the high watermark, and Kafka's record batches from the one that has the offset
-on, all of the leader epoch ``of``.
+REPLICA_STATE tells what a broker leads, or, since a version that it has told by the same connection, what is other:
+what it leads anew, and what no longer. REPLICA_LEADERS is for clients: how many partitions a topic has, which of them
+the broker leads or is about to, and by which epochs. REPLICA_GROUPS says that the replica has kept what it got with a
+ticket, and asks for what follows; ``groups`` is JSON, or empty if nothing has changed. The payload of REPLICA_RECORDS:
+where the log starts, where the leader's epoch begins, the log's end, the high watermark, and Kafka's record batches
+from the one that has the offset on, all of the leader epoch ``of``. It comes once there are records, or a high
+watermark beyond ``hw``, or after a while.
 """

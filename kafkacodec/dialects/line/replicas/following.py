@@ -153,9 +153,9 @@ class _Copying:
                 return
             last = mine
 
-    def fetch(self) -> Steps:
-        """Get the next records, if there are any; gives the answer."""
-        found = yield self.ask("REPLICA_RECORDS", offset=self.log.end, epoch=self.epoch)
+    def fetch(self, known: int | None = None) -> Steps:
+        """Get the next records, if there are any, or hear of a high watermark beyond `known`; gives the answer."""
+        found = yield self.ask("REPLICA_RECORDS", offset=self.log.end, epoch=self.epoch, hw=known)
         if found["records"]:
             yield Copy(found["records"], found["of"], found["start"])
         return found
@@ -177,15 +177,21 @@ def follow(log: ReplicaLog, name: Key, broker: int, epoch: int, accepted: int, c
     """
     copying = _Copying(log, name, broker, epoch)
     yield from copying.agree(committed)
+    has_reported, known = False, None
     while True:
-        found = yield from copying.fetch()
+        found = yield from copying.fetch(known)
         if found["records"] or accepted < epoch:
             yield Flush()
         if accepted < epoch and log.end >= found["begin"]:
             yield Accept(epoch)
-            accepted = epoch
+            accepted, has_reported = epoch, False
+        if has_reported and not found["records"]:
+            known = min(found["hw"], log.end)
+            yield Learn(known)
+            continue
         report = yield copying.ask("REPLICA_FETCH", replica_id=me, offset=log.end, epoch=epoch)
-        yield Learn(min(report["hw"], log.end))
+        has_reported, known = True, min(report["hw"], log.end)
+        yield Learn(known)
 
 
 def follow_groups(topic: str, broker: int, epoch: int, me: int) -> Steps:

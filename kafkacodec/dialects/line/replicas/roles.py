@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kafkacodec.dialects.line.group_files import load_rows, save_rows
+from kafkacodec.dialects.line.group_files import load_rows
 
-__all__ = ["ALL", "NO_EPOCH", "Role", "Roles", "next_epoch", "stored_roles"]
+__all__ = ["ALL", "NO_EPOCH", "ROLES", "Role", "Roles", "next_epoch", "stored_roles"]
 
 NO_EPOCH = -1
+
+ROLES = "roles.json"
+"""The file of roles in a data directory."""
 
 ALL = 1 << 62
 """The ticket of the groups of the leader itself: nobody has newer ones of its epoch."""
@@ -49,21 +51,23 @@ class Role:
 
 
 class Roles:
-    """The roles of all partitions. Changes are kept before anybody is told of them.
+    """The roles of all partitions. The host has changes on the disk before it tells anybody of them.
 
     Args:
-        rows: what `save` was given last.
-        save: keeps the rows on the disk; raises OSError.
+        rows: what `rows` gave last.
+        changed: called when `rows` are others, which have to be kept.
         leads: whether the broker leads what nothing is known of, as broker 0 does.
     """
 
-    def __init__(self, rows: Iterable[dict[str, Any]], save: Callable[[Rows], None], *, leads: bool) -> None:
-        self._save, self._leads = save, leads
+    def __init__(self, rows: Iterable[dict[str, Any]], changed: Callable[[], None], *, leads: bool) -> None:
+        self._changed, self._leads = changed, leads
         self._roles: dict[Key, Role] = {}
+        self._rows: dict[Key, dict[str, Any]] = {}
+        self._noted: set[Key] = set()  # whose row has an earlier high watermark
         for row in rows:
             values = dict(row)
             key = values.pop("topic"), values.pop("partition")
-            self._roles[key] = Role(**values)
+            self._roles[key], self._rows[key] = Role(**values), row
 
     def __getitem__(self, key: Key) -> Role:
         """That of a partition; nothing is kept of one that is only looked at."""
@@ -76,31 +80,37 @@ class Roles:
         return iter(list(self._roles))
 
     def change(self, key: Key, **values: Any) -> Role:
-        """Change some of a role. Raises OSError: it is as before."""
+        """Change some of a role."""
         before = self._roles.get(key)
-        role = Role(**{**asdict(before or Role(self._leads)), **values})
+        role = replace(before or Role(self._leads), **values)
         if role == before:
             return role
         self._roles[key] = role
-        try:
-            self.save()
-        except OSError:
-            if before is None:
-                del self._roles[key]
-            else:
-                self._roles[key] = before
-            raise
+        self._write(key)
+        self._changed()
         return role
 
     def note(self, key: Key, high_watermark: int) -> None:
-        """A high watermark, which is kept with the next change or `save`."""
+        """A high watermark, which is kept with the next change or `keep`."""
         role = self._roles.get(key)
         if role is not None and high_watermark > role.high_watermark:
             role.high_watermark = high_watermark
+            self._noted.add(key)
 
-    def save(self) -> None:
-        """Keep everything. Raises OSError."""
-        self._save([{"topic": topic, "partition": part, **asdict(role)} for (topic, part), role in self._roles.items()])
+    def keep(self) -> None:
+        """Keep the high watermarks that were noted."""
+        if self._noted:
+            self._changed()
+
+    def rows(self) -> Rows:
+        """What is to be kept; rows are not changed later."""
+        for key in self._noted:
+            self._write(key)
+        self._noted.clear()
+        return list(self._rows.values())
+
+    def _write(self, key: Key) -> None:
+        self._rows[key] = {"topic": key[0], "partition": key[1], **asdict(self._roles[key])}
 
 
 _SHAPE = {
@@ -123,12 +133,11 @@ def _is_sound(row: dict[str, Any]) -> bool:
     )
 
 
-def stored_roles(directory: str, *, leads: bool) -> Roles:
+def stored_roles(directory: str, changed: Callable[[], None], *, leads: bool) -> Roles:
     """The roles in ``roles.json`` of a data directory.
 
     Raises:
         CorruptRecord: the file is damaged.
         OSError: from the file system.
     """
-    path = Path(directory) / "roles.json"
-    return Roles(load_rows(path, _SHAPE, _is_sound), partial(save_rows, path), leads=leads)
+    return Roles(load_rows(Path(directory) / ROLES, _SHAPE, _is_sound), changed, leads=leads)

@@ -2,7 +2,7 @@
 
 A leader numbers the requests about groups; that is a ticket. Followers ask for what has changed since a ticket, and so
 say that they have kept all up to it, and that they serve no newer leader. An answer leaves when enough have said so of
-its ticket: no other broker leads then, and what the answer says is on enough disks.
+its ticket, and the own disk has it: no other broker leads then, and what the answer says is on enough disks.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ class Tickets:
     Attributes:
         last: the ticket of the last request.
         changed: that of the last one that changed something.
+        kept_here: the last one whose changes are on the own disk.
         waiting: the answers, in order.
     """
 
     def __init__(self, needed: int) -> None:
         self._needed = needed
-        self.last = self.changed = 0
+        self.last = self.changed = self.kept_here = 0
         self.waiting: deque[Answer] = deque()
         self._kept: dict[int, int] = {}
 
@@ -57,6 +58,7 @@ class Tickets:
         """The answers that may leave now."""
         kept = sorted(self._kept.values(), reverse=True)
         sure = self.last if not self._needed else kept[self._needed - 1] if len(kept) >= self._needed else -1
+        sure = min(sure, self.kept_here)
         found = []
         while self.waiting and self.waiting[0].ticket <= sure:
             found.append(self.waiting.popleft())

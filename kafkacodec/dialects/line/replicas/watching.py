@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker, Wish
@@ -53,13 +53,31 @@ class Watch:
         self._wished: dict[Key, Wish] = {}
         self._unsettled: set[Key] = set()  # to be looked at until somebody leads them
 
-    def heard(self, broker: int, led: Iterable[Led] | None) -> list[Key]:
-        """Another broker has said what it leads, or cannot be asked. Returns the partitions to be looked at."""
+    def heard(self, broker: int, told: Mapping[str, Any] | None) -> list[Key]:
+        """Another broker has said what it leads, or what of it has changed; or cannot be asked.
+
+        Args:
+            broker: its id.
+            told: the fields of REPLICA_STATE.
+
+        Returns:
+            The partitions to be looked at.
+        """
         is_new = broker not in self._heard
         self._heard.add(broker)
-        before, now = self._led.get(broker, {}), {(one.topic, one.partition): one for one in led or ()}
-        self._led[broker] = now
-        changed = [] if before == now else [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        led = self._led.setdefault(broker, {})
+        now: dict[Key, Led | None] = {} if told is None else {(one.topic, one.partition): one for one in told["leads"]}
+        if told is None or told["whole"]:
+            now = {**dict.fromkeys(led), **now}
+        else:
+            now |= dict.fromkeys(told["gone"])
+        changed = [key for key, one in now.items() if led.get(key) != one]
+        for key in changed:
+            one = now[key]
+            if one is None:
+                led.pop(key, None)
+            else:
+                led[key] = one
         return list(dict.fromkeys([*changed, *(self._roles if is_new else ()), *self._unsettled]))
 
     def wish(self, wishes: Mapping[Key, Wish]) -> None:

@@ -1,0 +1,71 @@
+"""What a broker with replicas tells others of what it leads, and what they make of it."""
+
+from __future__ import annotations
+
+from kafkacodec.dialects.line.config import BrokerConfig
+from kafkacodec.dialects.line.parsing import parse_response
+from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker
+from kafkacodec.dialects.line.replicas.commands import REPLICA_COMMANDS
+from kafkacodec.dialects.line.replicas.roles import Roles
+from kafkacodec.dialects.line.replicas.watching import Watch
+from tests.replicas.simulation import Disk
+
+
+class Broker:
+    """A machine with four partitions, of which it leads what it is told to."""
+
+    def __init__(self):
+        self.roles = Roles([], lambda: None, leads=False)
+        config = BrokerConfig(topics={"t": 4}, replication_factor=3, min_in_sync=2)
+        self.machine = ReplicatedBroker(Disk(), config, self.roles, 1)
+
+    def lead(self, number, epoch):
+        self.machine.promise(("t", number), epoch)
+        self.roles.change(("t", number), accepted=epoch, leads=True)
+        self.machine.lead(("t", number), 0)
+
+    def state(self, connection, since=None):
+        arguments = "" if since is None else f"since={since}"
+        (reply,) = self.machine.receive(f"V1|1|REPLICA_STATE|{arguments}", 0, connection)
+        return parse_response(reply.line, "REPLICA_STATE", commands=REPLICA_COMMANDS).fields
+
+
+def test_only_what_has_changed_is_told_again():
+    broker = Broker()
+    for number in (0, 1, 3):
+        broker.lead(number, 4)
+    first = broker.state("a")
+    assert first["whole"]
+    assert sorted(first["leads"]) == [("t", 4, number, 4) for number in (0, 1, 3)]
+    again = broker.state("a", first["version"])
+    assert (again["whole"], again["leads"], again["gone"]) == (False, [], [])
+    broker.lead(2, 7)
+    broker.machine.promise(("t", 1), 5)  # another broker is to lead
+    changed = broker.state("a", first["version"])
+    assert (changed["whole"], changed["leads"], changed["gone"]) == (False, [("t", 4, 2, 7)], [("t", 1)])
+    assert broker.state("a", changed["version"])["leads"] == []
+
+
+def test_another_connection_hears_all():
+    """A version is one of the process that has told it, which a new connection may not be."""
+    broker = Broker()
+    broker.lead(0, 4)
+    version = broker.state("a")["version"]
+    assert broker.state("b", version)["whole"]
+    broker.machine.disconnect("a")
+    assert broker.state("a", version)["whole"]
+
+
+def test_what_was_told_adds_up():
+    watch = Watch(Broker().machine, Roles([], lambda: None, leads=False), [0], 2)
+    broker = Broker()
+    broker.lead(0, 4)
+    broker.lead(1, 4)
+    told = broker.state("a")
+    assert sorted(watch.heard(0, told)) == [("t", 0), ("t", 1)]
+    assert watch.heard(0, broker.state("a", told["version"])) == []
+    broker.machine.promise(("t", 1), 5)
+    broker.lead(0, 7)
+    assert sorted(watch.heard(0, broker.state("a", told["version"]))) == [("t", 0), ("t", 1)]
+    assert watch.heard(0, broker.state("b")) == []  # all of it is what was known
+    assert watch.heard(0, None) == [("t", 0)]
