@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks import libraries
+from benchmarks import libraries, live_sends
 from benchmarks.broker_servers import KAFKA, KFAKE, MOCK, OURS as SERVED, TANSU
 from benchmarks.contest import Rates
 
@@ -87,6 +87,9 @@ GOALS = [
     *(Goal(f"live, consume, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
     *(Goal(f"live, produce, {codec}", COLUMNS, "confluent-kafka", 10) for codec in ("none", "lz4")),
     *(Goal(f"live, produce, {codec}", "kafkacodec", "aiokafka", 2) for codec in ("none", "lz4")),
+    *(Goal(f"live, send, {shape}", "kafkacodec", "confluent-kafka", 1.8) for shape in live_sends.SHAPES),
+    *(Goal(f"live, send, {shape}", "kafkacodec", "aiokafka", 10) for shape in live_sends.SHAPES[:-1]),
+    Goal("live, send, 8 threads, wall clock", "kafkacodec", "confluent-kafka", 1),
     Goal(BATCHES, SERVED, KAFKA, 2.5),
     Goal(BATCHES, SERVED, TANSU, 1.5),
     *(Goal("broker, produce, 1 MiB batches, bytes", SERVED, peer, 1.5) for peer in (KAFKA, KFAKE, TANSU, MOCK)),

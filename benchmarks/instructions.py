@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks import callgrind, sending, sessions
+from benchmarks import callgrind, consuming, sending, sessions
 from benchmarks.cases import CASES, record_set, records
 from benchmarks.messages import Body, bodies, reading_arrays
 
@@ -163,6 +163,7 @@ def _reading(kc: Any, sets: dict[str, bytes]) -> Calls:
     data = sets["none"]
     yield "decode: none", lambda: kc.decode(data)
     yield "iter_records: none", lambda: sum(1 for _ in kc.iter_records(data))
+    yield "records of a consumer: none", consuming.records_of(data)
     yield "scan: none", lambda: kc.scan(data)
     one, decoder = kc.encode(SMALL[:1]), kc.Decoder()
     yield "Decoder.decode: one record", lambda: decoder.decode(one)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import live_clients
+from benchmarks import live_clients, live_sends
 from benchmarks.contest import Rates
 
 CODECS = ("none", "lz4")
@@ -42,17 +42,51 @@ def run(rounds: int, note: Callable[[str], None]) -> dict[str, Rates]:
                         for contest, rate in zip((name, name + WALL), rates, strict=True):
                             results[contest][client] = max(rate, results[contest].get(client, 0.0))
                 note(name)
+        for shape in live_sends.SHAPES:
+            name = sends_name(shape)
+            results[name], results[name + WALL] = {}, {}
+            for number in range(rounds):
+                for client in live_sends.CLIENTS:
+                    if not live_sends.has(client, shape):
+                        continue
+                    topic = f"sent-{live_sends.SHAPES.index(shape)}-{number}-{client}"
+                    rates = rates_of("live_sends", client, shape, server, topic)
+                    check_filled(server, topic, live_sends.COUNTS[client] + 1)
+                    for contest, rate in zip((name, name + WALL), rates, strict=True):
+                        results[contest][client] = max(rate, results[contest].get(client, 0.0))
+            note(name)
     return results
+
+
+def sends_name(shape: str) -> str:
+    """The name of the contest of records that are sent one by one."""
+    return f"live, send, {shape}"
 
 
 def measured(client: str, work: str, server: str, topic: str, codec: str) -> tuple[float, float]:
     """Records per second of one run: by processor time, by the clock."""
-    command = [sys.executable, "-m", "benchmarks.live_clients", client, work, server, topic, codec]
+    return rates_of("live_clients", client, work, server, topic, codec)
+
+
+def rates_of(module: str, *arguments: str) -> tuple[float, float]:
+    """Records per second of a program of this directory: by processor time, by the clock."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
-        raise RuntimeError(f"{client}, {work}, {codec}: {done.stderr[-2000:]}")
+        raise RuntimeError(f"{', '.join(arguments)}: {done.stderr[-2000:]}")
     count, processor, wall = map(float, done.stdout.split())
     return count / processor, count / wall
+
+
+def check_filled(server: str, topic: str, records: int) -> None:
+    """Raise RuntimeError if a topic of one partition does not have so many records."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": server, "group.id": "unused"})
+    first, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+    consumer.close()
+    if (first, end) != (0, records):
+        raise RuntimeError(f"{topic} has the offsets {first} to {end}, not {records} records")
 
 
 def fill(server: str, topic: str, codec: str) -> None:

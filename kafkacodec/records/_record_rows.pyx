@@ -1,4 +1,5 @@
 """Rows of tables as Python objects: named tuples, one by one or in lists."""
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
@@ -87,18 +88,6 @@ cdef inline void put(PyObject *record, Py_ssize_t i, object item) noexcept:
     Py_XDECREF(before)
 
 
-cdef inline object timestamp_of(const k.kc_column *c, int64_t row):
-    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
-        return None
-    return (<const int64_t *> c.values.data)[row]
-
-
-cdef inline object epoch_of(const k.kc_column *c, int64_t row):
-    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
-        return None
-    return (<const int32_t *> c.values.data)[row]
-
-
 cdef const k.kc_column *plain_columns(Table chunk) except NULL:
     """The six columns of a record, which are consecutive."""
     cdef k.kc_table *table = chunk.filled()
@@ -111,14 +100,13 @@ cdef const k.kc_column *plain_columns(Table chunk) except NULL:
     return c
 
 
-cdef class RecordIterator:
-    """The rows of tables that have the six record columns, one by one, as instances of a named tuple of six fields.
+cdef class Rows:
+    """The rows of a table that has the six record columns, as instances of a named tuple, one by one.
 
     A record without other references is reused for a later row, as zip() does with its tuples, since creating and freeing
     the tuple is half the cost of a row. In a for loop that is the record before the last. `recycle` is whether this
     CPython version is known to allow it; otherwise the class creates every record.
     """
-    cdef object chunks
     cdef type cls
     cdef bint recycle
     cdef bint filling         # a record is being filled: the collector may run any code meanwhile
@@ -128,13 +116,8 @@ cdef class RecordIterator:
     cdef const k.kc_column *columns
     cdef object last
     cdef object before_last
-
-    def __cinit__(self, chunks, type cls not None, bint recycle=KC_FILLS_TUPLES):
-        if not kc_is_plain_tuple(<PyTypeObject *> cls):
-            raise TypeError(f"{cls.__qualname__} is not a named tuple class")
-        self.chunks = iter(chunks)
-        self.cls = cls
-        self.recycle = recycle and KC_FILLS_TUPLES
+    cdef object time          # of the last record that had one, as records of a batch often have the same
+    cdef int64_t time_ms
 
     def __dealloc__(self):
         if self.table != NULL:
@@ -143,112 +126,213 @@ cdef class RecordIterator:
     def __iter__(self):
         return self
 
-    cdef int advance(self) except -1:
-        """Opens the next chunk that has rows; StopIteration if there is none."""
-        cdef Table chunk
-        cdef const k.kc_column *columns
-        if self.filling:
-            raise RuntimeError("the iterator is already in use")
-        while self.row == self.rows:
-            chunk = next(self.chunks)
-            columns = plain_columns(<Table?> chunk)
-            if self.table != NULL:
-                k.kc_table_release(self.table)
-            self.table, self.columns = chunk.table, columns
-            k.kc_table_retain(self.table)
-            self.row = 0
-            self.rows = self.table.length
+    @cython.final
+    cdef inline int use(self, type cls, bint recycle) except -1:
+        """Make records of this class."""
+        if not kc_is_plain_tuple(<PyTypeObject *> cls):
+            raise TypeError(f"{cls.__qualname__} is not a named tuple class")
+        self.cls = cls
+        self.recycle = recycle and KC_FILLS_TUPLES
+
+    @cython.final
+    cdef inline int read(self, Table chunk) except -1:
+        """Begin with the rows of a table."""
+        cdef const k.kc_column *columns = plain_columns(chunk)
+        if self.table != NULL:
+            k.kc_table_release(self.table)
+        self.table, self.columns = chunk.table, columns
+        k.kc_table_retain(self.table)
+        self.row = 0
+        self.rows = self.table.length
         return 0
 
-    cdef object blank(self):
+    @cython.final
+    cdef inline object blank(self, Py_ssize_t fields):
         """A record without other references, not tracked by the garbage collector: it cannot be part of a cycle."""
         cdef PyObject *record
         if self.before_last is not None and Py_REFCNT(<PyObject *> self.before_last) == 1:
             kc_forget_hash(<PyObject *> self.before_last)
             return self.before_last
-        record = kc_blank_tuple(<PyTypeObject *> self.cls, RECORD_FIELDS)
+        record = kc_blank_tuple(<PyTypeObject *> self.cls, fields)
         if record == NULL:
             raise MemoryError
         item = <object> record
         Py_DECREF(item)  # the reference from alloc: `item` has another one
         return item
 
-    def __next__(self):
-        if self.row == self.rows:
-            self.advance()
-        self.filling = True
-        try:
-            item = self.filled(self.row) if self.recycle else self.made(self.row)
-        finally:
-            self.filling = False
-        self.row += 1
-        return item
+    @cython.final
+    cdef inline object timestamp(self):
+        cdef const k.kc_column *c = &self.columns[1]
+        cdef int64_t ms
+        if c.null_count and not c.validity.data[self.row >> 3] >> (self.row & 7) & 1:
+            return None
+        ms = (<const int64_t *> c.values.data)[self.row]
+        if self.time is None or ms != self.time_ms:
+            self.time, self.time_ms = ms, ms
+        return self.time
 
-    cdef object made(self, int64_t row):
+    @cython.final
+    cdef inline tuple six(self):
+        """The values of the row, for a tuple that is made of others."""
         cdef const k.kc_column *c = self.columns
-        return tuple.__new__(self.cls, ((<const int64_t *> c[0].values.data)[row], timestamp_of(&c[1], row),
-                                        (<const int8_t *> c[2].values.data)[row], slice_of(&c[3], row),
-                                        slice_of(&c[4], row), headers_of(&c[5], row)))
+        return ((<const int64_t *> c[0].values.data)[self.row], self.timestamp(),
+                (<const int8_t *> c[2].values.data)[self.row], slice_of(&c[3], self.row), slice_of(&c[4], self.row),
+                headers_of(&c[5], self.row))
 
-    cdef object filled(self, int64_t row):
+    @cython.final
+    cdef inline int fill(self, PyObject *record, Py_ssize_t at) except -1:
+        """Set the six fields of the row, from the field `at` on."""
         cdef const k.kc_column *c = self.columns
-        cdef PyObject *record
-        item = self.blank()
-        record = <PyObject *> item
-        put(record, 0, (<const int64_t *> c[0].values.data)[row])
-        put(record, 1, timestamp_of(&c[1], row))
-        put(record, 2, (<const int8_t *> c[2].values.data)[row])
-        put(record, 3, slice_of(&c[3], row))
-        put(record, 4, slice_of(&c[4], row))
-        put(record, 5, headers_of(&c[5], row))
+        cdef int64_t row = self.row
+        put(record, at, (<const int64_t *> c[0].values.data)[row])
+        put(record, at + 1, self.timestamp())
+        put(record, at + 2, (<const int8_t *> c[2].values.data)[row])
+        put(record, at + 3, slice_of(&c[3], row))
+        put(record, at + 4, slice_of(&c[4], row))
+        put(record, at + 5, headers_of(&c[5], row))
+        return 0
+
+    @cython.final
+    cdef inline object keep(self, item):
         self.before_last = self.last
         self.last = item
         return item
 
 
-def consumer_records(
-    list found not None, Table chunk not None, type cls not None, str topic, partition, key_of=None, value_of=None
-):
-    """Adds the rows of a table of one partition to a list, as named tuples of nine fields: topic and partition, the six of
-    a record, and the leader epoch, for which the table has the column `partition_leader_epoch`.
+cdef class RecordIterator(Rows):
+    """The rows of tables as named tuples of six fields."""
+    cdef object chunks
 
-    `key_of` and `value_of` are called with the bytes of each key and value that is not null. What they raise comes out,
-    with the rows before in the list.
-    """
-    cdef k.kc_table *table = chunk.filled()
-    cdef const k.kc_column *c = plain_columns(chunk)
+    def __cinit__(self, chunks, type cls not None, bint recycle=KC_FILLS_TUPLES):
+        self.use(cls, recycle)
+        self.chunks = iter(chunks)
+
+    cdef int advance(self) except -1:
+        """Opens the next chunk that has rows; StopIteration if there is none."""
+        if self.filling:
+            raise RuntimeError("the iterator is already in use")
+        while self.row == self.rows:
+            self.read(<Table?> next(self.chunks))
+        return 0
+
+    def __next__(self):
+        if self.row == self.rows:
+            self.advance()
+        self.filling = True
+        try:
+            item = self.filled() if self.recycle else tuple.__new__(self.cls, self.six())
+        finally:
+            self.filling = False
+        self.row += 1
+        return item
+
+    @cython.final
+    cdef inline object filled(self):
+        item = self.blank(RECORD_FIELDS)
+        self.fill(<PyObject *> item, 0)
+        return self.keep(item)
+
+
+cdef class ConsumerRecords(Rows):
+    """The rows of a table of one partition as named tuples of nine fields: topic and partition, the six of a record, and
+    the leader epoch, for which the table has the column `partition_leader_epoch`."""
+    cdef object topic
+    cdef object partition
     cdef const k.kc_column *epochs
-    cdef int64_t row
-    cdef PyObject *made
-    cdef bint plain = key_of is None and value_of is None and KC_FILLS_TUPLES
-    if not kc_is_plain_tuple(<PyTypeObject *> cls):
-        raise TypeError(f"{cls.__qualname__} is not a named tuple class")
-    epochs = table.columns + <int> k.KC_COL_PARTITION_LEADER_EPOCH
-    if table.num_columns != <int> k.KC_NUM_RECORD_COLUMNS or not epochs.wanted:
-        raise TypeError("the table lacks the column partition_leader_epoch")
-    for row in range(table.length):
-        key, value = slice_of(&c[3], row), slice_of(&c[4], row)
-        if not plain:
-            if key_of is not None and key is not None:
-                key = key_of(key)
-            if value_of is not None and value is not None:
-                value = value_of(value)
-            found.append(tuple.__new__(cls, (
-                topic, partition, (<const int64_t *> c[0].values.data)[row], timestamp_of(&c[1], row),
-                (<const int8_t *> c[2].values.data)[row], key, value, headers_of(&c[5], row), epoch_of(epochs, row))))
-            continue
-        made = kc_blank_tuple(<PyTypeObject *> cls, CONSUMER_FIELDS)
-        if made == NULL:
-            raise MemoryError
-        item = <object> made
-        Py_DECREF(item)  # the reference from alloc: `item` has another one
-        put(made, 0, topic)
-        put(made, 1, partition)
-        put(made, 2, (<const int64_t *> c[0].values.data)[row])
-        put(made, 3, timestamp_of(&c[1], row))
-        put(made, 4, (<const int8_t *> c[2].values.data)[row])
-        put(made, 5, key)
-        put(made, 6, value)
-        put(made, 7, headers_of(&c[5], row))
-        put(made, 8, epoch_of(epochs, row))
-        found.append(item)
+    cdef object epoch         # of the last record that had one
+    cdef int32_t epoch_number
+    cdef list keys            # made of the bytes by the application; None: the bytes
+    cdef list values
+
+    def __cinit__(self, Table chunk not None, type cls not None, str topic, partition):
+        self.use(cls, KC_FILLS_TUPLES)
+        self.read(chunk)
+        self.epochs = self.table.columns + <int> k.KC_COL_PARTITION_LEADER_EPOCH
+        if self.table.num_columns != <int> k.KC_NUM_RECORD_COLUMNS or not self.epochs.wanted:
+            raise TypeError("the table lacks the column partition_leader_epoch")
+        self.topic = topic
+        self.partition = partition
+
+    @property
+    def total(self):
+        return self.rows
+
+    @property
+    def taken(self):
+        return self.row
+
+    def offset(self, int64_t row):
+        self.check(row)
+        return (<const int64_t *> self.columns[0].values.data)[row]
+
+    def leader_epoch(self, int64_t row):
+        self.check(row)
+        return self.epoch_of(row)
+
+    cdef int check(self, int64_t row) except -1:
+        if not 0 <= row < self.table.length:
+            raise IndexError(f"the table has {self.table.length} rows, not {row}")
+        return 0
+
+    def stop(self):
+        self.rows = self.row
+
+    def deserialize(self, key_of=None, value_of=None):
+        cdef list made
+        cdef int64_t row, rows = self.rows
+        self.recycle = False  # values may refer to their records
+        self.rows = 0         # up to what an exception leaves out
+        self.keys = None if key_of is None else []
+        self.values = None if value_of is None else []
+        for row in range(rows):
+            for of, at, made in ((key_of, 3, self.keys), (value_of, 4, self.values)):
+                if of is not None:
+                    data = slice_of(&self.columns[<int> at], row)
+                    made.append(None if data is None else of(data))
+            self.rows += 1
+
+    def __length_hint__(self):
+        return self.rows - self.row
+
+    def __next__(self):
+        if self.row >= self.rows:
+            raise StopIteration
+        if self.filling:
+            raise RuntimeError("the iterator is already in use")
+        self.filling = True
+        try:
+            item = self.filled() if self.recycle else self.made()
+        finally:
+            self.filling = False
+        self.row += 1
+        return item
+
+    @cython.final
+    cdef inline object epoch_of(self, int64_t row):
+        cdef const k.kc_column *c = self.epochs
+        cdef int32_t number
+        if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
+            return None
+        number = (<const int32_t *> c.values.data)[row]
+        if self.epoch is None or number != self.epoch_number:
+            self.epoch, self.epoch_number = number, number
+        return self.epoch
+
+    cdef object made(self):
+        offset, timestamp, kind, key, value, headers = self.six()
+        if self.keys is not None:
+            key = self.keys[self.row]
+        if self.values is not None:
+            value = self.values[self.row]
+        return tuple.__new__(self.cls, (self.topic, self.partition, offset, timestamp, kind, key, value, headers,
+                                        self.epoch_of(self.row)))
+
+    @cython.final
+    cdef inline object filled(self):
+        item = self.blank(CONSUMER_FIELDS)
+        cdef PyObject *record = <PyObject *> item
+        put(record, 0, self.topic)
+        put(record, 1, self.partition)
+        self.fill(record, 2)
+        put(record, 8, self.epoch_of(self.row))
+        return self.keep(item)

@@ -9,7 +9,19 @@ import sys
 import pytest
 
 import kafkacodec as kc
-from benchmarks import brokers, contest, goals, instructions, libraries, live, live_clients, messages, reading, report
+from benchmarks import (
+    brokers,
+    contest,
+    goals,
+    instructions,
+    libraries,
+    live,
+    live_clients,
+    live_sends,
+    messages,
+    reading,
+    report,
+)
 from benchmarks.cases import CASES, Case, record_set, records
 
 
@@ -67,6 +79,7 @@ def test_a_missing_competitor_leaves_its_goal_open() -> None:
 def test_goals_name_cases_that_exist() -> None:
     names = {case.name for case in CASES} | {str(body) for body in messages.bodies()}
     names |= {live.contest_name(work, codec) for work in ("produce", "consume") for codec in live.CODECS}
+    names |= {live.sends_name(shape) + end for shape in live_sends.SHAPES for end in ("", live.WALL)}
     names |= {brokers.contest_name(work) for work in brokers.WORKS}
     for goal in goals.GOALS:
         case = (
@@ -101,6 +114,7 @@ def test_every_live_client_produces_and_consumes() -> None:
         == set(live_clients.AMOUNTS)
         >= {goal.ours for goal in goals.GOALS if "live" in goal.contest}
     )
+    assert set(live_sends.CLIENTS) == set(live_sends.COUNTS) < set(live_clients.WORK)
     for works in (*live_clients.WORK.values(), *live_clients.AMOUNTS.values()):
         assert set(works) == {"produce", "consume"}
     assert len(live_clients.key(999_999_999)) == live_clients.KEY_BYTES

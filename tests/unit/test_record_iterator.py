@@ -7,7 +7,9 @@ import gc
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.records._record_rows import RecordIterator
+from kafkacodec.client.consuming.record import ConsumerRecord
+from kafkacodec.records._record_rows import ConsumerRecords, RecordIterator
+from kafkacodec.records.plan import RECORD_COLUMNS, plan_of
 from kafkacodec.records.record import Record
 
 ROWS = [(i, None if i % 3 else i * 1000, 0, b"k%d" % i, None if i % 5 == 0 else b"v%d" % i, ()) for i in range(300)]
@@ -46,3 +48,43 @@ def test_records_that_are_kept_stay_as_they_are(recycle: bool) -> None:
 def test_an_iterator_of_nothing(recycle: bool) -> None:
     assert list(RecordIterator([], Record, recycle)) == []
     assert list(RecordIterator([kc.decode(b""), kc.decode(DATA)], Record, recycle)) == list(records(True))
+
+
+def consumed() -> ConsumerRecords[ConsumerRecord]:
+    decoder = plan_of(columns=(*RECORD_COLUMNS, "partition_leader_epoch"), place_columns=True).decoder(DATA)
+    decoder.set_place("t", 3)
+    return ConsumerRecords(decoder.read(kc.RecordColumns, 1000, 1 << 30), ConsumerRecord, "t", 3)
+
+
+def test_records_of_a_consumer_are_made_when_they_are_taken() -> None:
+    records, kept = consumed(), []
+    for number, record in enumerate(records):
+        expected = ("t", 3, *ROWS[number], -1)
+        assert type(record) is ConsumerRecord
+        assert (record, hash(record)) == (expected, hash(expected))
+        assert (records.taken, records.total) == (number + 1, 300)
+        if number % 3 == 0:
+            kept.append(record)
+    assert [record.offset for record in kept] == [*range(0, 300, 3)]
+    assert kept == list(consumed())[::3]
+
+
+def test_records_of_a_consumer_that_are_left_out() -> None:
+    records = consumed()
+    assert [next(records).offset for _ in range(5)] == [0, 1, 2, 3, 4]
+    records.stop()
+    assert list(records) == []
+    assert (records.taken, records.total, records.offset(4), records.leader_epoch(4)) == (5, 5, 4, -1)
+    for row in (-1, 300):
+        with pytest.raises(IndexError):
+            records.offset(row)
+
+
+def test_keys_and_values_that_the_application_makes() -> None:
+    records = consumed()
+    records.deserialize(bytes.decode, lambda value: [value])
+    assert [(r.key, r.value) for r in records] == [(k.decode(), None if v is None else [v]) for *_, k, v, _ in ROWS]
+    records = consumed()
+    with pytest.raises(ValueError, match="invalid literal"):
+        records.deserialize(value_of=lambda value: int(value[1:]) if value < b"v3" else int(value))
+    assert [record.offset for record in records] == list(range(3))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from operator import length_hint
 
 from kafkacodec.client.consuming.positions import PartitionState, Position
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
 from kafkacodec.errors import DecodeError, LimitExceeded
+from kafkacodec.records._record_rows import ConsumerRecords
 from kafkacodec.records.headers import scan
 
 __all__ = ["Given", "explain", "first_rows"]
@@ -22,62 +21,57 @@ class Given:
 
     Attributes:
         part: the part they come from. It is returned once all of them are taken.
-        records, left: all records, and an iterator over those not yet taken.
+        records: those not yet taken.
         end: the position after them.
         settled: another one has to be given before the user has processed more.
         over: the positions no longer depend on it.
     """
 
     part: Part
-    records: list[ConsumerRecord]
-    left: Iterator[ConsumerRecord]
+    records: ConsumerRecords[ConsumerRecord]
     end: Position
     settled: int = 0
     over: bool = False
 
     @property
-    def taken(self) -> int:
-        """The number of records that the user has taken."""
-        return len(self.records) - length_hint(self.left)
-
-    @property
     def has_more(self) -> bool:
         """Whether records are left for the user."""
-        return length_hint(self.left) > 0
+        return self.records.taken < self.records.total
 
     def take(self, most: int) -> list[ConsumerRecord]:
         """The next records as a list. They count as processed when more are asked for."""
-        self.settled = len(self.records)  # a look from another thread counts none of them
-        found = list(islice(self.left, most))
-        self.settled = self.taken
+        self.settled = self.records.total  # a look from another thread counts none of them
+        found = list(islice(self.records, most))
+        self.settled = self.records.taken
         self.update_position()
         return found
 
     def update_position(self) -> None:
         """Move the positions to where the user is. Safe in any thread."""
-        count, state = self.taken, self.part.state
-        try:
-            last = self.records[count - 1]
-        except IndexError:  # another thread has ended this
+        records, state = self.records, self.part.state
+        count = records.taken
+        whole = count == records.total  # or another thread has ended this
+        if not count:
             return
-        epoch = -1 if last.leader_epoch is None else last.leader_epoch
-        position = self.end if count == len(self.records) else Position(last.offset + 1, epoch)
-        if count and self.part.current and not self.over:
+        last, epoch = records.offset(count - 1), records.leader_epoch(count - 1)
+        taken = Position(last, -1 if epoch is None else epoch)
+        position = self.end if whole else Position(last + 1, taken.leader_epoch)
+        if self.part.current and not self.over:
             state.position = position
-            if count > self.settled and (state.processed is None or state.processed.offset < last.offset):
-                state.processed = Position(last.offset, epoch)
+            if count > self.settled and (state.processed is None or state.processed.offset < last):
+                state.processed = taken
 
     def asked_for_more(self) -> None:
         """Count everything given so far as processed."""
         self.update_position()
-        self.settled = self.taken
+        self.settled = self.records.taken
         if self.settled and self.part.current and not self.over:
             self.part.state.processed = self.part.state.position
 
     def finish(self) -> None:
         """Stop giving records."""
         self.over = True
-        self.records.clear()
+        self.records.stop()
 
 
 def explain(fault: DecodeError, state: PartitionState, rest: memoryview, offset: int) -> None:

@@ -20,20 +20,22 @@ from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import TABLE_COLUMNS, ConsumedColumns, ConsumerRecord
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.errors import ClientClosed, CorruptRecord, DecodeError, LocalProtocolError
-from kafkacodec.records._record_rows import consumer_records
+from kafkacodec.records._record_rows import ConsumerRecords
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
     from kafkacodec.records._decoder import Decoder
 
-__all__ = ["Reader"]
+__all__ = ["OF_RECORDS", "RECORD_ROWS", "Reader"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_OF_RECORDS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
-_RECORD_ROWS: Final = 2048
+OF_RECORDS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
+"""What records are made of."""
+RECORD_ROWS: Final = 2048
+"""At a time, so that they stay in the cache."""
 
 
 class Reader:
@@ -216,12 +218,12 @@ class Reader:
 
     def _iterator(self) -> Iterator[ConsumerRecord] | None:
         if self._given is None:
-            records, part, end = self._records(_RECORD_ROWS)
-            if part is None:
+            found = self._records(RECORD_ROWS)
+            if found is None:
                 return None
-            self._given = Given(part, records, iter(records), end)
-            self._open.keep(part)
-        return self._given.left
+            self._given = found
+            self._open.keep(found.part)
+        return self._given.records
 
     def _lists(self, max_records: int) -> dict[Key, list[ConsumerRecord]]:
         found: dict[Key, list[ConsumerRecord]] = {}
@@ -238,12 +240,12 @@ class Reader:
                 return found
             self._retire(given)
         while left > 0:
-            records, part, end = self._records(left)
-            if part is None:
+            more = self._records(left)
+            if more is None:
                 break
-            self._advance(part, end)
-            found.setdefault(part.state.key, []).extend(records)
-            left -= len(records)
+            self._advance(more.part, more.end)
+            found.setdefault(more.part.state.key, []).extend(more.records)
+            left -= more.records.total
         return found
 
     def _table(self, max_rows: int, names: tuple[str, ...]) -> ConsumedColumns | None:
@@ -284,30 +286,29 @@ class Reader:
         else:
             self._fetch_again(state, given.part.version)
 
-    def _records(self, max_records: int) -> tuple[list[ConsumerRecord], Part | None, Position]:
-        """Records of one part and the position after them, which is not set yet; the part is None if there are none."""
+    def _records(self, max_records: int) -> Given | None:
+        """Records of one part and the position after them, which is not set yet; None if there are none."""
         settings = self._given_settings
-        while (opened := self._next_part(_OF_RECORDS)) is not None:
+        while (opened := self._next_part(OF_RECORDS)) is not None:
             part, decoder = opened
             chunk = decoder.read(RecordColumns, max_records, DEFAULT_MAX_BYTES)
             end = self._open.end_of(part, decoder, chunk)
-            records: list[ConsumerRecord] = []
             place = part.state.key
+            records = ConsumerRecords(chunk, ConsumerRecord, *place)
             try:
-                consumer_records(
-                    records, chunk, ConsumerRecord, *place, settings.key_deserializer, settings.value_deserializer
-                )
+                if settings.key_deserializer is not None or settings.value_deserializer is not None:
+                    records.deserialize(settings.key_deserializer, settings.value_deserializer)
             except Exception as error:
-                offset = int(chunk["offset"][len(records)])
+                offset = records.offset(records.total)
                 error.add_note(f"{place[0]}-{place[1]}: the record at offset {offset} was not deserialized")
                 self._failure = Failure(part.state, part.version, error)  # it comes after the records before
                 end = Position(offset)
             self._over(part, decoder, end)
-            if part.current and records:
-                self.records_given += len(records)
-                return records, part, end
+            if part.current and records.total:
+                self.records_given += records.total
+                return Given(part, records, end)
             self._advance(part, end)
-        return [], None, Position(0)
+        return None
 
     def _next_part(self, names: tuple[str, ...]) -> tuple[Part, Decoder] | None:
         """The part to read and its decoder; None if there is none, or if an error comes first."""

@@ -1,9 +1,8 @@
-from libc.stdint cimport int64_t
+from kafkacodec.client.producing._callbacks cimport Callback
 
 
-cdef class Awaitable:
-    cdef readonly object _outcome
-    cdef int64_t _index, _timestamp
+cdef class Awaitable(Callback):
+    pass
 
 
 cdef class Delivery(Awaitable):

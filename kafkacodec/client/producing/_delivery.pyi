@@ -2,11 +2,12 @@ from collections.abc import Callable, Generator
 from types import GenericAlias
 from typing import Any, Generic, Self, TypeVar
 
+from kafkacodec.client.producing._callbacks import Callback
 from kafkacodec.client.producing.outcome import Outcome, RecordMetadata
 
 _Result = TypeVar("_Result")
 
-class Awaitable(Generic[_Result]):
+class Awaitable(Callback, Generic[_Result]):
     """Waiting and callbacks, for both kinds of deliveries.
 
     Args:
@@ -17,8 +18,6 @@ class Awaitable(Generic[_Result]):
 
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
     def __init__(self, outcome: Outcome, index: int = 0, timestamp: int = -1) -> None: ...
-    @property
-    def _outcome(self) -> Any: ...
     def done(self) -> bool: ...
     def _result(self) -> _Result: ...
     def result(self, timeout: float | None = None) -> _Result: ...

@@ -1,20 +1,19 @@
 # cython: embedsignature=False
 # What becomes of records given to a producer: an object for each record, so that it is made and dropped fast.
 cimport cython
+from libc.stdint cimport int64_t
+
+from kafkacodec.client.producing._callbacks cimport Callback, Callbacks, callback
 
 import asyncio
-import logging
 from types import GenericAlias
 
 from kafkacodec.client.checks import seconds
-from kafkacodec.client.producing.outcome import RecordMetadata, end_loop, refuse_in, tell
-
-_log = logging.getLogger("kafkacodec.client.producer")
+from kafkacodec.client.producing.outcome import RecordMetadata, refuse_in, tell
 
 
 @cython.auto_pickle(False)
-@cython.freelist(256)
-cdef class Awaitable:
+cdef class Awaitable(Callback):
     __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(self, outcome, int64_t index=0, int64_t timestamp=-1):
@@ -57,25 +56,17 @@ cdef class Awaitable:
         Raises:
             ClientClosed: the outcome is unknown, and this process was forked from the one that sent the record.
         """
-        if self._outcome.when(self._index, lambda: self._call_in_loop(function)):
-            self._call(function)
+        cdef Callbacks outcome = self._outcome
+        cdef Callback made = self
+        if self.function is None:
+            self.function = function
+        else:
+            made = callback(function, self, self._index)
+        if not outcome.append_first(made) and outcome.when(self._index, made):
+            made.run()
 
-    def _call(self, function):
-        try:
-            function(self)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException:  # also CancelledError and exceptions of test frameworks, which have no receiver here
-            _log.exception("a callback of a delivery failed")
-
-    def _call_in_loop(self, function):
-        try:
-            self._call(function)
-        except BaseException as error:
-            loop = self._outcome.loop
-            if loop is None:
-                raise
-            loop.call_soon(end_loop, error)
+    cdef int run(self) except -1:
+        return self.call(self)
 
     def __await__(self):
         if not self.done():
@@ -94,7 +85,6 @@ cdef object time_in(part, int64_t timestamp):
     return part.time if part.time >= 0 else timestamp
 
 
-# It has no fields and C functions of its own, so that objects that are dropped are used again.
 @cython.auto_pickle(False)
 cdef class Delivery(Awaitable):
     """A record given to a producer. Also awaitable.

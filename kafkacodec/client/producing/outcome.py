@@ -8,8 +8,10 @@ import os
 import threading
 from bisect import bisect_right, insort
 from collections.abc import Callable
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
+from kafkacodec.client.producing._callbacks import Callback, Callbacks, forked
 from kafkacodec.errors import ClientClosed, LocalProtocolError
 
 __all__ = [
@@ -19,23 +21,23 @@ __all__ = [
     "RecordMetadata",
     "TableMetadata",
     "TableOutcome",
-    "end_loop",
     "refuse_in",
     "tell",
 ]
 
-# For waiting and callbacks; both happen once per batch, or for few records. Reentrant for signal handlers.
+# For waiting, and for callbacks once something is known. Reentrant for signal handlers.
 _lock = threading.RLock()
 
 
-def _renew_lock() -> None:
+def _forked() -> None:
     """Replace the lock, which another thread may have held when this process was forked."""
     global _lock
     _lock = threading.RLock()
+    forked()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_forked)
 
 
 class RecordMetadata(NamedTuple):
@@ -84,7 +86,10 @@ class Part(NamedTuple):
     error: Exception | None
 
 
-class Outcome:
+_END: Final = attrgetter("end")
+
+
+class Outcome(Callbacks):
     """The outcome of several records, resolved part by part, since a batch may be split.
 
     Args:
@@ -92,22 +97,20 @@ class Outcome:
             created the outcome learns it, not one forked from it.
     """
 
-    __slots__ = ("_callbacks", "_condition", "_process", "failure", "loop", "parts", "resolved")
+    __slots__ = ("_condition", "failure", "resolved")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self.loop = loop
-        self._process = os.getpid()
-        self.parts: list[Part] = []
+        super().__init__(loop)
         self.resolved = 0
         self.failure: Exception | None = None
         self._condition: threading.Condition | None = None
-        self._callbacks: list[tuple[int, Callable[[], object]]] = []
 
     def find(self, index: int) -> Part | None:
         """The part that has a record, if it is resolved."""
-        at = bisect_right(self.parts, index, key=lambda part: part.end)
-        found = self.parts[at] if at < len(self.parts) else None
-        return found if found is not None and found.first <= index else None
+        parts = self.parts
+        at = 0 if len(parts) <= 1 else bisect_right(parts, index, key=_END)
+        found = parts[at] if at < len(parts) else None
+        return found if found is not None and found.first <= index < found.end else None
 
     def resolve(self, part: Part) -> None:
         """Resolve a part and call its callbacks in the order of the records."""
@@ -117,13 +120,14 @@ class Outcome:
             self.failure = self.failure or part.error
             if self._condition is not None:
                 self._condition.notify_all()
-            due = sorted((c for c in self._callbacks if self._known(c[0])), key=lambda c: c[0])
-            if due:
-                self._callbacks = [c for c in self._callbacks if not self._known(c[0])]
-        for _, call in due:
-            call()
+            due = self._due(part)
+        self.call(due)
 
-    def when(self, index: int, call: Callable[[], object]) -> bool:
+    def _due(self, part: Part) -> list[Callback]:
+        """The callbacks of records that are known by now."""
+        return self.due(part.first, part.end)
+
+    def when(self, index: int, call: Callable[[], object] | Callback) -> bool:
         """Call `call` once a record is resolved; returns True without calling it if the record is resolved already.
 
         `call` must not raise: that would hold up the outcome of others.
@@ -132,7 +136,7 @@ class Outcome:
             if self._known(index):
                 return True
             self._check_process()
-            self._callbacks.append((index, call))
+            self.add(index, call)
             return False
 
     def wait(self, index: int, timeout: float | None) -> bool:
@@ -147,7 +151,7 @@ class Outcome:
         return self.find(index) is not None
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
+        if not self.is_own:
             raise ClientClosed(
                 "the record belongs to the process that this one was forked from: only that waits for it"
             )
@@ -168,6 +172,9 @@ class TableOutcome(Outcome):
         self.whole = True
         self.resolve(Part(0, 0, "", -1, -1, -1, None))
 
+    def _due(self, part: Part) -> list[Callback]:
+        return self.due(0, 1) if self._known(0) else []
+
     def _known(self, index: int) -> bool:
         return self.whole and self.resolved == self.queued
 
@@ -176,11 +183,6 @@ def tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
     """Wake a coroutine that waits for an outcome. For any thread."""
     with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the result
         loop.call_soon_threadsafe(_set, future)
-
-
-def end_loop(error: BaseException) -> None:
-    """End the event loop that calls this."""
-    raise error
 
 
 def _set(future: asyncio.Future[None]) -> None:

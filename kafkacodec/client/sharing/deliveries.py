@@ -19,7 +19,7 @@ from kafkacodec.client.groups.share_records import ShareFetched
 from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.sharing.settings import ShareConsumerSettings
 from kafkacodec.errors import DecodeError, LocalProtocolError
-from kafkacodec.records._record_rows import consumer_records
+from kafkacodec.records._record_rows import ConsumerRecords
 from kafkacodec.records.columns import Problem
 from kafkacodec.records.decode import iter_columns
 from kafkacodec.records.plan import RECORD_COLUMNS
@@ -208,6 +208,6 @@ class Deliveries:
             max_decompressed_bytes=self._settings.max_decompressed_bytes,
             on_error=on_error,
         ):
-            consumer_records(records, chunk, ConsumerRecord, *fetched.partition)
+            records.extend(ConsumerRecords(chunk, ConsumerRecord, *fetched.partition))
             problem = problem or (chunk.problems[0] if chunk.problems else None)
         return records, problem

@@ -1,0 +1,100 @@
+# What is called when the outcome of a record is known: an application may want that for each of its records.
+cimport cython
+
+import logging
+
+_log = logging.getLogger("kafkacodec.client.producer")
+# Of this process and those before it, since asking for its id takes longer than all else.
+cdef int forks = 0
+
+
+def forked():
+    global forks
+    forks += 1
+
+
+# Deliveries are of the same size, so that those that are dropped are used again.
+@cython.auto_pickle(False)
+@cython.freelist(256)
+cdef class Callback:
+    """A function to be called, with the delivery that is its `_outcome` if it is the application's. A delivery is one
+    itself, with the first function that it gets: fewer objects wait for the outcome, and for the garbage collector."""
+
+    cdef int run(self) except -1:
+        if self._outcome is None:
+            self.function()
+            return 0
+        return self.call(self._outcome)
+
+    cdef int call(self, delivery) except -1:
+        function, self.function = self.function, None
+        try:
+            function(delivery)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException:  # also CancelledError and exceptions of test frameworks, which have no receiver here
+            _log.exception("a callback of a delivery failed")
+        return 0
+
+
+cdef Callback callback(function, delivery, int64_t index):
+    cdef Callback made = Callback.__new__(Callback)
+    made.function, made._outcome, made._index = function, delivery, index
+    return made
+
+
+def index_of(Callback one not None):
+    return one._index
+
+
+def end_loop(error):
+    raise error
+
+
+cdef class Callbacks:
+    def __init__(self, loop=None):
+        self.loop = loop
+        self.parts = []
+        self.callbacks = []
+        self.forks = forks
+
+    @property
+    def is_own(self):
+        return self.forks == forks
+
+    def add(self, int64_t index, function):
+        self.callbacks.append(function if isinstance(function, Callback) else callback(function, None, index))
+
+    cdef bint append_first(self, Callback made):
+        """Add a callback if nothing is known, without a lock: no other thread runs Python code meanwhile."""
+        if self.parts or self.forks != forks:
+            return False
+        self.callbacks.append(made)
+        return True
+
+    def due(self, int64_t first, int64_t end):
+        cdef list now = [], later = [], before = self.callbacks
+        cdef Callback one
+        cdef int64_t last = -1
+        cdef bint ordered = True
+        self.callbacks = later
+        for one in before:
+            if first <= one._index < end:
+                ordered = ordered and one._index >= last
+                last = one._index
+                now.append(one)
+            else:
+                later.append(one)
+        if not ordered:
+            now.sort(key=index_of)
+        return now
+
+    def call(self, list due not None):
+        cdef Callback one
+        for one in due:
+            try:
+                one.run()
+            except BaseException as error:
+                if self.loop is None or one._outcome is None:
+                    raise
+                self.loop.call_soon(end_loop, error)
