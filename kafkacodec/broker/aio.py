@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 from kafkacodec.broker.injecting import AsyncInjection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode
 from kafkacodec.signatures import suggests_options
 
@@ -124,8 +123,7 @@ class Broker:
 
     async def records(self, topic: str) -> RecordColumns:
         """As `kafkacodec.broker.Broker.records`."""
-        pieces = await self._serving.read(topic)
-        return await asyncio.to_thread(decode, b"".join(pieces), columns=None)
+        return await asyncio.to_thread(await self._serving.read(topic))
 
     async def write(self, topic: str, table: Any, *, partition: int = 0) -> int:
         """As `kafkacodec.broker.Broker.write`."""

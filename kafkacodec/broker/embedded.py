@@ -12,7 +12,6 @@ from kafkacodec.broker.injecting import Injection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode
 from kafkacodec.signatures import suggests_options
 
@@ -170,10 +169,9 @@ class Broker:
         Records of aborted transactions are left out, and control records.
 
         Raises:
-            KeyError: there is no such topic, or it is one of Kafka 0.7.
+            KeyError: there is no such topic.
         """
-        pieces = self._thread.run(lambda: self._serving.read(topic))
-        return decode(b"".join(pieces), columns=None)
+        return self._thread.run(lambda: self._serving.read(topic))()
 
     def write(self, topic: str, table: Any, *, partition: int = 0) -> int:
         """Append records to a partition of a topic.
@@ -188,8 +186,9 @@ class Broker:
             The offset of the first record.
 
         Raises:
-            KeyError: there is no such partition, or the topic is one of Kafka 0.7.
-            EncodeError, ValueError: as for `kafkacodec.encode`.
+            KeyError: there is no such partition.
+            EncodeError, ValueError: as for `kafkacodec.encode`; or a topic of Kafka 0.7 cannot have a record: its
+                messages have neither keys nor headers, and values that are not null.
             OSError: they cannot be written.
         """
         data = encode(table, default_timestamp=self._serving.clock.now())

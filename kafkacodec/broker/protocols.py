@@ -8,14 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkacodec.broker.host.runner import Runner, Store
+from kafkacodec.errors import EncodeError
 from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Service
+from kafkacodec.records.decode import decode
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.dialects.inside import Inside, Registering, Replication, Working
+    from kafkacodec.broker.dialects.inside import Inside, OwnTopics, Registering, Replication, Working
     from kafkacodec.broker.listening import Url
     from kafkacodec.broker.topics.topics import Topics
     from kafkacodec.net.service import Codec
+    from kafkacodec.records.columns import RecordColumns
 
 __all__ = ["Dialect", "Dialects"]
 
@@ -26,21 +29,55 @@ _RECEIVED_BYTES: Final = 1 << 16
 class Dialect(Service, Protocol):
     """A service of another protocol."""
 
-    def has_topic(self, name: str) -> bool:
-        """Whether it has a topic that is not in the catalog."""
-
     def close(self, *, keeps: bool) -> None:
         """Let go of its files; what it has is on the disk then, if the directory is kept. Raises OSError."""
 
 
 class _Begun(NamedTuple):
-    """A service, the codec of a connection, what its effects write to, where it is registered, what works beside it."""
+    """A service, the codec of a connection, what its effects write to, where it is registered, what works beside it.
+
+    Attributes:
+        topics: that are not in the catalog, if it has such.
+    """
 
     service: Dialect
     codec: Callable[[], Codec]
     store: Store | None = None
     registration: Registering | None = None
     worker: Working | None = None
+    topics: OwnTopics | None = None
+
+
+class Owner(NamedTuple):
+    """Topics of a service's own, for the broker's handle; what runs it, and its logs."""
+
+    topics: OwnTopics
+    runner: Runner
+    store: Store
+
+    def read(self, topic: str) -> Callable[[], RecordColumns]:
+        """What decodes the messages of a topic that readers see. Raises KeyError."""
+        from kafkacodec.dialects.kafka07.message_set import decode_log
+
+        if not self.topics.has_topic(topic):
+            raise KeyError(f"there is no topic {topic!r}")
+        return partial(decode_log, self.topics.read(topic))
+
+    async def append(self, topic: str, number: int, data: bytes) -> int:
+        """Append the values of batches, as messages have nothing else. Raises KeyError, EncodeError, OSError."""
+        payloads = []
+        for record in decode(data, columns=None):
+            if record.key is not None or record.headers or record.value is None:
+                raise EncodeError(f"topic {topic!r}: a message of Kafka 0.7 has a value, and neither key nor headers")
+            payloads.append(bytes(record.value))
+        offset, effect = self.topics.write(topic, number, payloads, self.runner.now)
+        self.runner.run(effect)
+        log = (topic, number)
+        if self.store.must_flush(log):
+            done = asyncio.get_running_loop().create_future()
+            self.runner.flush([log], lambda error: done.set_exception(error) if error else done.set_result(None))
+            await done
+        return offset
 
 
 class Dialects:
@@ -74,20 +111,19 @@ class Dialects:
 
     def has_topic(self, name: str) -> bool:
         """Whether one of them has a topic that is not in the catalog."""
-        return any(begun.service.has_topic(name) for begun, _ in self._begun.values())
+        return any(begun.topics is not None and begun.topics.has_topic(name) for begun, _ in self._begun.values())
 
     def tick(self) -> None:
         """Do what is due: the clock was put forward."""
         for begun, runner in self._begun.values():
             runner.run(begun.service.tick(runner.now))
 
-    def check_kafka(self, topic: str, urls: Sequence[Url]) -> None:
-        """Refuse a topic that has, or would have, messages of Kafka 0.7. Raises KeyError."""
-        if self.has_topic(topic) or all(url.protocol == "kafka07" for url in urls):
-            raise KeyError(
-                f"topic {topic!r} is one of Kafka 0.7, which records() and write() do not take: use the SimpleConsumer "
-                "and the Producer of kafkacodec.dialects.kafka07, or kafkacodec.log"
-            )
+    def owner(self, topic: str, urls: Sequence[Url]) -> Owner | None:
+        """Whose a topic is, or would be, that is not in the catalog."""
+        for begun, runner in self._begun.values():
+            if begun.topics is not None and (begun.topics.has_topic(topic) or len({url.protocol for url in urls}) == 1):
+                return Owner(begun.topics, runner, begun.store or self._topics)
+        return None
 
     async def close(self) -> None:
         """End registrations, and let go of files; what they have is on the disk then if it is kept. Raises OSError."""
@@ -146,7 +182,9 @@ def _kafka07(inside: Inside) -> _Begun:
 
         registration = Registration(settings, inside.broker_id, service.partitions, service.logs.topics())
         service.new_topic = registration.topic
-    return _Begun(service, lambda: Kafka07Codec(buffers, settings.max_request_bytes), service.logs, registration)
+    return _Begun(
+        service, lambda: Kafka07Codec(buffers, settings.max_request_bytes), service.logs, registration, topics=service
+    )
 
 
 def _rewrite(inside: Inside) -> _Begun:

@@ -43,6 +43,7 @@ from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Effect
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
+from kafkacodec.records.decode import decode
 
 if TYPE_CHECKING:
     from kafkacodec.broker.clock import Clock
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.security import Security
     from kafkacodec.broker.state.catalog import Topic
     from kafkacodec.net.service import Codec
+    from kafkacodec.records.columns import RecordColumns
 
 __all__ = ["Serving"]
 
@@ -237,22 +239,20 @@ class Serving:
         """Make a topic. Raises BrokerError."""
         self._create(name, partitions, config)
 
-    async def read(self, topic: str) -> list[bytes]:
-        """All batches of a topic that are committed and not aborted. Raises KeyError."""
-        self._dialects.check_kafka(topic, self._urls)
-        found = self._node.catalog.topic(topic)
-        if found is None:
+    async def read(self, topic: str) -> Callable[[], RecordColumns]:
+        """What decodes the records of a topic that are committed and not aborted. Raises KeyError."""
+        if (owner := self._dialects.owner(topic, self._urls)) is not None:
+            return owner.read(topic)
+        if (found := self._node.catalog.topic(topic)) is None:
             raise KeyError(f"there is no topic {topic!r}")
-        pieces: list[bytes] = []
-        for number in range(found.partitions):
-            partition = self._topics.partition(topic, number)
-            if partition is not None:
-                pieces += committed_batches(partition)
-        return pieces
+        logs = [self._topics.partition(topic, number) for number in range(found.partitions)]
+        pieces = [piece for log in logs if log is not None for piece in committed_batches(log)]
+        return lambda: decode(b"".join(pieces), columns=None)
 
     async def append(self, topic: str, number: int, data: bytes) -> int:
-        """Append batches; returns the first offset. Raises KeyError, OSError."""
-        self._dialects.check_kafka(topic, self._urls)
+        """Append batches; returns the first offset. Raises KeyError, EncodeError, OSError."""
+        if (owner := self._dialects.owner(topic, self._urls)) is not None:
+            return await owner.append(topic, number, data)
         if self._node.catalog.topic(topic) is None:
             self._create(topic, self._config.number("num.partitions"), {})
         if self._topics.partition(topic, number) is None:

@@ -559,9 +559,47 @@ def test_names_are_of_one_protocol(tmp_path):
         with pytest.raises(kc.errors.BrokerError, match="already exists"):
             broker.create_topic("older")
         assert len(broker.records("newer")) == 0
-        for call in (lambda: broker.records("older"), lambda: broker.write("older", [(None, b"v")])):
-            with pytest.raises(KeyError, match=r"'older' is one of Kafka 0\.7.*SimpleConsumer"):
+        assert [bytes(value) for value in broker.records("older")["value"]] == [b"abc"]
+        assert broker.write("newer", [kc.Record(0, None, 0, b"k", b"v", ())]) == 0
+
+
+def values(*found):
+    return [kc.Record(i, None, 0, None, value, ()) for i, value in enumerate(found)]
+
+
+def test_the_handle_reads_and_writes_topics(tmp_path):
+    config = {"num.partitions": 2, "log.file.size": 100, "max.message.size": 1000}
+    listen = "kafka07://127.0.0.1:0"
+    with kc.broker.serve(tmp_path, listen=listen, config=config) as broker, Client(broker.listeners[0]) as client:
+        client.send(produce("t", 1, M * 30))
+        assert client.read("t", 1) == M * 30
+        assert broker.write("t", values(b"one", b"two"), partition=1) == 30 * len(M)
+        assert broker.write("t", values(b"three"), partition=0) == 0
+        assert client.read("t", 0) == message(b"three")
+        found = broker.records("t")
+        assert [bytes(value) for value in found["value"]] == [b"three", *[b"abc"] * 30, b"one", b"two"]
+        assert [int(offset) for offset in found["offset"]][:3] == [0, 0, len(M)]
+        assert found.column_names == kc.decode(b"", columns=None).column_names
+        for call in (lambda: broker.records("nope"), lambda: broker.write("t", values(b"v"), partition=2)):
+            with pytest.raises(KeyError):
                 call()
+        for record in (kc.Record(0, None, 0, b"k", b"v", ()), kc.Record(0, None, 0, None, None, ())):
+            with pytest.raises(kc.EncodeError, match="neither key nor headers"):
+                broker.write("t", [record])
+        with pytest.raises(kc.EncodeError, match="the most is 1,000"):
+            broker.write("t", values(bytes(1001)))
+
+
+def test_what_the_handle_writes_is_seen_when_it_is_flushed(tmp_path):
+    config = {"log.flush.interval": 3, "log.default.flush.interval.ms": 1_000_000}
+    with kc.broker.serve(tmp_path, listen="kafka07://127.0.0.1:0", config=config, clock="manual") as broker:
+        broker.write("t", values(b"one", b"two"))
+        assert len(broker.records("t")) == 0
+        broker.write("t", values(b"three"))
+        assert len(broker.records("t")) == 3
+    with kc.broker.serve(tmp_path, listen="kafka07://127.0.0.1:0", flush="always") as broker:
+        broker.write("t", values(b"four"))
+        assert [bytes(value) for value in broker.records("t")["value"]] == [b"one", b"two", b"three", b"four"]
 
 
 def test_lines_and_kafka07_have_topics_of_their_own(tmp_path):
@@ -579,8 +617,12 @@ def test_lines_and_kafka07_have_topics_of_their_own(tmp_path):
 
 
 def test_a_broker_of_kafka07_alone_has_no_other_topics(broker):
-    with pytest.raises(KeyError, match=r"'new' is one of Kafka 0\.7"):
-        broker.write("new", [(None, b"v")])
+    with pytest.raises(KeyError, match="there is no topic 'new'"):
+        broker.records("new")
+    with pytest.raises(kc.EncodeError, match="neither key nor headers"):
+        broker.write("new", [kc.Record(0, None, 0, b"k", b"v", ())])
+    with pytest.raises(KeyError, match="there is no topic 'new'"):
+        broker.records("new")
 
 
 @pytest.mark.parametrize(

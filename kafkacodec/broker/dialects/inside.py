@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kafkacodec.broker.topics.topics import Topics
     from kafkacodec.net.service import Effect
 
-__all__ = ["Inside", "Registering", "Replication", "Running", "Working"]
+__all__ = ["Inside", "OwnTopics", "Registering", "Replication", "Running", "Working"]
 
 
 class Running(Protocol):
@@ -37,6 +37,19 @@ class Registering(Protocol):
 
     async def close(self) -> None:
         """End the registration."""
+
+
+class OwnTopics(Protocol):
+    """Topics that are not in the catalog, but logs of a service's own."""
+
+    def has_topic(self, name: str) -> bool:
+        """Whether there is a log of a topic."""
+
+    def read(self, topic: str) -> list[tuple[int, bytes]]:
+        """What readers see of all partitions: the offset of the first byte, and the bytes, of each segment."""
+
+    def write(self, topic: str, partition: int, payloads: list[bytes], now: float) -> tuple[int, Effect]:
+        """Append messages; returns the offset of the first, and what follows. Raises KeyError, EncodeError, OSError."""
 
 
 class Working(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafkacodec.broker.dialects.framed import received_requests
 from kafkacodec.dialects.kafka07.driver import answer_offsets
-from kafkacodec.dialects.kafka07.message_set import check_produced
+from kafkacodec.dialects.kafka07.message_set import check_produced, encode_messages
 from kafkacodec.dialects.kafka07.settings import BrokerSettings
 from kafkacodec.dialects.kafka07.wire import (
     RANDOM_PARTITION,
@@ -256,7 +256,10 @@ class Kafka07Service:
         if found.too_large:
             _log.info("%s-%d: a message above max.message.size; nothing of its set is appended", topic, partition)
             return
-        log.append(data[: found.size], found.messages, self._now, stamps=not self._clock.is_hosts)
+        self._append(key, log, data[: found.size], found.messages)
+
+    def _append(self, key: _Log, log: GrowingLog07, data: memoryview, messages: int) -> None:
+        log.append(data, messages, self._now, stamps=not self._clock.is_hosts)
         end = log.flush_due_to
         if end > log.visible:
             self._flush(key, log, end)
@@ -324,6 +327,37 @@ class Kafka07Service:
             self.new_topic(topic)
         return log
 
+    # Of the broker's handle
+
+    def has_topic(self, name: str) -> bool:
+        """Whether there is a log of a topic."""
+        return name in self.logs.topics()
+
+    def read(self, topic: str) -> list[tuple[int, bytes]]:
+        """What readers see of all partitions: the offset of the first byte, and the bytes, of each segment."""
+        logs = sorted((number, log) for (name, number), log in self.logs.logs.items() if name == topic)
+        return [piece for _, log in logs for piece in log.pieces()]
+
+    def write(self, topic: str, partition: int, payloads: list[bytes], now: float) -> tuple[int, Effect]:
+        """Append messages; returns the offset of the first one, and what follows.
+
+        Raises:
+            KeyError: there is no such partition.
+            EncodeError: a topic cannot have this name, or a message is larger than ``max.message.size``.
+            OSError: it cannot be written.
+        """
+        self._now = self._clock(now)
+        try:
+            log = self._found(topic, partition) or self._create(topic, partition)
+        except _Refused as error:
+            raise KeyError(f"topic {topic!r} has no partition {partition}") from error
+        large = next((one for one in payloads if len(one) > self._settings.max_message_size), None)
+        if large is not None:
+            raise EncodeError(f"a message of {len(large):,} bytes: the most is {self._settings.max_message_size:,}")
+        offset, data = log.end, memoryview(encode_messages(payloads))
+        self._append((topic, partition), log, data, len(payloads))
+        return offset, self._effect([], None)
+
     # Flushing and cleaning
 
     def _flush_later(self, key: _Log, log: GrowingLog07) -> None:
@@ -369,10 +403,6 @@ class Kafka07Service:
             session.state.update(written)
         syncs = Effect([Append(log, None, _Sync(log, session)) for log in written])
         return Effect((), replies, (syncs,))
-
-    def has_topic(self, name: str) -> bool:
-        """Whether there is a log of a topic."""
-        return name in self.logs.topics()
 
     def close(self, *, keeps: bool) -> None:
         """Let go of the logs. Raises OSError."""

@@ -158,10 +158,6 @@ class LineService:
         if keeps:
             self._storage.files.save(self._inside.topics)
 
-    def has_topic(self, name: str) -> bool:
-        """None but those of the catalog."""
-        return False
-
     def _replies(self, found: list[LineReply], *, tells_of_groups: bool = False) -> Effect:
         """The answers; those that tell of groups leave once the disk has them."""
         lost = self._stored()

@@ -193,10 +193,6 @@ class RewriteService:
         """Nothing is appended by effects."""
         return NOTHING
 
-    def has_topic(self, name: str) -> bool:
-        """None but those of the catalog."""
-        return False
-
     def close(self, *, keeps: bool) -> None:
         """Nothing is open; what was answered is on the disk."""
 

@@ -22,19 +22,20 @@ from kafkacodec.records.plan import (
     NOWHERE,
     ON_ERROR,
     PLACE_COLUMNS,
+    RECORD_COLUMNS,
     OnError,
     Place,
     budget_of,
 )
-from kafkacodec.records.reading import read_chunks, read_whole
+from kafkacodec.records.reading import read_chunks, read_further, read_whole
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = [
-    "COLUMNS", "DecodeOptions", "Produced", "check_produced", "decode", "encode_messages", "iter_columns",
-    "valid_bytes",
+    "COLUMNS", "DecodeOptions", "Produced", "check_produced", "decode", "decode_log", "encode_messages",
+    "iter_columns", "valid_bytes",
 ]  # fmt: skip
 
 _BIT = {name: 1 << i for i, name in enumerate(_decoder.columns())}
@@ -166,6 +167,24 @@ def valid_bytes(data: Buffer, *, any_magic: bool = False) -> int:
         if isinstance(problem.exception, UnsupportedMagic) and not any_magic:
             raise problem.exception
     return kept.consumed
+
+
+def decode_log(pieces: Iterable[tuple[int, Buffer]]) -> RecordColumns:
+    """The messages of segments, perhaps of several logs, as one table with the columns of `kafkacodec.decode`.
+
+    Args:
+        pieces: the offset of the first byte, and the bytes.
+
+    Raises:
+        As `decode`.
+    """
+    budget = budget_of(DEFAULT_MAX_TOTAL_BYTES, "read chunks with kafkacodec.log")
+    with open_decoder(b"", columns=RECORD_COLUMNS, place=NOWHERE, budget=budget) as nothing:
+        whole = read_whole(nothing, "raise")
+    for start, data in pieces:
+        with open_decoder(data, initial_offset=start, columns=RECORD_COLUMNS, place=NOWHERE, budget=budget) as decoder:
+            read_further(decoder, "raise", whole)
+    return whole
 
 
 class Produced(NamedTuple):

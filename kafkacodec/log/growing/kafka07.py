@@ -173,6 +173,15 @@ class GrowingLog07:
         """The response to a FETCH. Raises OSError."""
         return answer_fetch(self._segments, request, end=self.visible)
 
+    def pieces(self) -> list[tuple[int, bytes]]:
+        """What readers see, as the offset of the first byte and the bytes of each segment."""
+        found = [(s.start, min(s.size, self.visible - s.start)) for s in self._segments]
+        return [
+            (start, bytes(memoryview(segment.mapped())[:size]))
+            for segment, (start, size) in zip(self._segments, found, strict=True)
+            if size > 0
+        ]
+
     def offsets(self, request: OffsetsRequest, now: float) -> OffsetsResponse:
         """The response to OFFSETS. Raises OSError."""
         return answer_offsets(self._segments, request, end=self.visible, now_ms=int(now))
