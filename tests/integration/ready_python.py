@@ -44,7 +44,6 @@ _IMPORTED = (
     "kafkacodec.spark.kafkalog",
 )
 _FILES = array.array("i", [0, 1, 2])
-_started: list[subprocess.Popen[bytes]] = []
 
 
 def prepare() -> tuple[str, int, str]:
@@ -110,9 +109,9 @@ def start(place: str, owner: int, python: str) -> str:
                     stderr=errors,
                     start_new_session=True,
                 )
-            _started.append(started)  # it lives longer than this call
             while not os.path.exists(path) and started.poll() is None:
                 time.sleep(0.01)
+            started.returncode = 0  # it lives longer than this object, which would warn of that
     return path
 
 
