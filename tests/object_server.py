@@ -5,10 +5,6 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-import boto3
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
-
 BUCKET = "logs"
 
 
@@ -16,6 +12,9 @@ class Server:
     """S3 on loopback, with the bytes that it sent in answers to GET, by path, and the users."""
 
     def __init__(self):
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # slow to import
+        from werkzeug.serving import make_server
+
         self.sent: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()  # by method
         self.users: set[str] = set()  # access keys
@@ -41,6 +40,8 @@ class Server:
 
 def client(server):
     """A client with a bucket."""
+    import boto3
+
     found = boto3.client(
         "s3", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y"
     )

@@ -15,11 +15,9 @@ from pathlib import Path
 import deltalake
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.catalog import load_catalog
 
 import kafkacodec as kc
 from kafkacodec.spark.exporting import job
-from kafkacodec.spark.exporting.iceberg import OFFSETS
 from kafkacodec.spark.exporting.task import ExportTask
 from kafkacodec.spark.writing import owner, staging
 from tests.integration.conftest import ROOT
@@ -120,6 +118,10 @@ class Iceberg:
 
     def offsets(self) -> list[int]:
         """The offsets that a reader sees; they end where the next run starts."""
+        from pyiceberg.catalog import load_catalog  # slow to import
+
+        from kafkacodec.spark.exporting.iceberg import OFFSETS
+
         with load_catalog("default", **self.catalog) as catalog:
             if not catalog.table_exists("kafka.records"):
                 return []

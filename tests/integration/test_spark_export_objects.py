@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.errors import PythonException
 
 import kafkacodec as kc
@@ -66,6 +65,8 @@ def place(request, s3, server, tmp_path, monkeypatch):
             prefix,
         )
         return
+    from pyiceberg.catalog.sql import SqlCatalog  # slow to import
+
     catalog = SqlCatalog(
         "test",
         **{

@@ -12,7 +12,6 @@ import duckdb
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.errors import PythonException
 
 import kafkacodec as kc
@@ -44,6 +43,8 @@ def place(request, tmp_path):
             target,
         )
         return
+    from pyiceberg.catalog.sql import SqlCatalog  # slow to import
+
     catalog = SqlCatalog("test", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/warehouse")
     yield Place(
         "iceberg",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import subprocess
@@ -18,11 +19,12 @@ from kafkacodec.arguments import MAX_THREADS, num_threads
 from kafkacodec.records.parallel import runs
 
 ROWS = 40_000
-SETS = {
-    codec: kc.encode([(b"key %d" % i, b"value %d" % i * 3) for i in range(ROWS)], codec=codec, batch_bytes=4000)
-    for codec in ("none", "lz4", "zstd", "snappy", "gzip")
-}
-DATA = SETS["none"]
+CODECS = "none", "lz4", "zstd", "snappy", "gzip"
+
+
+@functools.cache
+def records(codec: str = "none") -> bytes:
+    return kc.encode([(b"key %d" % i, b"value %d" % i * 3) for i in range(ROWS)], codec=codec, batch_bytes=4000)
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +44,10 @@ def begun(data: Any) -> Iterator[kc.RecordColumns]:
     return chunks
 
 
-@pytest.mark.parametrize("codec", SETS)
+@pytest.mark.parametrize("codec", CODECS)
 def test_chunks_come_in_order(codec: str) -> None:
     seen = 0
-    for chunk in kc.iter_columns(SETS[codec], threads=4, max_rows=1000):
+    for chunk in kc.iter_columns(records(codec), threads=4, max_rows=1000):
         offsets = chunk["offset"]
         assert offsets[0] == seen
         assert (offsets[1:] > offsets[:-1]).all()
@@ -73,7 +75,7 @@ def fail_inside(chunks: Any) -> None:
 
 @pytest.mark.parametrize("end", [close, run_out, fail_inside])
 def test_ended_iterators_give_a_bytearray_back(end: Callable[[Any], None]) -> None:
-    data = bytearray(DATA)
+    data = bytearray(records())
     chunks = begun(data)
     with pytest.raises(BufferError):
         data.append(0)
@@ -84,7 +86,7 @@ def test_ended_iterators_give_a_bytearray_back(end: Callable[[Any], None]) -> No
 
 
 def test_deleting_an_iterator_ends_it() -> None:
-    data = bytearray(DATA)
+    data = bytearray(records())
     chunks = begun(data)
     del chunks
     data.append(0)
@@ -92,7 +94,7 @@ def test_deleting_an_iterator_ends_it() -> None:
 
 
 def test_an_iterator_that_was_not_begun_has_no_threads() -> None:
-    data = bytearray(DATA)
+    data = bytearray(records())
     chunks = kc.iter_columns(data, threads=3)
     assert at_work() == 0
     del chunks
@@ -100,7 +102,7 @@ def test_an_iterator_that_was_not_begun_has_no_threads() -> None:
 
 
 def test_the_collector_ends_an_iterator_in_a_cycle() -> None:
-    data = bytearray(DATA)
+    data = bytearray(records())
     cycle: list[Any] = [begun(data)]
     cycle.append(cycle)
     del cycle
@@ -115,17 +117,17 @@ def test_the_collector_may_run_in_the_threads() -> None:
     gc.set_threshold(1)
     try:
         for _ in range(20):
-            cycle: list[Any] = [begun(DATA)]
+            cycle: list[Any] = [begun(records())]
             cycle.append(cycle)
             del cycle
-            assert sum(map(len, kc.iter_columns(DATA, threads=3, max_rows=500))) == ROWS
+            assert sum(map(len, kc.iter_columns(records(), threads=3, max_rows=500))) == ROWS
     finally:
         gc.set_threshold(*before)
     gc.collect()
 
 
 def test_a_fault_comes_after_the_chunks_before_it() -> None:
-    data = bytearray(DATA)
+    data = bytearray(records())
     data[len(data) // 2] ^= 1
     chunks = kc.iter_columns(data, threads=3, max_rows=700)
     seen: list[int] = []
@@ -141,7 +143,7 @@ def test_a_fault_comes_after_the_chunks_before_it() -> None:
 def test_no_more_chunks_are_held_than_stated() -> None:
     """The consumer takes none; the threads stop."""
     threads = 3
-    held = kc.iter_columns(DATA, threads=threads, max_rows=100)
+    held = kc.iter_columns(records(), threads=threads, max_rows=100)
     first = next(held)
     with pytest.MonkeyPatch.context() as patch:
         reader = held.gi_frame.f_locals["reader"]  # type: ignore[attr-defined]
@@ -161,16 +163,16 @@ def test_without_threads_the_caller_does_it_all(monkeypatch: pytest.MonkeyPatch)
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    assert sum(map(len, kc.iter_columns(DATA, threads=3))) == ROWS
+    assert sum(map(len, kc.iter_columns(records(), threads=3))) == ROWS
 
 
 @pytest.mark.parametrize("threads", [0, -1, MAX_THREADS + 1, 10**30])
 def test_threads_out_of_range(threads: int, tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.log"
-    path.write_bytes(DATA)
+    path.write_bytes(records())
     for call in (
-        lambda: kc.decode(DATA, threads=threads),
-        lambda: kc.iter_columns(DATA, threads=threads),
+        lambda: kc.decode(records(), threads=threads),
+        lambda: kc.iter_columns(records(), threads=threads),
         lambda: list(kc.log.Segment(path).read(threads=threads)),
         lambda: kc.log.Segment(path).verify(threads=threads),
         lambda: kc.log.Partition(tmp_path).verify(threads=threads),
@@ -183,14 +185,14 @@ def test_threads_out_of_range(threads: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", ["2", 2.0, True, b"2"])
 def test_threads_of_a_wrong_type(threads: Any) -> None:
     with pytest.raises(TypeError, match="threads must be an integer"):
-        kc.decode(DATA, threads=threads)
+        kc.decode(records(), threads=threads)
     with pytest.raises(TypeError, match="threads must be an integer"):
-        kc.iter_columns(DATA, threads=threads)
+        kc.iter_columns(records(), threads=threads)
 
 
 def test_none_is_as_many_as_the_process_may_use() -> None:
     assert num_threads(None) == len(os.sched_getaffinity(0))
-    assert len(kc.decode(DATA, threads=None)) == ROWS
+    assert len(kc.decode(records(), threads=None)) == ROWS
 
 
 def test_segments_are_read_and_verified_alike(tmp_path: Path) -> None:
@@ -216,7 +218,7 @@ def test_segments_are_read_and_verified_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize("magic", [1, 2])
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_batches_are_encoded_alike(codec: str, magic: int) -> None:
-    table = kc.decode(DATA)
+    table = kc.decode(records())
     options: dict[str, Any] = {"codec": codec, "magic": magic, "batch_bytes": 3000}
     expected = list(kc.iter_encoded(table, **options))
     for threads in (2, 5):
@@ -251,7 +253,7 @@ def test_encoding_ends_its_threads_when_it_is_closed() -> None:
 @pytest.mark.parametrize("spoiled", [None, 0.3, 0.6])
 @pytest.mark.parametrize("most", [None, 0, 70, 301])
 def test_headers_are_scanned_alike(spoiled: float | None, most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = bytearray(DATA)
+    data = bytearray(records())
     if spoiled is not None:
         data[int(len(data) * spoiled)] ^= 1  # a wrong checksum
         first = kc.scan(data, verify_crc=False)["position"][int(400 * spoiled)]
