@@ -257,7 +257,7 @@ BUILD_SANITIZED = SANITIZE=1 $(PY) setup.py --quiet build --build-base $(SANITIZ
 # Also for the processes that tests start: the sanitized build comes first on their path, and their directory is not on it.
 SANITIZED_RUN = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so.6)" PYTHONMALLOC=malloc \
 	PYTHONSAFEPATH=1 PYTHONPATH='$(CURDIR)/$(SANITIZED)/lib:$(CURDIR)' PYCRYPTODOME_DISABLE_DEEPBIND=1 \
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
 # PYTHONS: interpreters; each gets a separate environment and wheel in .cache/lifetimes.
 PYTHONS ?=
