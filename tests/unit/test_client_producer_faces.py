@@ -311,6 +311,7 @@ MOST = 128 << 20
 
 def test_a_compressed_record_that_no_consumer_would_read_by_default_is_refused_at_the_call():
     options = {"max_request_size": 2**30, "batch_size": 2**30, "buffer_memory": 2**40, "linger_ms": 600_000}
+    options["bootstrap_timeout_ms"] = 600_000  # compressing takes longer than it is by default, on a busy machine
     large = bytes(MOST)
     rows = pa.table({"value": [b"a", large, b"c"]})
     with knowing(kc.client.Producer(NOBODY, compression_type="lz4", **options)) as producer:
