@@ -142,7 +142,13 @@ def inside(library: str, directory: str, inputs: str) -> None:
     counter = callgrind.Counter(library)
     sets = {name: (Path(inputs) / name).read_bytes() for name in READ}
     for name, call in chain(
-        _reading(kc, sets), _writing(kc), _files(kc, directory), _messages(kc), _broker(), _clients()
+        _reading(kc, sets),
+        _writing(kc),
+        _files(kc, directory),
+        _transactions(kc, directory),
+        _messages(kc),
+        _broker(),
+        _clients(),
     ):
         for _ in range(WARM_UP):
             call()
@@ -192,6 +198,24 @@ def _files(kc: Any, directory: str) -> Calls:
     (path,) = Path(directory).glob("*.log")
     segment = kc.log.Segment(path)
     yield "verify: none", segment.verify
+
+
+def _transactions(kc: Any, directory: str) -> Calls:
+    """A partition of small transactions, and its first row, which needs few of them."""
+    partition = Path(directory) / "transactions-0"
+    partition.mkdir()
+    with kc.log.SegmentWriter(partition, base_offset=0) as writer:
+        for offset in range(0, 4000, 2):
+            (batch,) = kc.iter_encoded(SMALL[:1], base_offset=offset, producer_id=1, is_transactional=True)
+            marker = kc.control_batch("commit", offset=offset + 1, producer_id=1, producer_epoch=0, timestamp=1)
+            writer.append(batch)
+            writer.append(kc.EncodedBatch(marker, offset + 1, offset + 1, 1, 1))
+
+    def committed() -> int:
+        return sum(map(len, kc.log.Partition(partition).read(isolation_level="read_committed")))
+
+    yield "read_committed: 2000 transactions", committed
+    yield "read_committed: the first row", lambda: kc.log.Partition(partition).head(1, isolation_level="read_committed")
 
 
 def _messages(kc: Any) -> Calls:

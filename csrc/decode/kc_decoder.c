@@ -158,7 +158,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
         (void)kc_fail(error, KC_OUT_OF_ORDER, "a compressed set's first offset is not compared", b->position, 0, 0);
         return KC_EVENT_FAULT;
     }
-    const bool unwanted = outside(d);
+    const bool unwanted = outside(d) || (d->options.only_control && !(b->attributes & KC_CONTROL));
     if (!unwanted && check_crc(d, error)) return KC_EVENT_FAULT;
     /* A marker ends its transaction, even outside the range. */
     const bool aborted = kc_aborted_has(d->options.aborted, d->options.num_aborted, b);

@@ -16,6 +16,7 @@ enum { KC_OUT_OF_ORDER = 100 };
 typedef struct kc_decoder_options {
     bool verify_crc;
     bool include_control;
+    bool only_control;   /* other batches are skipped without being verified */
     bool search_partial; /* a partial batch followed by intact ones is a fault */
     bool in_order;       /* a batch whose offsets contradict the next one or [least, most] is a fault */
     bool sets_compared;  /* else, with in_order, a compressed set of magic 1 is one too: its header has its end only */

@@ -88,6 +88,7 @@ cdef extern from "decode/kc_decoder.h" nogil:
     ctypedef struct kc_decoder_options:
         bint verify_crc
         bint include_control
+        bint only_control
         bint search_partial
         bint in_order
         bint sets_compared

@@ -31,6 +31,7 @@ class Decoder(ChunkDecoder):
         views: bool = False,
         owned: bool = False,
         order: tuple[int, int, bool] | None = None,
+        only_control: bool = False,
     ) -> None: ...
     def open(
         self,

@@ -81,12 +81,13 @@ cdef class Decoder(ChunkDecoder):
     def __cinit__(
         self, data=b"", *, uint64_t wanted, bint verify_crc, bint include_control, int64_t start_offset, int64_t end_offset,
         uint64_t limit, bint search_partial=False, uint64_t start=0, end=None, aborted=b"", Budget budget=None,
-        bint views=False, bint owned=False, order=None,
+        bint views=False, bint owned=False, order=None, bint only_control=False,
     ):
         cdef k.kc_decoder_options *options = &self.decoder.options
         cdef const k.kc_field *fields = k.kc_record_fields
         options.verify_crc = verify_crc
         options.include_control = include_control
+        options.only_control = only_control
         options.search_partial = search_partial
         options.start_offset = start_offset
         options.end_offset = end_offset

@@ -128,6 +128,8 @@ class Plan(NamedTuple):
     layout: Layout
     order: Order | None = None
     """For data in which offsets increase; a batch with another offset is a fault."""
+    only_control: bool = False
+    """Batches that are not control batches are skipped without being verified."""
 
     def for_data(self, data: Buffer, start: int = 0, end: int | None = None) -> Plan:
         """This plan with a layout in place of ``"auto"``: the first values decide, regardless of the other options."""
@@ -166,6 +168,7 @@ class Plan(NamedTuple):
             wanted=self.wanted,
             verify_crc=self.verify_crc,
             include_control=self.include_control,
+            only_control=self.only_control,
             start_offset=self.start_offset,
             end_offset=self.end_offset,
             limit=self.limit,

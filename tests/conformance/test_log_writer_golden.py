@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import LogWriter, Partition, SegmentWriter, read_producer_snapshot
 from kafkacodec.log.formats.checkpoints import parse_producer_snapshot
-from kafkacodec.log.reading.markers import markers_of
+from kafkacodec.log.reading.markers import markers_in
 from kafkacodec.log.writing.index_entries import IndexEntries
 from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL
@@ -115,7 +114,7 @@ def test_producers_of_batches_in_memory(name: str, tmp_path: Path) -> None:
     for segment in Partition(source).segments:
         for batch in batches(Path(segment.path).read_bytes()):
             headers = kc.scan(batch.data)
-            state.feed(headers, markers_of(headers, state.marker_rows(headers), partial(part, batch.data)))
+            state.feed(headers, markers_in(batch.data))
         written = state.files_at(segment.base_offset or 0, state.next_offset)
         aborted = source / f"{segment.base_offset:020d}.txnindex"
         assert written.get(aborted.name, b"") == (aborted.read_bytes() if aborted.exists() else b"")
@@ -125,7 +124,3 @@ def test_producers_of_batches_in_memory(name: str, tmp_path: Path) -> None:
             assert sorted(found.entries.tolist()) == sorted(read_producer_snapshot(snapshot).entries.tolist())
             compared += 1
     assert compared
-
-
-def part(data: bytes, position: int, size: int) -> bytes:
-    return data[position : position + size]

@@ -287,3 +287,32 @@ def test_the_signatures_have_the_options_of_reading() -> None:
             assert not any(p.kind is p.VAR_KEYWORD for p in inspect.signature(method).parameters.values())
             assert method.__doc__
     assert pa.table(kc.log.Partition(KRAFT / "txn-0").head(1)).num_rows == 1
+
+
+def test_the_first_rows_of_many_segments_plan_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafkacodec.log.partitions import planning
+
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    rows = [(None, b"%d" % i) for i in range(10)]
+    for base in range(0, 3000, 10):
+        (directory / f"{base:020d}.log").write_bytes(kc.encode(rows, base_offset=base))
+    planned: list[str] = []
+    cut = planning.segment_ranges
+
+    def noting(partition: Any, segment: Any, *rest: Any) -> Any:
+        planned.append(segment.path)
+        return cut(partition, segment, *rest)
+
+    monkeypatch.setattr(planning, "segment_ranges", noting)
+    partition = kc.log.Partition(directory)
+    for start in (0, 1000, 2990):
+        found = partition.head(4, start_offset=start)
+        assert found["offset"].tolist() == [start, start + 1, start + 2, start + 3]
+    assert len(planned) <= 30
+    assert partition.head(15, start_offset=2990)["offset"].tolist() == [*range(2990, 3000)]
+    assert len(partition.head(3001)) == 3000
+    (directory / f"{500:020d}.log").unlink()
+    with pytest.raises(kc.MissingOffsets):
+        kc.log.Partition(directory).head(20, start_offset=490)
+    assert len(kc.log.Partition(directory).head(10, start_offset=490)) == 10

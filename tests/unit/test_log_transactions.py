@@ -99,3 +99,107 @@ def test_entries_are_those_that_a_broker_wrote():
             assert len(entries) == 0
             continue
         assert entries.tolist() == golden.entries.tolist()
+
+
+# --- many small transactions ----------------------------------------------------------------------------------------
+
+
+def interleaved(directory, count, rng):
+    """A log of transactions of several producers, one open at the end; the offset and value of what was committed."""
+    directory.mkdir()
+    batches, pending, committed = [], {}, []
+    offset = 0
+    for _ in range(count):
+        producer = rng.randrange(5)
+        if producer in pending and rng.random() < 0.6:
+            kind = rng.choice(["commit", "abort"])
+            batches.append(kc.control_batch(kind, offset=offset, producer_id=producer, producer_epoch=0, timestamp=1))
+            rows = pending.pop(producer)
+            committed += rows if kind == "commit" else []
+            offset += 1
+        else:
+            value = b"%d" % offset
+            pending.setdefault(producer, []).append((offset, value))
+            batches.append(kc.encode([(None, value)], base_offset=offset, producer_id=producer, is_transactional=True))
+            offset += 1
+    stable = min((rows[0][0] for rows in pending.values()), default=offset)
+    (directory / f"{0:020d}.log").write_bytes(b"".join(batches))
+    return sorted(row for row in committed if row[0] < stable)
+
+
+def rows_of(chunks):
+    return [(row.offset, row.value) for chunk in chunks for row in chunk]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_committed_records_of_interleaved_transactions(seed, tmp_path):
+    """What was written to the log decides, for the whole of it, for its first rows, and between any two offsets."""
+    rng = random.Random(seed)
+    expected = interleaved(tmp_path / "t-0", 1500, rng)
+    partition = kc.log.Partition(tmp_path / "t-0")
+    how = {"isolation_level": "read_committed"}
+    assert rows_of(partition.read(**how)) == expected
+    for n in (1, 5, 200, len(expected) + 1):
+        assert rows_of([partition.head(n, **how)]) == expected[:n]
+        assert rows_of([partition.head(n, start_offset=300, **how)]) == [row for row in expected if row[0] >= 300][:n]
+    for _ in range(30):
+        first = rng.randrange(1500)
+        last = first + rng.randrange(200)
+        read = rows_of(partition.read(start_offset=first, end_offset=last, **how))
+        assert read == [row for row in expected if first <= row[0] < last]
+
+
+def test_the_first_committed_records_need_few_headers(tmp_path, monkeypatch):
+    from kafkacodec.log.reading.transactions import TransactionTracker
+
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    batches = []
+    for offset in range(0, 40_000, 2):
+        batches.append(kc.encode([(None, b"v")], base_offset=offset, producer_id=1, is_transactional=True))
+        batches.append(kc.control_batch("commit", offset=offset + 1, producer_id=1, producer_epoch=0, timestamp=1))
+    (directory / f"{0:020d}.log").write_bytes(b"".join(batches))
+    seen = []
+    feed = TransactionTracker.feed
+
+    def counting(self, headers, *rest):
+        seen.append(len(headers))
+        feed(self, headers, *rest)
+
+    monkeypatch.setattr(TransactionTracker, "feed", counting)
+    found = kc.log.Partition(directory).head(3, isolation_level="read_committed")
+    assert rows_of([found]) == [(0, b"v"), (2, b"v"), (4, b"v")]
+    assert sum(seen) <= 400
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kind"),
+    [
+        (b"\0\0\0\0", b"\0\0\0\0\0\7", "abort"),
+        (b"\0\0\0\1", b"\0\0\0\0\0\7", "commit"),
+        (b"\0\0\0\0", None, "abort"),
+        (b"\0\0\0\0more", b"\0\1\0\0\0\7more", "abort"),
+        (b"\0\0\0", b"\0\0\0\0\0\7", None),
+        (None, b"\0\0\0\0\0\7", None),
+    ],
+)
+def test_markers_of_other_sizes(key, value, kind):
+    """The type is the second number of the key (KIP-98); without it, a control record says nothing."""
+    from kafkacodec.log.reading.markers import MARKERS, markers_in
+    from kafkacodec.records._record_chunks import ListChunk
+    from kafkacodec.records.encode import EncodePlan
+
+    def control(offset, key, value):
+        chunk = ListChunk()
+        chunk.append_record(None, 5, key, value, ())
+        plan = EncodePlan(base_offset=offset, producer_id=1, is_transactional=True)
+        return plan.encoder(is_control=True).encode([chunk.finish()])
+
+    usual = kc.control_batch("abort", offset=7, producer_id=1, producer_epoch=0, coordinator_epoch=3, timestamp=9)
+    data = kc.encode([(b"k", b"v")]) + control(3, key, value) + usual
+    expected = [] if kind is None else [(3, {"abort": 0, "commit": 1}[kind], 7 if value else 0, 5)]
+    assert markers_in(data).tolist() == [*expected, (7, 0, 3, 9)]
+    assert markers_in(data).dtype == MARKERS
+    damaged = bytearray(usual)
+    damaged[-1] ^= 1
+    assert markers_in(bytes(damaged) + usual).tolist() == [(7, 0, 3, 9)]

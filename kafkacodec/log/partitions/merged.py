@@ -99,7 +99,7 @@ class MergedPartition(Partition):
         for part, first, end in self._between(begin, None):
             replica = self.replicas[part.replica]
             for segment in replica._segments_between(first, end):
-                tracker.read_segment(segment, first, least(end, end_of(replica, segment)))
+                tracker.read_segment(segment, first, least(end, end_of(replica, segment)), end_offset)
                 if end_offset is not None and tracker.decided(end_offset):
                     return tracker.result()
         return tracker.result()

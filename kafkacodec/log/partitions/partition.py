@@ -6,6 +6,7 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
+from operator import index
 from typing import TYPE_CHECKING, Unpack
 
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from kafkacodec.log.checking.checked import Advance
 
 _NO_OFFSET = 1 << 63
+
+_NEAR_OFFSETS = 16
+"""Offsets for each wanted record, in which `Partition.head` looks first."""
 
 
 class Partition(Readable):
@@ -390,6 +394,15 @@ class Partition(Readable):
             start_timestamp=options.get("start_timestamp"),
             end_timestamp=options.get("end_timestamp"),
         )
+
+    def _near(self, options: ReadOptions, wanted: int) -> ReadOptions | None:
+        """Offsets of which some may be those of markers and aborted records, or have none."""
+        limits = ("end_offset", "start_timestamp", "end_timestamp")
+        if not self._kind.has_batches or any(options.get(name) is not None for name in limits):
+            return None
+        start = options.get("start_offset")
+        first = self.start_offset() if start is None else max(index(start), 0)
+        return {**options, "end_offset": first + _NEAR_OFFSETS * wanted}
 
     @property
     def _kind(self) -> SegmentKind:

@@ -114,17 +114,29 @@ class Readable:
         wanted = limit("n", n)
         options["max_rows"] = max(1, min(wanted, options.get("max_rows", wanted)))
         options["threads"] = 1
+        near, faults = self._near(options, wanted), Problems()
+        found = None if near is None else self._first(self._chunks(near, faults), near, wanted)
+        if found is None or len(found) < wanted or faults:
+            found = self._first(self._chunks(options, problems), options, wanted)
+        first = found[:wanted]
+        first.problems = Problems()
+        return first
+
+    def _first(self, chunks: Iterator[RecordColumns], options: ReadOptions, wanted: int) -> RecordColumns:
+        """The chunks with the first records, as one table."""
         found = self._nothing(options)
-        for chunk in self._chunks(options, problems) if wanted else ():
+        for chunk in chunks if wanted else ():
             if len(found):
                 append(found, chunk)
             else:
                 found = chunk
             if len(found) >= wanted:
                 break
-        first = found[:wanted]
-        first.problems = Problems()
-        return first
+        return found
+
+    def _near(self, options: ReadOptions, wanted: int) -> ReadOptions | None:
+        """The options with an end that so many records may well precede, so that what follows is not looked at."""
+        return None
 
     def count(self, *, problems: list[Problem] | None = None, **options: Unpack[ReadOptions]) -> int:
         """The number of records that `read` returns for the same options.

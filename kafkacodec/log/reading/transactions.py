@@ -26,7 +26,7 @@ from kafkacodec.log.opening.checkpoints import read_producer_snapshot
 from kafkacodec.log.opening.indexes import read_transaction_index
 from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.reading.lookup import Lookup
-from kafkacodec.log.reading.markers import Marker, markers_of
+from kafkacodec.log.reading.markers import MARKERS, markers_in
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
@@ -136,6 +136,17 @@ def scan_transactions(
 class TransactionTracker:
     """Follows transactions through the batches of a log, oldest first."""
 
+    columns: tuple[str, ...] = (
+        "position",
+        "base_offset",
+        "last_offset",
+        "magic",
+        "producer_id",
+        "is_transactional",
+        "is_control",
+    )
+    """Of batch headers: those that `feed` needs."""
+
     def __init__(self) -> None:
         self.open: dict[int, int] = {}
         self.aborted: list[npt.NDArray[np.void]] = []
@@ -180,15 +191,17 @@ class TransactionTracker:
             following = segments[i + 1].base_offset if i + 1 < len(segments) else None
             if begin is not None and following is not None and following <= begin:
                 continue
-            self.read_segment(segment, begin, following if may_overlap(segment.path) else None)
+            self.read_segment(segment, begin, following if may_overlap(segment.path) else None, end_offset)
             if end_offset is not None and self.decided(end_offset):
                 break
 
-    def read_segment(self, segment: SegmentFile, begin: int | None = None, end: int | None = None) -> None:
-        """Read a segment, from the batch of an offset on, up to that of another."""
+    def read_segment(
+        self, segment: SegmentFile, begin: int | None = None, end: int | None = None, enough: int | None = None
+    ) -> None:
+        """Read a segment, from the batch of an offset on, up to that of another, or until `enough` is `decided`."""
         if not kind_of(segment.path).has_batches:  # no transactions
             return
-        found, index = len(self.aborted), None
+        found, index, whole = len(self.aborted), None, True
         lost: list[tuple[int, int]] = []
         try:
             with open_file(segment.path) as file:
@@ -196,13 +209,16 @@ class TransactionTracker:
                 lookup = Lookup(file, segment.base_offset)
                 start = 0 if begin is None else lookup.position_of_offset(begin)
                 stop = None if end is None else lookup.end_of_offsets(end)
-                for part in walk_over_damage(file, start, stop):
+                for part in walk_over_damage(file, start, stop, columns=self.columns, growing=enough is not None):
                     if isinstance(part, Damage):
                         self._lose(part.error, lost)
                     elif len(part):
                         if lost and lost[-1][1] == _NO_END:
                             lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
                         self.feed(part, self._markers(file, part), index)
+                    if enough is not None and self.decided(enough):
+                        whole = False
+                        break
         except DecodeError as error:
             if not layout.is_upload(segment.path):
                 raise
@@ -210,7 +226,7 @@ class TransactionTracker:
         if index is None:
             return
         self.aborted += index.inside(lost)
-        if segment.base_offset is not None and not lost and start == 0 and stop in (None, file.size):
+        if segment.base_offset is not None and whole and not lost and start == 0 and stop in (None, file.size):
             # An index that is being written has markers that were added after the segment was opened.
             grown = segment.size_in_bytes > file.size
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
@@ -223,12 +239,12 @@ class TransactionTracker:
         self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
         lost.append((self.next_offset, _NO_END))
 
-    def feed(self, headers: BatchHeaders, markers: Mapping[int, Marker], index: TransactionIndex | None = None) -> None:
+    def feed(self, headers: BatchHeaders, markers: npt.NDArray[np.void], index: TransactionIndex | None = None) -> None:
         """Take the next batches: of a file, or in memory.
 
         Args:
             headers: theirs, at least one.
-            markers: the contents of the control batches among them, as `markers_of` finds them.
+            markers: the contents of the control batches among them, as `markers_in` finds them.
             index: the transaction index of their segment, which tells what markers that cannot be read were.
         """
         self.next_offset = int(headers["last_offset"].max()) + 1
@@ -244,41 +260,65 @@ class TransactionTracker:
         ends[:-1] |= producers[1:] != producers[:-1]
         ends[-1] = True
         last = np.flatnonzero(ends)
-        first = np.concatenate([[0], last[:-1] + 1])
-        new_producer = np.concatenate([[True], producers[last[1:]] != producers[last[:-1]]])
-        aborted, finished = [], []
-        for begin, end, carried in zip(first.tolist(), last.tolist(), new_producer.tolist(), strict=True):
-            producer = int(producers[end])
-            start = self.open.pop(producer, None) if carried else None
-            start = int(offsets[begin]) if start is None else start
-            if not control[end]:
-                self.open[producer] = start
-                continue
-            marker = int(offsets[end])
-            finished.append((producer, start, marker))
+        runs = np.empty(len(last), FINISHED)
+        runs["producer_id"], runs["last_offset"] = producers[last], offsets[last]
+        runs["first_offset"] = offsets[np.concatenate([[0], last[:-1] + 1])]
+        self._carry(runs, control[last])
+        finished = runs[control[last]]
+        if not len(finished):
+            return
+        self.finished.append(finished)
+        aborted = finished[self._kinds(finished, markers, index) == ControlType.ABORT]
+        if len(aborted):
+            self.aborted.append(self._begun(aborted, index))
+
+    def _carry(self, runs: npt.NDArray[np.void], ended: npt.NDArray[np.bool_]) -> None:
+        """Let the first run of each producer begin where its open transaction did, and note the one that it leaves."""
+        producers = runs["producer_id"]
+        changes = np.concatenate([[True], producers[1:] != producers[:-1], [True]])
+        for i in np.flatnonzero(changes[:-1]).tolist() if self.open else ():
+            start = self.open.pop(int(producers[i]), None)
+            if start is not None:
+                runs["first_offset"][i] = start
+        left = runs[changes[1:] & ~ended]
+        self.open.update(zip(left["producer_id"].tolist(), left["first_offset"].tolist(), strict=True))
+
+    @staticmethod
+    def _kinds(
+        ended: npt.NDArray[np.void], markers: npt.NDArray[np.void], index: TransactionIndex | None
+    ) -> npt.NDArray[np.int64]:
+        """How each transaction ended. Where the marker cannot be read, the index has those that were aborted."""
+        known = markers[np.argsort(markers["offset"], kind="stable")]
+        at = np.searchsorted(known["offset"], ended["last_offset"], "right") - 1
+        kinds = np.full(len(ended), ControlType.COMMIT, np.int64)
+        if len(known):
+            kinds = known["kind"][at].astype(np.int64)
+        for i in np.flatnonzero((at < 0) | (known["offset"][at] != ended["last_offset"]) if len(known) else at < 0):
+            producer, marker = int(ended["producer_id"][i]), int(ended["last_offset"][i])
             indexed = index is not None and index.has(producer, marker)
-            known = ControlType.ABORT if indexed else ControlType.COMMIT
-            if (markers[marker].kind if marker in markers else known) == ControlType.ABORT:
-                aborted.append((producer, self._begin(index, producer, start, marker), marker))
-        if aborted:
-            self.aborted.append(np.array(aborted, ABORTED))
-        if finished:
-            self.finished.append(np.array(finished, FINISHED))
+            kinds[i] = ControlType.ABORT if indexed else ControlType.COMMIT
+        return kinds
 
-    def _begin(self, index: TransactionIndex | None, producer: int, start: int, marker: int) -> int:
-        """Where an aborted transaction begins: according to the index if an earlier marker may have been lost."""
-        lost = self.damaged_from is not None and start < self.damaged_from <= marker
-        if lost and index is not None and index.has(producer, marker):
-            return index.first_offset(marker)
-        return start
+    def _begun(self, aborted: npt.NDArray[np.void], index: TransactionIndex | None) -> npt.NDArray[np.void]:
+        """The same transactions, those from which a marker may have been lost with the beginning of the index."""
+        if self.damaged_from is None or index is None:
+            return aborted
+        first, marker = aborted["first_offset"], aborted["last_offset"]
+        for i in np.flatnonzero((first < self.damaged_from) & (self.damaged_from <= marker)).tolist():
+            if index.has(int(aborted["producer_id"][i]), int(marker[i])):
+                first[i] = index.first_offset(int(marker[i]))
+        return aborted
 
-    def _markers(self, file: StoredFile, headers: BatchHeaders) -> dict[int, Marker]:
+    def _markers(self, file: StoredFile, headers: BatchHeaders) -> npt.NDArray[np.void]:
         """The markers among the next batches; those that cannot be read are added to the problems."""
-        rows = self.marker_rows(headers)
-        found = markers_of(headers, rows, file.read)
-        for offset in headers["base_offset"][rows].tolist():
-            if offset not in found:
-                note(self.problems, CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
+        offsets = headers["base_offset"][self.marker_rows(headers)]
+        if not len(offsets):
+            return np.empty(0, MARKERS)
+        start, end = int(headers["position"][0]), headers.consumed
+        found = markers_in(file.view(start, end), start, end)
+        file.check_size()
+        for offset in offsets[~np.isin(offsets, found["offset"])].tolist():
+            note(self.problems, CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
         return found
 
     @staticmethod
@@ -309,7 +349,10 @@ class TransactionIndex:
         else:
             self.faults = index.problems
             self.entries = index.entries[list(ABORTED.names or ())].astype(ABORTED)
-        self._by_marker: dict[int, Any] = {int(entry["last_offset"]): entry for entry in self.entries}
+
+    @cached_property
+    def _by_marker(self) -> dict[int, Any]:
+        return {int(entry["last_offset"]): entry for entry in self.entries}
 
     def has(self, producer: int, marker: int) -> bool:
         """Whether it has an entry for a producer's transaction aborted by the marker at this offset."""
@@ -332,7 +375,12 @@ class TransactionIndex:
 
         If `before` is given, only markers before that offset count.
         """
-        found = {int(entry["last_offset"]): entry for entry in np.concatenate([np.empty(0, ABORTED), *aborted])}
+        ended = np.concatenate([np.empty(0, ABORTED), *aborted])
+        expected = ended[ended["first_offset"] < ended["last_offset"]]
+        if np.array_equal(expected[np.argsort(expected["last_offset"])], self.entries):
+            problems += self.faults
+            return
+        found = {int(entry["last_offset"]): entry for entry in ended}
         with_records = {marker for marker, entry in found.items() if entry["first_offset"] < marker}
         surplus = {marker for marker in self._by_marker if before is None or marker < before} - found.keys()
         last = max(self._by_marker.keys() - surplus, default=-1)

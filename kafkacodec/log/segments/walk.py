@@ -46,17 +46,19 @@ def walk(
     columns: Sequence[str] | None = None,
     window: int | None = None,
     threads: int | None = 1,
+    growing: bool = False,
 ) -> Iterator[BatchHeaders]:
     """The headers of the complete batches in file[start, end); damage after them is not raised.
 
     With few `columns` it takes half the time. A piece has `window` bytes at most, or one larger batch: so many bytes of
-    the mapped file are in memory.
+    the mapped file are in memory. `growing` pieces begin with few batches, for those that may stop early.
 
     Yields:
         BatchHeaders: at least one, with positions from the start of the file. The last one's `consumed` is the end of
             the complete batches; its `problems` has the fault after them, unless the end or a partial batch follows.
     """
     position, size, reach = start, file.size if end is None else min(end, file.size), window or file.window
+    most = FEW_BATCHES if growing else max_batches
     while True:
         stop = size if reach is None else min(position + reach, size)
         headers = scan(
@@ -66,18 +68,18 @@ def walk(
             on_error="stop",
             start_position=position,
             end_position=stop,
-            max_batches=max_batches,
+            max_batches=most,
             threads=threads,
         )
         file.check_size()
-        at_window = reach is not None and stop < size and not headers.problems and len(headers) < max_batches
+        at_window = reach is not None and stop < size and not headers.problems and len(headers) < most
         if at_window and not len(headers):  # a batch that is larger than the window, or damage that looks like one
             reach = 2 * (stop - position)
             continue
         yield headers
-        if len(headers) < max_batches and not at_window:
+        if len(headers) < most and not at_window:
             return
-        position = headers.consumed
+        position, most = headers.consumed, min(4 * most, max_batches)
         reach = window or (reach and min(2 * reach, LARGEST_WINDOW))
         file.drop_before(position)
 
@@ -106,15 +108,26 @@ def walk_over_damage(
     end: int | None = None,
     *,
     verify_crc: bool = False,
+    columns: Sequence[str] | None = None,
     window: int | None = None,
     threads: int | None = 1,
+    growing: bool = False,
 ) -> Iterator[BatchHeaders | Damage]:
     """As `walk`, but continues with the next intact batch after damage, and yields the damage too."""
     search: Resync | None = None
     position, size = start, file.size if end is None else min(end, file.size)
     while True:
         headers = None
-        for headers in walk(file, position, size, verify_crc=verify_crc, window=window, threads=threads):
+        for headers in walk(
+            file,
+            position,
+            size,
+            verify_crc=verify_crc,
+            columns=columns,
+            window=window,
+            threads=threads,
+            growing=growing,
+        ):
             yield headers
         fault = headers.consumed if headers is not None else size
         if headers is None or fault >= size:

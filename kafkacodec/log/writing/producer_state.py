@@ -6,7 +6,7 @@ segment: without them even read_committed consumers get the records of aborted t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot
 from kafkacodec.log.formats.indexes import encode_transaction_index
 from kafkacodec.log.partitions.segment import Segment
-from kafkacodec.log.reading.markers import Marker
+from kafkacodec.log.reading.markers import by_offset
 from kafkacodec.log.reading.transactions import TransactionIndex, TransactionTracker
 from kafkacodec.log.writing.producers import Producers
 from kafkacodec.records.columns import BatchHeaders
@@ -32,6 +32,8 @@ class ProducerState(TransactionTracker):
         end_offset: the offset after their last record.
     """
 
+    columns = (*TransactionTracker.columns, "producer_epoch", "base_sequence", "max_timestamp")
+
     def __init__(self, directory: str, segments: Sequence[Segment], end_offset: int) -> None:
         super().__init__()
         self._producers = Producers()
@@ -42,16 +44,17 @@ class ProducerState(TransactionTracker):
         super().resume(snapshot)
         self._producers = Producers(snapshot)
 
-    def feed(self, headers: BatchHeaders, markers: Mapping[int, Marker], index: TransactionIndex | None = None) -> None:
+    def feed(self, headers: BatchHeaders, markers: npt.NDArray[np.void], index: TransactionIndex | None = None) -> None:
         """Take the next batches; arguments as in `TransactionTracker.feed`."""
         super().feed(headers, markers, index)
+        ended = by_offset(markers)
         rows = np.flatnonzero((headers["magic"] == 2) & (headers["producer_id"] >= 0))
         names = ("producer_id", "producer_epoch", "base_sequence", "base_offset", "last_offset", "is_control")
         columns = [headers[name][rows].tolist() for name in names]
         times = np.maximum(headers["max_timestamp"][rows].astype(np.int64), -1).tolist()  # null is the smallest number
         for producer, epoch, sequence, first, last, control, time in zip(*columns, times, strict=True):
             if control:
-                self._producers.marker(producer, epoch, markers.get(first), time)
+                self._producers.marker(producer, epoch, ended.get(first), time)
             else:
                 self._producers.batch(producer, epoch, sequence, first, last, time)
 
