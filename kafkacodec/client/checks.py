@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 from kafkacodec.arguments import require_int
+from kafkacodec.moments import milliseconds
 
 __all__ = [
     "by_partition",
@@ -17,6 +18,7 @@ __all__ = [
     "partition_keys",
     "row_limit",
     "seconds",
+    "time_number",
     "topic_names",
 ]
 
@@ -85,6 +87,11 @@ def offset_number(value: Any, name: str = "offset") -> int:
     """An offset or a timestamp: an integer that is not negative. Raises TypeError, ValueError."""
     require_int(name, value, 0, 2**63 - 1)
     return index(value)
+
+
+def time_number(value: Any, name: str = "timestamp") -> int:
+    """A time, as `kafkacodec.moments.Moment` has it, in milliseconds. Raises TypeError, ValueError."""
+    return offset_number(value if isinstance(value, int) else milliseconds(value, name), name)
 
 
 def row_limit(name: str, value: Any) -> int | None:

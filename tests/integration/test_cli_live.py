@@ -402,7 +402,7 @@ def test_options_from_a_file(command, topic, server, tmp_path, monkeypatch):
         (["consume", "nowhere", "-e", "-G", "g"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
         (["consume", "^nowhere", "-e", "-G", "g"], 1, "no topic matches ^nowhere"),
         (["consume", "^(", "-e", "-G", "g"], 2, "^(: missing )"),
-        (["consume", "t", "-o", "e@5"], 2, "e@MILLISECONDS is --end-time"),
+        (["consume", "t", "-o", "e@5"], 2, "e@TIME is --end-time"),
         (["consume", "bad name"], 2, "illegal topic 'bad name'"),
         (["consume", "t", "-o", "middle"], 2, "'middle' is none of beginning"),
         (["consume", "t", "-o", "stored"], 2, "--offset stored needs --group"),

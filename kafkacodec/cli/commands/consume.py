@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -15,7 +14,7 @@ from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import is_file, note
 from kafkacodec.cli.files.destination import Destination, RecordDestination, destination_options
 from kafkacodec.cli.files.standard_input import STANDARD
-from kafkacodec.cli.options.inputs import moment
+from kafkacodec.cli.options.inputs import TIMES, moment
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
@@ -46,7 +45,7 @@ _LEAVE_SECONDS = 5.0
     "-o",
     "--offset",
     default=None,
-    help="Start at the beginning (default), the end, an offset, -N for the last N of each partition, s@MILLISECONDS; "
+    help="Start at the beginning (default), the end, an offset, -N for the last N of each partition, s@TIME; "
     "with --group: stored (default).",
 )
 @click.option(
@@ -55,7 +54,7 @@ _LEAVE_SECONDS = 5.0
     "start_time",
     metavar="TIME",
     callback=moment,
-    help="Start at the first record of this time or later: milliseconds since 1970, or ISO 8601.",
+    help=f"Start at the first record of this time or later: {TIMES}.",
 )
 @click.option("--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later.")
 @click.option("-G", "--group", help="Join this group, go on after its committed offsets, and commit what was printed.")
@@ -83,8 +82,8 @@ def consume(
     servers: Servers,
     numbers: tuple[int, ...],
     offset: str | None,
-    start_time: int | datetime | None,
-    end_time: int | datetime | None,
+    start_time: int | None,
+    end_time: int | None,
     group: str | None,
     follow: bool,
     limit: int | None,
@@ -193,7 +192,7 @@ def _write(output: Destination, consumed: Consumed) -> int:
     return output.write(schema, batches())
 
 
-def _start(offset: str | None, start_time: int | datetime | None, group: str | None) -> Start:
+def _start(offset: str | None, start_time: int | None, group: str | None) -> Start:
     from kafkacodec.cli.rows.consume_range import Start, parse_start
 
     if offset is not None and start_time is not None:

@@ -135,7 +135,6 @@ def source_options(reading: Reading) -> dict[str, str]:
     Raises:
         click.UsageError: an option does not apply to exports.
     """
-    from kafkacodec.log.reading.times import to_milliseconds
 
     if reading.on_error == "stop":
         raise click.UsageError("--on-error stop: Spark's tasks fail at damage, or skip it")
@@ -149,10 +148,10 @@ def source_options(reading: Reading) -> dict[str, str]:
     if reading.topics:
         found["subscribePattern"] = "|".join(_expression(glob) for glob in reading.topics)
     if reading.start_time is not None:
-        found["startingTimestamp"] = str(to_milliseconds(reading.start_time))
+        found["startingTimestamp"] = str(reading.start_time)
         found["startingOffsetsByTimestampStrategy"] = "latest"
     if reading.end_time is not None:
-        found["endingTimestamp"] = str(to_milliseconds(reading.end_time))
+        found["endingTimestamp"] = str(reading.end_time)
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -17,6 +16,7 @@ from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.log_path import LogPath
 from kafkacodec.errors import DecodeError, MissingOffsets
+from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:  # the log's modules take longer to import than --help and completions may take
     from kafkacodec import Problem, RecordColumns
@@ -82,8 +82,8 @@ class Span(Choice):
 class Reading(Span):
     """The records to read, and how to decode them."""
 
-    start_time: int | datetime | None
-    end_time: int | datetime | None
+    start_time: int | None
+    end_time: int | None
     isolation_level: Literal["read_uncommitted", "read_committed"]
     include_control: bool
     on_error: Literal["raise", "stop", "skip"]
@@ -160,15 +160,16 @@ class Reading(Span):
             note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
 
 
-def moment(context: click.Context, option: click.Parameter, value: str | None) -> int | datetime | None:
-    """Milliseconds since 1970, or a date and time in ISO 8601 (UTC by default)."""
-    if value is None or value.removeprefix("-").isdecimal():
-        return None if value is None else int(value)
+def moment(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A time by its text, in milliseconds since 1970."""
     try:
-        return datetime.fromisoformat(value)
-    except ValueError:
-        reason = f"{value!r} is neither milliseconds nor a date and time such as 2024-05-01T12:00"
-        raise click.BadParameter(reason, context, option) from None
+        return None if value is None else milliseconds(value, "the time")
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
+
+
+TIMES = "milliseconds since 1970, ISO 8601 (UTC by default), today, yesterday, or -1h for an hour ago"
+"""What a TIME may be, for the help of options."""
 
 
 topics_option = click.option(
@@ -237,7 +238,7 @@ _READING_OPTIONS = (
         "start_time",
         metavar="TIME",
         callback=moment,
-        help="Start at the first record of this time or later: milliseconds since 1970, or ISO 8601.",
+        help=f"Start at the first record of this time or later: {TIMES}.",
     ),
     click.option(
         "--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later."

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafkacodec.cli.console import note
+from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:
     from kafkacodec.arguments import IsolationLevel
@@ -41,20 +41,20 @@ class Start:
 
 
 def parse_start(text: str) -> Start:
-    """A start by its text: ``beginning``, ``end``, an offset, ``-N`` for the last N, ``s@MILLISECONDS``.
+    """A start by its text: ``beginning``, ``end``, an offset, ``-N`` for the last N, ``s@TIME``.
 
     Raises:
         ValueError: it is none of them.
     """
     if text in _NAMES:
         return Start(_NAMES[text])
-    if re.fullmatch(r"s@[0-9]{1,18}", text):
-        return Start(int(text[2:]))
+    if text.startswith("s@"):
+        return Start(milliseconds(text[2:]))
     if re.fullmatch(r"-?[0-9]{1,18}", text):
         return Start(before_end=int(text[1:])) if text.startswith("-") else Start(offset=int(text))
     if text.startswith("e@"):
-        raise ValueError("e@MILLISECONDS is --end-time MILLISECONDS")
-    raise ValueError(f"{text!r} is none of beginning, end, stored, an offset, -N for the last N, s@MILLISECONDS")
+        raise ValueError("e@TIME is --end-time TIME")
+    raise ValueError(f"{text!r} is none of beginning, end, stored, an offset, -N for the last N, s@TIME")
 
 
 def described(admin: Admin, topics: Iterable[str]) -> dict[str, TopicDescription]:
@@ -72,7 +72,7 @@ def partition_ranges(
     topics: Iterable[str],
     numbers: Iterable[int],
     start: Start,
-    end_time: int | datetime | None,
+    end_time: int | None,
     *,
     to_end: bool,
     isolation_level: IsolationLevel,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import date
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkacodec import messages
@@ -15,15 +15,18 @@ from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import LIST_OFFSETS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
+from kafkacodec.moments import milliseconds
 
 __all__ = ["GroupOffset", "OffsetAndTimestamp", "OffsetOperations", "OffsetSpec"]
 
 OffsetSpec: TypeAlias = (
     Literal["earliest", "latest", "max_timestamp", "earliest_local", "latest_tiered", "earliest_pending_upload"]
     | int
-    | datetime
+    | date
+    | str
 )
-"""An offset of a partition: by name, or the first record at or after a time (ms since 1970, or a datetime)."""
+"""An offset of a partition: by name, or the first record at or after a time: ms since 1970, a datetime (UTC without a
+time zone), a date, or text such as ``"2026-05-01T12:00"``, ``"yesterday"`` and ``"-1h"``."""
 
 _NAMED: Final = {
     "latest": -1,
@@ -215,14 +218,16 @@ def _group_offset(given: Any) -> GroupOffset:
 
 
 def _time(spec: Any) -> int:
-    if isinstance(spec, datetime):
-        return int(spec.timestamp() * 1000)
-    if isinstance(spec, int) and not isinstance(spec, bool):
-        if spec < 0:
-            raise ValueError(f"a time must not be negative, not {spec}; for the ends use 'earliest' and 'latest'")
-        return spec
-    one_of("an offset", spec, tuple(_NAMED))
-    return _NAMED[spec]
+    if isinstance(spec, str) and spec in _NAMED:
+        return _NAMED[spec]
+    try:
+        time = milliseconds(spec)
+    except ValueError:
+        one_of("an offset", spec, (*_NAMED, "a time"))
+        raise
+    if time < 0:
+        raise ValueError(f"a time must not be negative, not {time}; for the ends use 'earliest' and 'latest'")
+    return time
 
 
 def _listed(

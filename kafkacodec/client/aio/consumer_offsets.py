@@ -8,13 +8,14 @@ from typing import Any
 
 from kafkacodec.client.aio.consumer_base import ConsumerBase
 from kafkacodec.client.aio.consumer_group import ConsumerGroup
-from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys, seconds
+from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys, seconds, time_number
 from kafkacodec.client.consuming.offset_lookup import FoundOffset
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.groups.offsets import CommittedOffset
 from kafkacodec.errors import LocalProtocolError
+from kafkacodec.moments import Moment
 
 __all__ = ["ConsumerOffsets"]
 
@@ -38,9 +39,12 @@ class ConsumerOffsets(ConsumerBase):
         """Go on at the ends of these partitions, or of all that are assigned."""
         self._look_up(partitions, LATEST)
 
-    async def seek_to_timestamp(self, timestamp: int, *partitions: tuple[str, int]) -> None:
-        """Go on at the first records that are not older than `timestamp` (ms since 1970), or at the end."""
-        self._look_up(partitions, offset_number(timestamp, "timestamp"))
+    async def seek_to_timestamp(self, timestamp: Moment, *partitions: tuple[str, int]) -> None:
+        """Go on at the first records that are not older than `timestamp`, or at the end.
+
+        A time is ms since 1970, a datetime (UTC without a time zone), a date, or text such as ``"-1h"``.
+        """
+        self._look_up(partitions, time_number(timestamp))
 
     def _look_up(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> None:
         parts = self._started()
@@ -141,17 +145,17 @@ class ConsumerOffsets(ConsumerBase):
         """The offset after the last record of each partition; after the last stable one for ``read_committed``."""
         return await self._ends(partitions, LATEST)
 
-    async def offsets_for_times(self, timestamps: Mapping[tuple[str, int], int]) -> dict[Key, FoundOffset | None]:
+    async def offsets_for_times(self, timestamps: Mapping[tuple[str, int], Moment]) -> dict[Key, FoundOffset | None]:
         """The first record at or after a time in each partition; None where there is none.
 
         Args:
-            timestamps: ms since 1970 by (topic, number).
+            timestamps: times by (topic, number), as for `seek_to_timestamp`.
 
         Raises:
             UnsupportedVersion: the broker is older than 0.10.1.
         """
         wanted = by_partition("timestamps", timestamps)
-        return await self._found({key: offset_number(time, "timestamp") for key, time in wanted.items()})
+        return await self._found({key: time_number(time) for key, time in wanted.items()})
 
     async def _ends(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[Key, int]:
         found = await self._found(dict.fromkeys(partition_keys(partitions), timestamp))

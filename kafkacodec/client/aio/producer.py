@@ -13,7 +13,7 @@ from typing import Any, Final, Self, Unpack
 from kafkacodec import messages
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
-from kafkacodec.client.checks import check_topic, offset_number, seconds
+from kafkacodec.client.checks import check_topic, seconds, time_number
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
@@ -28,6 +28,7 @@ from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettin
 from kafkacodec.client.producing.transactions import State, Transactions
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
+from kafkacodec.moments import Moment
 from kafkacodec.signatures import shows_options
 
 __all__ = ["Producer"]
@@ -127,7 +128,7 @@ class Producer(TransactionalProducer, AsyncClient):
         key: Any = None,
         headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
         partition: int | None = None,
-        timestamp: int | None = None,
+        timestamp: Moment | None = None,
     ) -> Delivery:
         """Queue a record.
 
@@ -139,7 +140,7 @@ class Producer(TransactionalProducer, AsyncClient):
             headers: pairs of name and value, or a dict.
             partition: where it goes. Default: by the hash of the key (murmur2, as Java's client); without a key, one
                 partition after the other, a batch each.
-            timestamp: in ms since 1970; the default is now.
+            timestamp: in ms since 1970, a datetime (UTC without a time zone), a date or text; the default is now.
 
         Returns:
             What becomes of it.
@@ -161,7 +162,7 @@ class Producer(TransactionalProducer, AsyncClient):
         if own is None or self._queues.full or (partition is not None and partition not in own.present):
             own = await self._room(topic, partition)
         key, value = self._serialized(key, value)
-        timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
+        timestamp = int(time.time() * 1000) if timestamp is None else time_number(timestamp)
         with self._queues.lock:
             self._check_transaction(begun)
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)

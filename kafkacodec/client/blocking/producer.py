@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.aio.inside import ProducerInside
-from kafkacodec.client.checks import offset_number, seconds
+from kafkacodec.client.checks import seconds, time_number
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import instead_of
 from kafkacodec.client.producing._appending import Sending
@@ -24,6 +24,7 @@ from kafkacodec.client.producing.delivery import TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
+from kafkacodec.moments import Moment
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
@@ -91,7 +92,7 @@ class Producer(Sending, BlockingClient):
         self.close()
 
     def _send(
-        self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp: int | None
+        self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp: Moment | None
     ) -> Delivery:
         """What `send` does where no batch is open, or something may have to be waited for."""
         # The caller's thread appends; it waits for the client's only if there is no room.
@@ -106,7 +107,7 @@ class Producer(Sending, BlockingClient):
         own = queues.topic(topic)
         if own is None or queues.full or (partition is not None and partition not in own.present):
             own = self._room(topic, partition)
-        timestamp = int(time.time() * 1000) if timestamp is None else offset_number(timestamp, "timestamp")
+        timestamp = int(time.time() * 1000) if timestamp is None else time_number(timestamp)
         with queues.lock:
             if self._closed:
                 self._check()

@@ -4,6 +4,7 @@ from typing import Any
 from kafkacodec.client.producing._batch import BatchBuilder
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome
+from kafkacodec.moments import Moment
 
 class OpenBatch:
     """What `Appending` needs of a batch.
@@ -89,6 +90,6 @@ class Sending:
         key: Any = None,
         headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
         partition: int | None = None,
-        timestamp: int | None = None,
+        timestamp: Moment | None = None,
     ) -> Delivery:
         """Queue a record."""

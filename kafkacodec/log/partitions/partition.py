@@ -29,9 +29,9 @@ from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange, layout_of
 from kafkacodec.log.reading.readable import Readable
-from kafkacodec.log.reading.times import Timestamp
 from kafkacodec.log.reading.transactions import Transactions, scan_transactions
 from kafkacodec.log.segments.kinds import BATCHES, SegmentKind, kind_of
+from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
 from kafkacodec.shown import html_table
@@ -203,19 +203,25 @@ class Partition(Readable):
         return end if stable is None else stable
 
     @suggests_options
-    def offset_of_timestamp(self, timestamp: Timestamp, *, threads: int | None = 1) -> int | None:
-        """The first offset whose record is at or after `timestamp` (milliseconds or datetime), or None.
+    def offset_of_timestamp(self, timestamp: Moment, *, threads: int | None = 1) -> int | None:
+        """The first offset whose record is at or after `timestamp`, or None.
 
-        Deleted records do not count. `threads` is as in `ranges`.
+        Deleted records do not count.
+
+        Args:
+            timestamp: milliseconds since 1970, a datetime (UTC without a time zone), a date, or text such as
+                ``"2026-05-01T12:00"``, ``"yesterday"`` and ``"-1h"``.
+            threads: as in `ranges`.
         """
+        time = milliseconds(timestamp, "timestamp")
         for portion in self._portions(self.log_start_offset, None):
-            found = self._search(portion, timestamp, threads)
+            found = self._search(portion, time, threads)
             if found is not None:
                 return found
         return None
 
     @staticmethod
-    def _search(portion: Portion, timestamp: Timestamp, threads: int | None) -> int | None:
+    def _search(portion: Portion, timestamp: int, threads: int | None) -> int | None:
         partition, first, end, _ = portion
 
         def search(segment: Segment) -> int | None:
@@ -233,8 +239,8 @@ class Partition(Readable):
         *,
         start_offset: int | None = None,
         end_offset: int | None = None,
-        start_timestamp: Timestamp | None = None,
-        end_timestamp: Timestamp | None = None,
+        start_timestamp: Moment | None = None,
+        end_timestamp: Moment | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
         max_bytes: int | None = None,
         max_offsets: int | None = None,
@@ -246,7 +252,8 @@ class Partition(Readable):
         Args:
             start_offset, end_offset: only records with start_offset <= offset < end_offset. The default start is
                 `log_start_offset`; a smaller one includes records that count as deleted.
-            start_timestamp: start at the first record at or after this time, as a consumer that seeks by time.
+            start_timestamp: start at the first record at or after this time, as a consumer that seeks by time; what may
+                be given is as in `offset_of_timestamp`.
                 With `start_offset` too, the later of both counts.
             end_timestamp: end before the first record at or after this time.
             isolation_level: ``"read_committed"`` excludes the records of aborted transactions, and all records from
@@ -343,8 +350,8 @@ class Partition(Readable):
     def read(
         self,
         *,
-        start_timestamp: Timestamp | None = None,
-        end_timestamp: Timestamp | None = None,
+        start_timestamp: Moment | None = None,
+        end_timestamp: Moment | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
         gaps: Gaps = "error",
         max_rows: int = DEFAULT_MAX_ROWS,
@@ -437,8 +444,8 @@ class Partition(Readable):
         self,
         start_offset: int | None,
         end_offset: int | None,
-        start_timestamp: Timestamp | None,
-        end_timestamp: Timestamp | None,
+        start_timestamp: Moment | None,
+        end_timestamp: Moment | None,
         threads: int | None,
     ) -> tuple[int | None, int | None] | None:
         """The bounds as offsets; None if no record is late enough."""

@@ -19,9 +19,9 @@ from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.readable import Readable
-from kafkacodec.log.reading.times import Timestamp, to_milliseconds
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
 from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch, first_batches
+from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.headers import scan
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, checked_range, plan_of
@@ -270,13 +270,13 @@ class Segment(Readable):
             return self._lookup(file).position_of_offset(offset)
 
     @suggests_options
-    def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
+    def offset_of_timestamp(self, timestamp: Moment, *, start_offset: int = 0) -> int | None:
         """The first offset whose record is at or after `timestamp`; None if there is none.
 
         As for the ListOffsets request. Records without a timestamp, and those before `start_offset`, never match.
         """
         with open_file(self.path) as file:
-            return self._lookup(file).offset_of_timestamp(to_milliseconds(timestamp), start_offset)
+            return self._lookup(file).offset_of_timestamp(milliseconds(timestamp), start_offset)
 
     def end_position(self) -> int:
         """The end of the complete batches, in bytes: before a torn or a preallocated tail, or before damage."""

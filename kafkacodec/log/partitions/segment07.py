@@ -12,9 +12,9 @@ from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange
-from kafkacodec.log.reading.times import Timestamp
 from kafkacodec.log.segments import kafka07
 from kafkacodec.log.segments.kinds import BATCHES, MESSAGES, kind_of
+from kafkacodec.moments import Moment
 from kafkacodec.records.columns import BatchHeaders
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Kafka07Segment(Segment):
         """The position of the offset, in bytes."""
         return min(max(offset - self._base, 0), self.size_in_bytes)
 
-    def offset_of_timestamp(self, timestamp: Timestamp, *, start_offset: int = 0) -> int | None:
+    def offset_of_timestamp(self, timestamp: Moment, *, start_offset: int = 0) -> int | None:
         """None: messages had no timestamps."""
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkacodec.arguments import IsolationLevel
 from kafkacodec.log.order.continuity import Gaps
-from kafkacodec.log.reading.times import Timestamp
+from kafkacodec.moments import Moment
 from kafkacodec.records.plan import DecodeOptions
 
 __all__ = ["ReadOptions"]
@@ -13,8 +13,8 @@ __all__ = ["ReadOptions"]
 class ReadOptions(DecodeOptions, total=False):
     """The keyword options that `Partition.read` and `LogDirectory.read` share."""
 
-    start_timestamp: Timestamp | None
-    end_timestamp: Timestamp | None
+    start_timestamp: Moment | None
+    end_timestamp: Moment | None
     isolation_level: IsolationLevel
     gaps: Gaps
     max_rows: int
