@@ -70,7 +70,7 @@ def test_relative_times_are_those_of_the_clock():
 
 def test_logs_take_all_of_them():
     partition = kc.log.Partition(LOG)
-    first = min(record.timestamp for chunk in partition.read() for record in chunk.records())
+    first = min(record.timestamp or 0 for chunk in partition.read() for record in chunk.records())
     text = datetime.fromtimestamp(first / 1000, UTC).isoformat()
     assert partition.offset_of_timestamp(text) == partition.offset_of_timestamp(first)
     assert partition.offset_of_timestamp("2000-01-01") == partition.start_offset() == 0
