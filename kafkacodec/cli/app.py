@@ -26,6 +26,7 @@ COMMANDS = {
     "consume": "Print records of topics from brokers.",
     "produce": "Send records to a topic: lines, Parquet, Arrow IPC, CSV or JSON.",
     "serve": "Run a Kafka broker for tests and for this machine.",
+    "admin": "Create, change, describe and delete topics, configs, groups, ACLs, quotas, transactions.",
     "offsets": "List the committed offsets of consumer groups.",
     "lag": "Show how far consumer groups are behind.",
     "groups": "List consumer groups and their members.",

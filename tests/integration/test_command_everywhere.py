@@ -47,7 +47,7 @@ STORED = {
     "metadata": "__cluster_metadata",
 }
 # No directory is their input.
-OTHERS = {"encode", "message", "bench", "sample", "demo", "consume", "produce", "serve"}
+OTHERS = {"encode", "message", "bench", "sample", "demo", "consume", "produce", "serve", "admin"}
 
 
 BROKERS = [*(ROOT / "logs").iterdir(), *(DIALECTS / "kafka07/segments").glob("broker-*")]

@@ -1,0 +1,194 @@
+"""``kafkacodec admin groups``."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell
+from kafkacodec.cli.console import note, say
+from kafkacodec.cli.options.globs import refuse_strangers
+from kafkacodec.cli.options.servers import Servers, server_options
+from kafkacodec.moments import milliseconds
+
+if TYPE_CHECKING:
+    from kafkacodec.client import Admin
+
+Key = tuple[str, int]
+
+
+@click.group()
+def groups() -> None:
+    """List and delete groups, and reset their offsets; `kafkacodec groups -b` and `lag -b` show more of them."""
+
+
+@groups.command(name="list")
+@server_options()
+def list_groups(servers: Servers) -> None:
+    """Print the names of all groups, one a line."""
+    with servers.admin() as admin:
+        for name in admin.list_groups():
+            say(name)
+
+
+@groups.command()
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@server_options()
+@dry_run_option
+def delete(names: tuple[str, ...], servers: Servers, dry_run: bool) -> None:
+    """Delete groups that have no members, with their offsets."""
+    with servers.admin() as admin:
+        if dry_run:
+            refuse_strangers("group", names, admin.list_groups())
+        else:
+            admin.delete_groups(names)
+    for name in names:
+        tell(name, "deleted", dry_run)
+
+
+@groups.command(name="reset-offsets")
+@click.argument("group")
+@server_options()
+@click.option(
+    "--topic", "topics", metavar="TOPIC[:N,...]", multiple=True, help="These partitions; default: all committed ones."
+)
+@click.option("--to-earliest", is_flag=True, help="To the first record.")
+@click.option("--to-latest", is_flag=True, help="To the end.")
+@click.option("--to-offset", metavar="N", type=click.IntRange(min=0), help="To an offset.")
+@click.option("--shift-by", metavar="N", type=int, help="So many on, or back if negative.")
+@click.option("--to-time", metavar="TIME", help="To the first record of this time or later.")
+@click.option("--by-duration", metavar="DURATION", help="To the first record that is not older: 1h, 1d12h or PT1H.")
+@click.option(
+    "--from-file",
+    metavar="FILE",
+    type=click.File(encoding="utf-8"),
+    help="To the offsets in CSV: topic,partition,offset, or with a header as `kafkacodec offsets -o FILE` writes.",
+)
+@json_option
+@dry_run_option
+def reset_offsets(
+    group: str,
+    servers: Servers,
+    topics: tuple[str, ...],
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    shift_by: int | None,
+    to_time: str | None,
+    by_duration: str | None,
+    from_file: Any,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    """Set the offsets of a group without members.
+
+    Prints each partition with its offset before and after. Offsets stay within the partition.
+    """
+    ways: dict[str, Any] = {
+        "--to-earliest": "earliest" if to_earliest else None,
+        "--to-latest": "latest" if to_latest else None,
+        "--to-offset": to_offset,
+        "--shift-by": shift_by,
+        "--to-time": None if to_time is None else _time("--to-time", to_time),
+        "--by-duration": None if by_duration is None else _ago(by_duration),
+        "--from-file": from_file,
+    }
+    given = {name: value for name, value in ways.items() if value is not None}
+    if len(given) != 1:
+        raise click.UsageError(f"one of {', '.join(ways)} says where to" + (f", not {len(given)}" if given else ""))
+    ((way, value),) = given.items()
+    asked = _file_rows(from_file, group) if from_file is not None else {}
+    with servers.admin() as admin:
+        before = {(key.topic, key.partition): offset.offset for key, offset in admin.list_group_offsets(group).items()}
+        if not before:
+            _check_group(admin, group, topics or tuple(asked))
+        keys = list(asked) or _partitions(admin, topics) or list(before)
+        after = _targets(admin, keys, way, value, before, asked)
+        if not dry_run:
+            admin.alter_group_offsets(group, after)
+    show(["topic", "partition", "from", "to"], ([*key, before.get(key), after[key]] for key in after), as_json=as_json)
+    if dry_run:
+        note("nothing was changed: --dry-run")
+
+
+def _check_group(admin: Admin, group: str, named: Sequence[object]) -> None:
+    """A group without offsets is made by the reset if partitions are named."""
+    if not named:
+        refuse_strangers("group", [group], admin.list_groups())
+        raise click.ClickException(f"group {group!r} has committed nothing: --topic says which partitions")
+
+
+def _partitions(admin: Admin, topics: Sequence[str]) -> list[Key]:
+    wanted = {name: numbers for name, _, numbers in (text.partition(":") for text in topics)}
+    found: list[Key] = []
+    for topic in admin.describe_topics(list(wanted)).values() if wanted else ():
+        numbers = wanted[topic.name]
+        if numbers and not all(number.isdecimal() for number in numbers.split(",")):
+            raise click.UsageError(f"--topic {topic.name}:{numbers}: not numbers of partitions")
+        chosen = {int(number) for number in numbers.split(",")} if numbers else None
+        every = [part.partition for part in topic.partitions]
+        found += [(topic.name, number) for number in every if chosen is None or number in chosen]
+    return found
+
+
+def _targets(
+    admin: Admin, keys: Sequence[Key], way: str, value: Any, before: Mapping[Key, int], asked: Mapping[Key, int]
+) -> dict[Key, int]:
+    """The new offset of each partition, within its log."""
+
+    def listed(spec: Any) -> dict[Key, int]:
+        found = admin.list_offsets(dict.fromkeys(keys, spec))
+        return {(key.topic, key.partition): offset.offset for key, offset in found.items()}
+
+    first, last = listed("earliest"), listed("latest")
+    if way in ("--to-earliest", "--to-latest"):
+        return first if way == "--to-earliest" else last
+    if way in ("--to-time", "--by-duration"):
+        return {key: last[key] if offset < 0 else offset for key, offset in listed(value).items()}
+    if way == "--shift-by":
+        missing = [key for key in keys if key not in before]
+        if missing:
+            topic, number = missing[0]
+            raise click.ClickException(f"{topic}-{number}: nothing is committed, so nothing can be shifted")
+    wanted = asked or {key: value if way == "--to-offset" else before[key] + value for key in keys}
+    return {key: min(max(wanted[key], first[key]), last[key]) for key in keys}
+
+
+def _file_rows(file: Any, group: str) -> dict[Key, int]:
+    rows = [row for row in csv.reader(file) if row]
+    names = ["topic", "partition", "offset"]
+    if rows and "topic" in rows[0]:
+        names = rows.pop(0)
+    found = {}
+    for number, row in enumerate(rows, 1):
+        cells = dict(zip(names, row, strict=False))
+        try:
+            if cells.get("group", group) == group:
+                found[cells["topic"], int(cells["partition"])] = int(cells["offset"])
+        except (KeyError, ValueError):
+            raise click.ClickException(f"{file.name}: row {number} has no topic, partition and offset") from None
+    if not found:
+        raise click.ClickException(f"{file.name}: no offsets of group {group!r}")
+    return found
+
+
+def _time(option: str, text: str) -> int:
+    try:
+        return milliseconds(text, option)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _ago(text: str) -> int:
+    """The time that is so long ago, for a duration such as ``1h`` or, of ISO 8601, ``PT1H``."""
+    from kafkacodec.client.consuming.reset_policy import reset_policy
+
+    if text.startswith("P"):
+        try:
+            return milliseconds("now") - (reset_policy(f"by_duration:{text}").duration_ms or 0)
+        except ValueError as error:
+            raise click.UsageError(f"--by-duration: {error}") from None
+    return _time("--by-duration", f"-{text}")

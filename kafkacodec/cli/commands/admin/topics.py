@@ -1,0 +1,138 @@
+"""``kafkacodec admin topics``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkacodec.cli.commands.admin.shared import assignments, dry_run_option, json_option, show, tell
+from kafkacodec.cli.completion import complete_topic
+from kafkacodec.cli.options.servers import Servers, server_options
+from kafkacodec.cli.output import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafkacodec.client import Admin
+
+_names = click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
+_config_option = click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True, help="A configuration, such as retention.ms=86400000."
+)
+
+
+@click.group()
+def topics() -> None:
+    """Create, delete, change and describe topics; `kafkacodec topics -b` lists them."""
+
+
+@topics.command()
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@server_options()
+@click.option("--partitions", type=click.IntRange(min=1), help="How many partitions. Default: the broker's.")
+@click.option("--replicas", type=click.IntRange(min=1), help="How many replicas of each. Default: the broker's.")
+@_config_option
+@click.option("--if-not-exists", is_flag=True, help="Leave topics alone that are there.")
+@dry_run_option
+def create(
+    names: tuple[str, ...],
+    servers: Servers,
+    partitions: int | None,
+    replicas: int | None,
+    settings: tuple[str, ...],
+    if_not_exists: bool,
+    dry_run: bool,
+) -> None:
+    """Create topics."""
+    from kafkacodec.client import NewTopic
+
+    configs = assignments(settings, "--set")
+    with servers.admin() as admin:
+        there = admin.list_topics() if if_not_exists else {}
+        new = [NewTopic(name, partitions or -1, replicas or -1, configs=configs) for name in names if name not in there]
+        made = admin.create_topics(new, validate_only=dry_run) if new else {}
+    for name in names:
+        if name not in made:
+            tell(name, "left as it is", dry_run)
+        else:
+            count = made[name].num_partitions
+            tell(name, "created" + (f", {counted(count, 'partition')}" if count > 0 else ""), dry_run)
+
+
+@topics.command()
+@_names
+@server_options()
+@click.option("--if-exists", is_flag=True, help="Pass over topics that are not there.")
+@dry_run_option
+def delete(names: tuple[str, ...], servers: Servers, if_exists: bool, dry_run: bool) -> None:
+    """Delete topics, with all their records."""
+    with servers.admin() as admin:
+        there = admin.list_topics(include_internal=True) if if_exists else dict.fromkeys(names)
+        chosen = [name for name in names if name in there]
+        if dry_run and chosen:
+            admin.describe_topics(chosen)  # raises if one is not there
+        elif chosen:
+            admin.delete_topics(chosen)
+    for name in chosen:
+        tell(name, "deleted", dry_run)
+
+
+@topics.command()
+@_names
+@server_options()
+@click.option("--partitions", type=click.IntRange(min=1), help="The new number of partitions, which only grows.")
+@_config_option
+@click.option("--delete", "deleted", metavar="NAME", multiple=True, help="Restore the broker's default.")
+@dry_run_option
+def alter(
+    names: tuple[str, ...],
+    servers: Servers,
+    partitions: int | None,
+    settings: tuple[str, ...],
+    deleted: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Add partitions to topics, or change their configurations."""
+    changes: dict[str, str | None] = {**assignments(settings, "--set"), **dict.fromkeys(deleted)}
+    if partitions is None and not changes:
+        raise click.UsageError("nothing to change: give --partitions, --set or --delete")
+    with servers.admin() as admin:
+        if partitions is not None:
+            admin.create_partitions(dict.fromkeys(names, partitions), validate_only=dry_run)
+        if changes:
+            admin.incremental_alter_configs({("topic", name): changes for name in names}, validate_only=dry_run)
+    for name in names:
+        if partitions is not None:
+            tell(name, f"given {counted(partitions, 'partition')}", dry_run)
+        for key, value in changes.items():
+            tell(name, f"set to the default {key}" if value is None else f"set to {key}={value}", dry_run)
+
+
+@topics.command()
+@_names
+@server_options()
+@json_option
+def describe(names: tuple[str, ...], servers: Servers, as_json: bool) -> None:
+    """Print the partitions of topics, and the configurations that are not defaults."""
+    with servers.admin() as admin:
+        found = admin.describe_topics(names)
+        configs = _changed(admin, names)
+    rows = (
+        [topic.name, part.partition, part.leader, part.replicas, part.isr]
+        for topic in found.values()
+        for part in topic.partitions
+    )
+    show(["topic", "partition", "leader", "replicas in order", "in sync"], rows, as_json=as_json)
+    if configs:
+        show(["topic", "config", "value"], configs, as_json=as_json)
+
+
+def _changed(admin: Admin, names: Iterable[str]) -> list[list[str | None]]:
+    described = admin.describe_configs([("topic", name) for name in names])
+    return [
+        [resource.name, entry.name, entry.value]
+        for resource, entries in described.items()
+        for entry in entries.values()
+        if entry.source == "dynamic_topic"
+    ]
