@@ -119,7 +119,7 @@ def test_starts(text, start):
 
 @pytest.mark.parametrize("text", ["", "middle", "1.5", "s@", "--5", "+5", "9" * 30])
 def test_what_is_no_start(text):
-    with pytest.raises(ValueError, match="none of beginning|neither milliseconds"):
+    with pytest.raises(ValueError, match=r"none of beginning|neither milliseconds"):
         parse_start(text)
 
 
