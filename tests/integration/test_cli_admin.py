@@ -189,7 +189,7 @@ def test_quotas(command, admin):
 def test_transactions(command, server, admin):
     with kc.client.Producer(server, transactional_id="payments") as producer:
         producer.begin_transaction()
-        producer.send("returns", b"").result()
+        producer.send("returns", b"", key=b"key").result()
         assert json.loads(command("transactions list --state Ongoing --json")[1][0])["transactional_id"] == "payments"
         (row,) = command("transactions describe payments --json")[1]
         assert json.loads(row)["partitions_of_it"] == ["returns-0"]
