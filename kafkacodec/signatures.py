@@ -74,5 +74,8 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
 
 
 def _refuse(options: Collection[str], known: tuple[str, ...], hint: Callable[[str, Collection[str]], str]) -> NoReturn:
-    wrong = next(name for name in options if name not in known)
-    raise TypeError(f"unknown option {wrong!r}; {hint(wrong, known)}")
+    wrong = [name for name in options if name not in known]
+    if len(wrong) == 1:
+        raise TypeError(f"unknown option {wrong[0]!r}; {hint(wrong[0], known)}")
+    each = "; ".join(f"{name!r}: {hint(name, known)}" for name in wrong)
+    raise TypeError(f"{len(wrong)} unknown options: {each}")

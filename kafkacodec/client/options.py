@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
 
-from kafkacodec.arguments import one_of, require_int, suggestion
+from kafkacodec.arguments import one_of, require_int
+from kafkacodec.client.core.foreign_options import PARTITIONERS, unknown_options
 from kafkacodec.client.core.old_brokers import baseline_of
 from kafkacodec.net.addresses import address_text, addresses
 from kafkacodec.net.settings import SaslMechanism, SecurityProtocol
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ClientOptions",
     "ClientSettings",
-    "instead_of",
     "option_defaults",
     "options_from_config",
 ]
@@ -256,24 +256,8 @@ _VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
         **dict.fromkeys(("largest", "end"), "latest"),
         "error": "none",
     },
-    "partitioner": {"murmur2_random": None},
+    "partitioner": PARTITIONERS,
 }
-
-# Options of other clients, and what replaces them here.
-_INSTEAD: Final[Mapping[str, str]] = {
-    "api_version": "versions are detected, and broker_version_fallback is for brokers before 0.10",
-    "consumer_timeout_ms": "give a timeout to columns() or getmany()",
-    "loop": "a client belongs to the event loop that it is first used in",
-    "rebalance_timeout_ms": "max_poll_interval_ms is the time for rebalances too",
-    "topics": "topics are given without a name, as in Consumer('orders', 'payments')",
-    "enable.auto.offset.store": "a record counts as processed when the application asks for more",
-    "statistics.interval.ms": "metrics() has the numbers",
-}
-
-
-def instead_of(wrong: str, known: Collection[str]) -> str:
-    """The end of an error about an unknown option."""
-    return _INSTEAD.get(wrong) or suggestion(wrong, known)
 
 
 def option_defaults(settings: type[ClientSettings]) -> dict[str, Any]:
@@ -290,22 +274,22 @@ def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -
         options: the default of each option by name, which determines its type.
 
     Raises:
-        TypeError: a name is unknown; the error suggests the nearest known one.
+        TypeError: names are unknown; the error says of each what replaces it, or which one was probably meant.
         ValueError: a text is not of the option's type.
     """
     dotted = {name.replace("_", "."): name for name in options}
     known = {**dotted, **{alias: name for alias, name in _ALIASES.items() if name in options}}
-    found = {}
-    for key, value in config.items():
-        name = known.get(key, key)
-        if name not in options:
-            raise TypeError(f"unknown option {key!r}; {instead_of(key, known)}")
-        found[name] = _typed(key, _here(name, value), options[name])
-    return found
+    wrong = [key for key in config if known.get(key, key) not in options]
+    if wrong:
+        raise unknown_options(wrong, known)
+    given = [(key, known.get(key, key), value) for key, value in config.items()]
+    return {name: _typed(key, _here(name, value), options[name]) for key, name, value in given}
 
 
 def _here(name: str, value: Any) -> Any:
     """The name used here for a value of another client."""
+    if name == "partitioner" and isinstance(value, str) and value not in PARTITIONERS:
+        raise TypeError(f"partitioner: {value!r} is none of {', '.join(PARTITIONERS)}; or give a function")
     return _VALUES[name].get(value.lower(), value) if name in _VALUES and isinstance(value, str) else value
 
 

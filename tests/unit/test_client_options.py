@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 import kafkacodec as kc
@@ -11,6 +12,7 @@ from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.options import ClientSettings, option_defaults
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.client.security.java_config import config_options
+from tests.patience import eventually
 
 NOBODY = "127.0.0.1:1"
 
@@ -120,8 +122,56 @@ def test_values_of_other_clients(name, value, expected):
 def test_librdkafkas_name_of_javas_partitioner():
     producer = kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "partitioner": "murmur2_random"})
     producer.close()
-    with pytest.raises(TypeError, match="partitioner must be callable"):
-        kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "partitioner": "consistent_random"})
+    with pytest.raises(TypeError, match="'fnv1a' is none of murmur2_random, consistent_random; or give a function"):
+        kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "partitioner": "fnv1a"})
+
+
+def test_librdkafkas_partitioner_chooses_as_librdkafka_does():
+    keys = [b"", *(f"key-{number}".encode() * (number % 5 + 1) for number in range(200)), bytes(range(256))]
+
+    def partitions(topic):
+        with kc.client.Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest") as consumer:
+            found = {}
+            eventually(lambda: found.update((r.key, r.partition) for r in read(consumer)) or len(found) == len(keys))
+            return {key: found[key] for key in keys if key}  # an empty one goes anywhere
+
+    def read(consumer):
+        return [record for records in consumer.getmany(0.1).values() for record in records]
+
+    with kc.broker.serve(topics={"ours": 7, "theirs": 7}) as broker:
+        server = broker.bootstrap_servers
+        config = {"bootstrap.servers": server, "partitioner": "consistent_random"}
+        with kc.client.Producer.from_config(config) as producer:
+            for key in keys:
+                producer.send("ours", b"", key=key)
+        theirs = confluent_kafka.Producer(config)
+        for key in keys:
+            theirs.produce("theirs", b"", key)
+        assert theirs.flush(60) == 0
+        assert partitions("ours") == partitions("theirs")
+
+
+def test_all_wrong_names_are_told_at_once():
+    config = {
+        "bootstrap.servers": NOBODY,
+        "queued.max.messages.kbytes": 1,
+        "log_level": 7,
+        "error_cb": print,
+        "grup.id": "g",
+        "something.else": 1,
+    }
+    with pytest.raises(TypeError) as caught:
+        kc.client.Consumer.from_config(config)
+    assert str(caught.value) == (
+        "5 unknown options: "
+        "'queued.max.messages.kbytes': prefetch_bytes is the most memory for records that are fetched ahead; "
+        "'log_level': logs go to Python's logger 'kafkacodec.client': set its level; "
+        "'error_cb': calls raise errors, and what is retried or slow is logged; "
+        "'grup.id': did you mean 'group.id'?; "
+        "'something.else': no option has a similar name, and the page on options lists them all"
+    )
+    with pytest.raises(TypeError, match=r"^2 unknown options: 'one': no option .*; 'acls': did you mean 'acks'"):
+        kc.client.Producer(NOBODY, one=1, acls=2)
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,10 @@ from kafkacodec.client.admin.tokens import TokenOperations
 from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
-from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
+from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
 from kafkacodec.signatures import shows_options

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.calls import ANY, Anywhere, Coordinator, Place, Prepare
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
-from kafkacodec.client.options import ClientOptions, ClientSettings, instead_of, option_defaults
+from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
 from kafkacodec.signatures import shows_options

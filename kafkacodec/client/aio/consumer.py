@@ -13,8 +13,9 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import shown
-from kafkacodec.client.options import instead_of, option_defaults
+from kafkacodec.client.options import option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.signatures import shows_options

@@ -14,11 +14,12 @@ from kafkacodec import messages
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, seconds, time_number
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
-from kafkacodec.client.options import instead_of, option_defaults
+from kafkacodec.client.options import option_defaults
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.delivery import TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity

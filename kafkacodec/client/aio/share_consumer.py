@@ -11,6 +11,7 @@ from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.groups.membership import (
@@ -28,7 +29,7 @@ from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import ShareLimits
 from kafkacodec.client.lifecycle import AsyncClient, shown
-from kafkacodec.client.options import instead_of, option_defaults
+from kafkacodec.client.options import option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import admin as aio
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
-from kafkacodec.client.options import ClientOptions, instead_of, option_defaults
+from kafkacodec.client.options import ClientOptions, option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.aio.inside import ProducerInside
 from kafkacodec.client.checks import seconds, time_number
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
-from kafkacodec.client.options import instead_of
 from kafkacodec.client.producing._appending import Sending
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.delivery import TableDelivery

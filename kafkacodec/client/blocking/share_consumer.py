@@ -9,8 +9,8 @@ from typing import Any, Self, Unpack
 from kafkacodec.client.aio import share_consumer as aio
 from kafkacodec.client.aio.inside import start_share_consumer
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
-from kafkacodec.client.options import instead_of
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.client.sharing.deliveries import ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
