@@ -14,9 +14,9 @@ class _Notes(logging.Handler):
         note(f"kafkacodec: {record.levelname.lower()}: {record.getMessage()}")
 
 
-def show_warnings() -> None:
-    """Print what the package logs from now on, unless that goes elsewhere already."""
+def show_warnings(*, quiet: bool = False) -> None:
+    """Print what the package logs from now on, unless that goes elsewhere already; only errors if `quiet`."""
     log = logging.getLogger("kafkacodec")
     if not log.handlers:
-        log.addHandler(_Notes(logging.WARNING))
+        log.addHandler(_Notes(logging.ERROR if quiet else logging.WARNING))
         log.propagate = False

@@ -126,7 +126,7 @@ def test_what_is_no_start(text):
 COMMON = {"bootstrap", "config", "properties", "as_json", "full", "help"}
 OUTPUT = {"path", "kind", "compression", "csv_safe", "force"}
 OF_BROKERS = {
-    "groups": set(),
+    "groups": {"names"},
     "offsets": {"groups"},
     "lag": {"groups", "topics", "isolation_level"},
     "topics": {"topics", "numbers", "by_partition"},

@@ -20,6 +20,7 @@ from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
 from kafkacodec.cli.output import Advance, counted, full_option, progress
 from kafkacodec.cli.rows.kafka07_brokers import Reading, kafka07_servers
+from kafkacodec.cli.warnings import show_warnings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +37,12 @@ _LEAVE_SECONDS = 5.0
 
 
 @click.command()
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
+@click.argument("topics", metavar="TOPIC...", nargs=-1, shell_complete=complete_topic)
 @server_options()
+@click.option(
+    "-t", "--topic", "more", metavar="TOPIC", multiple=True, shell_complete=complete_topic, help="As an argument TOPIC."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No warnings of the client on standard error.")
 @click.option(
     "-p", "--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."
 )
@@ -80,6 +85,8 @@ _LEAVE_SECONDS = 5.0
 def consume(
     topics: tuple[str, ...],
     servers: Servers,
+    more: tuple[str, ...],
+    quiet: bool,
     numbers: tuple[int, ...],
     offset: str | None,
     start_time: int | None,
@@ -95,8 +102,9 @@ def consume(
     """Print the records of topics from brokers, as `kafkacodec dump` prints those of files.
 
     Reads all partitions from their beginning and goes on until Ctrl-C. With --exit-at-end it stops at the end. With
-    --group several consumers share the partitions, and a TOPIC that begins with ^ is a regular expression: '^t' is all
-    topics whose names begin with t. Options of the client come from -F and -X, also those of security.
+    --group several consumers share the partitions. A TOPIC that begins with ^ is a regular expression: '^t' is all
+    topics whose names begin with t, without --group those that are there at the start. Options of the client come from
+    -F and -X, also those of security.
 
     With --output it writes one file of Parquet, Arrow IPC, CSV or JSON, as `kafkacodec convert` does, and needs
     --exit-at-end or --limit. The file appears when it is complete; a group commits after that.
@@ -104,6 +112,11 @@ def consume(
     With -b kafka07://HOST:PORT it reads from a broker of Kafka 0.7, with -b kafka07+zookeeper://HOST:PORT and --group
     from all that are registered there.
     """
+    topics += more
+    if not topics:
+        raise click.UsageError("Missing argument 'TOPIC...'.")
+    if quiet:
+        show_warnings(quiet=True)
     old = kafka07_servers(servers.bootstrap)
     if old is not None:
         reading = Reading(old, topics, numbers, offset, group, follow=follow, limit=limit)
@@ -114,7 +127,7 @@ def consume(
     from kafkacodec.client.consuming.settings import ConsumerSettings
 
     for topic in topics:
-        if group is None or not topic.startswith(_PATTERN):
+        if not topic.startswith(_PATTERN):
             legal_topic(topic)
     start = _start(offset, start_time, group)
     if group is not None and (numbers or end_time is not None):
@@ -213,12 +226,7 @@ def _require_topics(servers: Servers, topics: tuple[str, ...], follow: bool) -> 
     """Refuse topics that are not there: a group would wait for them. It may wait for those of a pattern."""
     from kafkacodec.cli.rows.consume_range import described
 
-    patterns = [topic for topic in topics if topic.startswith(_PATTERN)]
-    for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise click.UsageError(f"{pattern}: {error}") from None
+    patterns = _patterns(topics)
     with servers.admin() as admin:
         described(admin, [topic for topic in topics if topic not in patterns])
         names = admin.list_topics() if patterns else []
@@ -229,11 +237,29 @@ def _require_topics(servers: Servers, topics: tuple[str, ...], follow: bool) -> 
             note(f"no topic matches {pattern} yet")
 
 
+def _patterns(topics: tuple[str, ...]) -> list[str]:
+    """The regular expressions among the topics. Raises click.UsageError: one is none."""
+    patterns = [topic for topic in topics if topic.startswith(_PATTERN)]
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise click.UsageError(f"{pattern}: {error}") from None
+    return patterns
+
+
 def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
     from kafkacodec.cli.rows.consume_range import partition_ranges
 
     numbers, start, end_time, to_end, isolation_level = arguments
     with servers.admin() as admin:
+        patterns = _patterns(topics)
+        names = list(admin.list_topics()) if patterns else []
+        for pattern in patterns:
+            if not any(re.search(pattern, name) for name in names):
+                raise click.ClickException(f"no topic matches {pattern}")
+        fitting = [name for name in names if any(re.search(pattern, name) for pattern in patterns)]
+        topics = tuple(dict.fromkeys([*(topic for topic in topics if topic not in patterns), *fitting]))
         return partition_ranges(admin, topics, numbers, start, end_time, to_end=to_end, isolation_level=isolation_level)
 
 

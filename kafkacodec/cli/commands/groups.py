@@ -6,6 +6,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
+from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, warn
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import Column, counted, full_option, print_table
@@ -16,12 +17,18 @@ from kafkacodec.log.state.groups import Group, read_consumer_groups
 @click.command()
 @click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False))
 @server_options(INSTEAD_OF_FILES)
+@click.option("--group", "-g", "names", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
 @on_error_option
 @full_option
 @destination_options()
 def groups(
-    directory: str | None, servers: Servers, as_json: bool, output: Destination, problems: list[DecodeError] | None
+    directory: str | None,
+    servers: Servers,
+    names: tuple[str, ...],
+    as_json: bool,
+    output: Destination,
+    problems: list[DecodeError] | None,
 ) -> None:
     """List the consumer groups in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
 
@@ -35,10 +42,14 @@ def groups(
         from kafkacodec.cli.rows.live_groups import live_groups
 
         with servers.admin() as admin:
-            found, states = live_groups(admin, lambda name: True)
+            if names:
+                refuse_strangers("group", names, admin.list_groups())
+            found, states = live_groups(admin, lambda name: matches(name, names))
     else:
-        found = read_consumer_groups(directory or "", problems=problems)
+        every = read_consumer_groups(directory or "", problems=problems)
         warn(problems)
+        refuse_strangers("group", names, {group.group for group in every}, directory or "")
+        found = [group for group in every if matches(group.group, names)]
     if output:
         from kafkacodec.log.state.tables import groups_table
 

@@ -29,9 +29,11 @@ _ENCODINGS = click.Choice(["text", *DECODERS])
 
 
 @click.command()
-@click.argument("topic", metavar="TOPIC", shell_complete=complete_topic)
-@click.argument("inputs", nargs=-1, type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="[FILE...]")
+@click.argument("words", nargs=-1, metavar="TOPIC [FILE...]", shell_complete=complete_topic)
 @server_options()
+@click.option(
+    "-t", "--topic", metavar="TOPIC", shell_complete=complete_topic, help="The topic; then all arguments are FILEs."
+)
 @click.option(
     "--format",
     "kind",
@@ -51,9 +53,9 @@ _ENCODINGS = click.Choice(["text", *DECODERS])
 @click.option("--key-encoding", type=_ENCODINGS, default="text", help="Encoding of keys; text by default.")
 @click.option("--value-encoding", type=_ENCODINGS, default="text", help="Encoding of values; text by default.")
 def produce(
-    topic: str,
-    inputs: tuple[str, ...],
+    words: tuple[str, ...],
     servers: Servers,
+    topic: str | None,
     kind: str | None,
     partition: int | None,
     codec: str | None,
@@ -73,6 +75,7 @@ def produce(
     With -b kafka07://HOST:PORT lines go to a broker of Kafka 0.7, which does not acknowledge them, and with
     -b kafka07+zookeeper://HOST:PORT to all that are registered there; keys choose the partition, and are not sent.
     """
+    topic, inputs = _apart(topic, words)
     old = kafka07_servers(servers.bootstrap)
     if old is not None:
         sources = [_source(path, kind) for path in inputs or (STANDARD,)]
@@ -108,6 +111,15 @@ def produce(
                     sent.table(batch)
         sent.finish()
     note(f"{topic}: {counted(sent.count, 'record')}")
+
+
+def _apart(topic: str | None, words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The topic, which may be the first of the arguments, and the files."""
+    if topic is None and not words:
+        raise click.UsageError("Missing argument 'TOPIC'.")
+    files = words if topic is not None else words[1:]
+    kind, context = click.Path(exists=True, dir_okay=False, allow_dash=True), click.get_current_context()
+    return topic or words[0], tuple(str(kind.convert(path, None, context)) for path in files)
 
 
 def _source(path: str, kind: str | None) -> Source:

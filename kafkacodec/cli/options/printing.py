@@ -26,6 +26,7 @@ class Printing:
 
     columns: tuple[str, ...] | None
     as_json: bool
+    kcat_json: bool
     template: str | None
     raw: bool
 
@@ -38,6 +39,12 @@ class Printing:
         from kafkacodec.cli.rows.record_format import compiled
         from kafkacodec.cli.rows.record_output import print_formatted, print_json, print_rows
 
+        if self.kcat_json:
+            if self.template is not None or self.columns is not None or self.as_json:
+                raise click.UsageError("--kcat-json has its own fields: --json, --columns and --format do not apply")
+            from kafkacodec.cli.rows.kcat_json import print_kcat_json
+
+            return print_kcat_json
         if self.template is not None:
             if self.as_json or self.columns is not None:
                 raise click.UsageError("--format prints by its string: --json and --columns do not apply")
@@ -79,6 +86,7 @@ def print_options(*, batch_columns: bool) -> Callable[[Command], Command]:
             help=f"Print these: {names}, or columns of the batch." if batch_columns else f"Print these: {names}.",
         ),
         click.option("-J", "--json", "as_json", is_flag=True, help="JSON lines instead of a table."),
+        click.option("--kcat-json", is_flag=True, help="JSON lines with kcat's field names."),
         click.option(
             "-f",
             "--format",
