@@ -171,7 +171,7 @@ def test_all_wrong_names_are_told_at_once():
         "'something.else': no option has a similar name, and the page on options lists them all"
     )
     with pytest.raises(TypeError, match=r"^2 unknown options: 'one': no option .*; 'acls': did you mean 'acks'"):
-        kc.client.Producer(NOBODY, one=1, acls=2)
+        kc.client.Producer(NOBODY, **{"one": 1, "acls": 2})
 
 
 @pytest.mark.parametrize(
