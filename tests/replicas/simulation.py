@@ -18,7 +18,7 @@ from kafkacodec.dialects.line.replicas import following
 from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker
 from kafkacodec.dialects.line.replicas.commands import REPLICA_COMMANDS
 from kafkacodec.dialects.line.replicas.roles import Roles
-from kafkacodec.dialects.line.replicas.watching import Elect, Follow, Stop, Watch
+from kafkacodec.dialects.line.replicas.watching import Elect, Follow, Renew, Stop, Watch
 from kafkacodec.dialects.line.storage import MemoryStorage
 from kafkacodec.errors import KafkaCodecError
 from tests.replicas.cluster import fields, parsed, parsed_partitions
@@ -376,6 +376,9 @@ class Node:
         elif isinstance(decision, Elect):
             steps = following.elect(log, KEY, self.roles, self.number, BROKERS, decision.needed, 1)
             self._task = _Task(self, steps, None, decision)
+        elif isinstance(decision, Renew):
+            args = {"topic": TOPIC, "partition": 0, "epoch": decision.epoch}
+            self.world.ask(self, decision.leader, "REPLICA_RENEW", args, lambda _: None)
         else:
             assert isinstance(decision, Stop)
 

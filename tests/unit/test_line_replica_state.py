@@ -7,7 +7,7 @@ from kafkacodec.dialects.line.parsing import parse_response
 from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker
 from kafkacodec.dialects.line.replicas.commands import REPLICA_COMMANDS
 from kafkacodec.dialects.line.replicas.roles import Roles
-from kafkacodec.dialects.line.replicas.watching import Watch
+from kafkacodec.dialects.line.replicas.watching import Renew, Watch
 from tests.replicas.simulation import Disk
 
 
@@ -69,3 +69,24 @@ def test_what_was_told_adds_up():
     assert sorted(watch.heard(0, broker.state("a", told["version"]))) == [("t", 0), ("t", 1)]
     assert watch.heard(0, broker.state("b")) == []  # all of it is what was known
     assert watch.heard(0, None) == [("t", 0)]
+
+
+def test_a_replica_that_has_promised_in_vain_asks_for_a_newer_epoch():
+    """It can follow no leader of an older one: after a while the leader is asked to be elected anew, which it is."""
+    leader, replica = Broker(), Broker()
+    leader.lead(0, 4)
+    replica.machine.promise(("t", 0), 8)  # to somebody who was not elected
+    watch = Watch(replica.machine, replica.roles, [0], 2)
+    told, decisions = leader.state("a"), []
+    while not decisions:
+        assert watch.heard(0, told) == [("t", 0)]
+        decisions += [found for found in [watch.decide(("t", 0), None)] if found is not None]
+        told = leader.state("a", told["version"])
+    assert decisions == [Renew(0, 8)]
+    leader.machine.take_wishes()
+    leader.machine.receive("V1|1|REPLICA_RENEW|t 0 8", 0, "a")
+    assert leader.machine.take_wishes() == {("t", 0): "lead"}
+    assert (leader.roles["t", 0].promised, leader.roles["t", 0].leads) == (8, True)
+    assert not leader.machine.leads(("t", 0))
+    leader.machine.receive("V1|1|REPLICA_RENEW|t 0 9", 0, "a")  # it no longer leads: that is under way
+    assert leader.machine.take_wishes() == {}

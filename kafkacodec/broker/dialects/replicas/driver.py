@@ -17,7 +17,7 @@ from kafkacodec.dialects.line.exchange import Exchange
 from kafkacodec.dialects.line.replicas import following
 from kafkacodec.dialects.line.replicas.commands import REPLICA_COMMANDS
 from kafkacodec.dialects.line.replicas.following import Diverged, NotElected, elect, follow, follow_groups
-from kafkacodec.dialects.line.replicas.watching import Elect, Follow, Stop, Watch
+from kafkacodec.dialects.line.replicas.watching import Elect, Follow, Renew, Stop, Watch
 from kafkacodec.errors import KafkaCodecError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Replicator:
             for number, address in enumerate(addresses)
             if number != broker_id
         }
-        self._tasks: dict[Key, tuple[Follow | Elect, asyncio.Task[None]]] = {}
+        self._tasks: dict[Key, tuple[Follow | Elect | Renew, asyncio.Task[None]]] = {}
         self._looking: list[asyncio.Task[None]] = []
 
     def begin(self, runner: Running) -> None:
@@ -118,7 +118,8 @@ class Replicator:
 
     def _look_at(self, key: Key) -> None:
         doing, task = self._tasks.get(key, (None, None))
-        decision = self._watch.decide(key, None if task is None or task.done() else doing)
+        is_over = task is None or task.done()
+        decision = self._watch.decide(key, None if is_over or isinstance(doing, Renew) else doing)
         match decision:
             case Follow(leader, epoch, partitions):
                 self._storage.make(key[0], partitions)
@@ -128,8 +129,10 @@ class Replicator:
                 self._begin(key, decision, self._elected(key, needed))
             case Stop():
                 self._end(key)
+            case Renew(leader, epoch):
+                self._begin(key, decision, self._renewed(key, leader, epoch))
 
-    def _begin(self, key: Key, what: Follow | Elect, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, key: Key, what: Follow | Elect | Renew, work: Coroutine[Any, Any, None]) -> None:
         self._end(key)
         task = self._loop.create_task(work)
         task.add_done_callback(_told)
@@ -182,6 +185,13 @@ class Replicator:
             _log.warning("%s-%d cannot be led: %s", *key, error)
             self._run(self._machine.not_elected(key, str(error)))
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _renewed(self, key: Key, leader: int, epoch: int) -> None:
+        args = {"topic": key[0], "partition": key[1], "epoch": epoch}
+        try:
+            await self._others[leader].demand("REPLICA_RENEW", args)
+        except (KafkaCodecError, OSError) as error:
+            _log.info("%s-%d: broker %d is not asked to be elected anew: %s", *key, leader, error)
 
     async def _carried_out(self, steps: Steps, key: Key, epoch: int | None) -> None:
         """Do the steps; `epoch` is what must not be outdated by a promise, which the steps may give themselves."""

@@ -25,6 +25,7 @@ __all__ = ["ReplicatedBroker", "Wish"]
 
 _FETCH_WAIT_MS: Final = 2_000
 _MAX_ROLES: Final = 100_000
+_LAST: Final = 1 << 31  # epochs of records have 32 bits
 _RECORDS_BYTES: Final = 1 << 19  # of an answer, or one batch
 
 Wish = Literal["look", "lead", "lead uncleanly"]
@@ -382,6 +383,18 @@ class ReplicatedBroker(Broker):
         gone = [] if changed is None else [key for key in changed if not self.leads(key)]
         return {"version": self._changes.version, "whole": changed is None, "leads": leads, "gone": gone}
 
+    def _renew(self, request: Request, _: Hashable) -> Fields:
+        key, epoch = (request.args["topic"], request.args["partition"]), request.args["epoch"]
+        if (
+            self._partitions.count(key[0]) > key[1] >= 0
+            and self.leads(key)
+            and self._roles[key].promised < epoch < _LAST
+        ):
+            self.promise(key, epoch)
+            self._roles.change(key, leads=True)
+            self._wishes[key] = "lead"
+        return {}
+
     def _leaders(self, request: Request, _: Hashable) -> Fields:
         topic = request.args["topic"]
         count = self._partitions.count(topic)
@@ -474,6 +487,7 @@ _HANDLERS: Final = {
     "SET_PARTITION_ROLE": ReplicatedBroker._set_role,
     "REPLICA_STATE": ReplicatedBroker._state,
     "REPLICA_LEADERS": ReplicatedBroker._leaders,
+    "REPLICA_RENEW": ReplicatedBroker._renew,
     "REPLICA_PROMISE": ReplicatedBroker._asked_to_promise,
     "REPLICA_EPOCH": ReplicatedBroker._epoch,
     "REPLICA_RECORDS": ReplicatedBroker._asked_for_records,

@@ -109,6 +109,7 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
         {"version": INTEGER, "whole": BOOLEAN, "leads": _ALL_LED, "gone": Kind(_read_places, _write_places)},
         optional=_number("since"),
     ),
+    "REPLICA_RENEW": command([_TOPIC, _PARTITION, _EPOCH], {}),
     "REPLICA_LEADERS": command([_TOPIC], {"partitions": INTEGER, "leads": INTEGERS, "epochs": INTEGERS}),
     "REPLICA_PROMISE": command(
         [_TOPIC, Slot("count", INTEGER), _PARTITION, _EPOCH],
@@ -129,9 +130,10 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
 
 REPLICA_STATE tells what a broker leads, or, since a version that it has told by the same connection, what is other:
 what it leads anew, and what no longer. REPLICA_LEADERS is for clients: how many partitions a topic has, which of them
-the broker leads or is about to, and by which epochs. REPLICA_GROUPS says that the replica has kept what it got with a
-ticket, and asks for what follows; ``groups`` is JSON, or empty if nothing has changed. The payload of REPLICA_RECORDS:
-where the log starts, where the leader's epoch begins, the log's end, the high watermark, and Kafka's record batches
-from the one that has the offset on, all of the leader epoch ``of``. It comes once there are records, or a high
-watermark beyond ``hw``, or after a while.
+the broker leads or is about to, and by which epochs. REPLICA_RENEW asks a leader to be elected by a newer epoch than
+one that the replica has promised to somebody who was not elected: it can follow no older one. REPLICA_GROUPS says that
+the replica has kept what it got with a ticket, and asks for what follows; ``groups`` is JSON, or empty if nothing has
+changed. The payload of REPLICA_RECORDS: where the log starts, where the leader's epoch begins, the log's end, the high
+watermark, and Kafka's record batches from the one that has the offset on, all of the leader epoch ``of``. It comes once
+there are records, or a high watermark beyond ``hw``, or after a while.
 """

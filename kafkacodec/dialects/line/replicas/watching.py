@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,9 @@ if TYPE_CHECKING:
     from kafkacodec.dialects.line.replicas.commands import Led
     from kafkacodec.dialects.line.replicas.roles import Roles
 
-__all__ = ["Elect", "Follow", "Stop", "Watch"]
+__all__ = ["Elect", "Follow", "Renew", "Stop", "Watch"]
+
+_PATIENCE = 40  # looks: an election that still goes on ends before
 
 Key = tuple[str, int]
 
@@ -33,7 +36,14 @@ class Stop(NamedTuple):
     """End what is being done."""
 
 
-Decision = Follow | Elect | Stop
+class Renew(NamedTuple):
+    """Ask a leader to be elected by a newer epoch than this one, which was promised to somebody who does not lead."""
+
+    leader: int
+    epoch: int
+
+
+Decision = Follow | Elect | Stop | Renew
 
 
 class Watch:
@@ -52,6 +62,7 @@ class Watch:
         self._heard: set[int] = set()  # who was asked once
         self._wished: dict[Key, Wish] = {}
         self._unsettled: set[Key] = set()  # to be looked at until somebody leads them
+        self._behind: Counter[Key] = Counter()  # looks at which the leader had an older epoch than was promised
 
     def heard(self, broker: int, told: Mapping[str, Any] | None) -> list[Key]:
         """Another broker has said what it leads, or what of it has changed; or cannot be asked.
@@ -101,7 +112,16 @@ class Watch:
         if isinstance(doing, Elect):
             return None
         leader = self._leader(key)
+        promised = self._roles[key].promised
+        if leader is not None and leader.epoch < promised:
+            self._behind[key] += 1
+            self._unsettled.add(key)
+            if doing is None and self._behind[key] > _PATIENCE and not self._roles[key].leads:
+                self._behind[key] = 0
+                return Renew(leader.leader, promised)
+            leader = None
         if leader is not None:
+            self._behind.pop(key, None)
             return None if doing is not None and doing[:2] == leader[:2] else leader
         if doing is not None:
             return Stop()
@@ -110,7 +130,6 @@ class Watch:
         return None
 
     def _leader(self, key: Key) -> Follow | None:
-        """Who of the others leads by the newest epoch, unless a newer one was promised."""
+        """Who of the others leads by the newest epoch."""
         found = [Follow(broker, led[key].epoch, led[key].partitions) for broker, led in self._led.items() if key in led]
-        newest = max(found, key=lambda one: one.epoch, default=None)
-        return newest if newest is not None and newest.epoch >= self._roles[key].promised else None
+        return max(found, key=lambda one: one.epoch, default=None)
