@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from kafkacodec.dialects.kafka07 import aio
+from kafkacodec.dialects.kafka07.options import ConsumerOptions, ProducerOptions
 from kafkacodec.dialects.threads import ThreadClient, copy_outcome
-from kafkacodec.signatures import suggests_options
+from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
-    from kafkacodec.dialects.kafka07.aio import Codec, Message, Place, Sent
-    from kafkacodec.dialects.kafka07.fetching import Reset
+    from kafkacodec.dialects.kafka07.aio import Message, Place, Sent
     from kafkacodec.dialects.kafka07.wire import FetchRequest, FetchResponse
     from kafkacodec.records.columns import RecordColumns
 
@@ -26,19 +26,9 @@ class Producer(ThreadClient):
         producer.send("orders", b"created", key="user1")
     """
 
-    @suggests_options
-    def __init__(
-        self, zookeeper: str | None = None, *, brokers: str | Iterable[str] = (), compression_type: Codec = "none",
-        linger_ms: float = 5, batch_messages: int = 200, batch_bytes: int = 1 << 20,
-        max_message_size: int = 1_000_000, max_queued: int = 10_000, connect_timeout_ms: int = 5_000,
-        reconnect_interval: int = 30_000, session_timeout_ms: int = 6_000,
-    ) -> None:  # fmt: skip
-        face = aio.Producer(
-            zookeeper, brokers=brokers, compression_type=compression_type, linger_ms=linger_ms,
-            batch_messages=batch_messages, batch_bytes=batch_bytes, max_message_size=max_message_size,
-            max_queued=max_queued, connect_timeout_ms=connect_timeout_ms, reconnect_interval=reconnect_interval,
-            session_timeout_ms=session_timeout_ms,
-        )  # fmt: skip
+    @shows_options(ProducerOptions, aio.Producer)
+    def __init__(self, zookeeper: str | None = None, **options: Unpack[ProducerOptions]) -> None:
+        face = aio.Producer(zookeeper, **options)
         self._begin(face, "kafkacodec 0.7 producer")
 
     def send(self, topic: str, value: bytes, *, key: str | None = None) -> Future[Sent]:
@@ -111,23 +101,12 @@ class Consumer(ThreadClient):
             print(message.value)
     """
 
-    @suggests_options
+    @shows_options(ConsumerOptions, aio.Consumer)
     def __init__(
         self, zookeeper: str, topics: str | Iterable[str] | Mapping[str, int] = (), *, group: str,
-        whitelist: str | None = None, blacklist: str | None = None, consumer_id: str | None = None,
-        auto_offset_reset: Reset = "smallest", auto_commit: bool = True, auto_commit_interval_ms: int = 10_000,
-        fetch_size: int = 1 << 20, max_fetch_size: int = 64 << 20, fetch_backoff_ms: int = 1_000,
-        rebalance_retries: int = 4, rebalance_backoff_ms: int = 2_000, request_timeout_ms: int = 30_000,
-        session_timeout_ms: int = 6_000, connection_timeout_ms: int = 6_000,
+        **options: Unpack[ConsumerOptions],
     ) -> None:  # fmt: skip
-        face = aio.Consumer(
-            zookeeper, topics, group=group, whitelist=whitelist, blacklist=blacklist, consumer_id=consumer_id,
-            auto_offset_reset=auto_offset_reset, auto_commit=auto_commit,
-            auto_commit_interval_ms=auto_commit_interval_ms, fetch_size=fetch_size, max_fetch_size=max_fetch_size,
-            fetch_backoff_ms=fetch_backoff_ms, rebalance_retries=rebalance_retries,
-            rebalance_backoff_ms=rebalance_backoff_ms, request_timeout_ms=request_timeout_ms,
-            session_timeout_ms=session_timeout_ms, connection_timeout_ms=connection_timeout_ms,
-        )  # fmt: skip
+        face = aio.Consumer(zookeeper, topics, group=group, **options)
         self._begin(face, "kafkacodec 0.7 group")
 
     @property
