@@ -21,6 +21,9 @@ from functools import cache
 from glob import glob
 from pathlib import Path
 
+if sys.version_info < (3, 11):  # noqa: UP036  # pip itself says so only after minutes of compiling
+    sys.exit(f"kafkacodec needs Python 3.11 or later; this is {sys.version.split()[0]}")
+
 import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup

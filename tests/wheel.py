@@ -1,4 +1,4 @@
-"""A wheel of the sources as they are, installed into an environment that takes all other packages from this one."""
+"""A wheel of the sources as they are, installed into an environment that takes other packages from this one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / ".cache" / "tests-wheel"
@@ -27,13 +31,54 @@ def build() -> Path:
 
 
 def install(directory: Path) -> Path:
-    """The Python of a new environment with the wheel."""
+    """The Python of a new environment with the wheel and all packages of this one."""
+    python = _with_wheel(directory)
+    (_site(directory) / "zz_others.pth").write_text(sysconfig.get_path("purelib"))
+    return python
+
+
+def install_exactly(directory: Path, requirements: Iterable[str]) -> Path:
+    """The Python of a new environment with what pip would install, and nothing else: links to this one's packages.
+
+    Args:
+        directory: the environment.
+        requirements: such as ``kafkacodec[arrow]``, ``polars``.
+    """
+    python = _with_wheel(directory)
+    site = _site(directory)
+    for name in _closure(requirements) - {"kafkacodec"}:
+        for file in metadata.distribution(name).files or ():
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                target = site / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.symlink_to(file.locate())
+    return python
+
+
+def _closure(requirements: Iterable[str]) -> set[str]:
+    """The distributions that requirements need, directly or not."""
+    todo = [Requirement(text) for text in requirements]
+    seen: set[tuple[str, str]] = set()
+    while todo:
+        wanted = todo.pop()
+        for extra in {"", *wanted.extras}:
+            if (wanted.name.lower(), extra) in seen:
+                continue
+            seen.add((wanted.name.lower(), extra))
+            needs = map(Requirement, metadata.requires(wanted.name) or ())
+            todo += [need for need in needs if need.marker is None or need.marker.evaluate({"extra": extra})]
+    return {name for name, _ in seen}
+
+
+def _with_wheel(directory: Path) -> Path:
     python = directory / "bin" / "python"
     _run(sys.executable, "-m", "venv", "--without-pip", directory)
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", build())
-    site = directory / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
-    (site / "zz_others.pth").write_text(sysconfig.get_path("purelib"))
     return python
+
+
+def _site(directory: Path) -> Path:
+    return directory / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
 
 
 def _sources() -> list[Path]:

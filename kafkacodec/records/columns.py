@@ -314,7 +314,7 @@ class BatchHeaders(Columns):
         return len(self)
 
 
-_INSTALL = {"pyarrow": "'kafkacodec[arrow]'", "pandas": "'kafkacodec[spark]'", "polars": "polars"}
+_INSTALL = {"pyarrow": "'kafkacodec[arrow]'", "pandas": "pandas", "polars": "polars"}
 
 
 def import_extra(module: str) -> Any:

@@ -1,6 +1,8 @@
 """Every example of README and of the docs, in Python and in the shell, with the installed wheel in an empty directory.
 
-`spark-cluster.md` has tests of its own, since its recipes start clusters; the examples of the clients, too.
+Those with prompts, commands, and the Spark of README run in an environment with exactly what the install lines above
+them on their page name. `spark-cluster.md` has tests of its own, since its recipes start clusters; the examples of the
+clients, too.
 """
 
 from __future__ import annotations
@@ -11,6 +13,9 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +27,7 @@ from tests.wheel import ROOT
 
 PAGES = {str(page.relative_to(ROOT)): page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
 WITH_PROMPTS = [name for name, page in PAGES.items() if ">>> " in page.read_text()]
+INSTALL = re.compile(r"^    pip install (.+)$", re.M)
 COMMAND = re.compile(r"^    (?:\$ )?((?:[^\n]* \| )?kafkacodec [^\n]+)$", re.M)
 INCOMPLETE = re.compile(
     r"\.\.\.|://|[|<>]|--follow|--schemas|body\.|request\.bin|--protocol|\b[A-Z]{2,}\b|\bA B\b|--topic T\b"
@@ -88,9 +94,85 @@ def place(python: Path, tmp_path: Path) -> Place:
     return Place(tmp_path, python)
 
 
-def test_prompts(place: Place) -> None:
-    done = place.run(place.python, "-c", PROMPTS, *(PAGES[page] for page in WITH_PROMPTS), seconds=500)
+Packages = frozenset[str]
+
+
+@pytest.fixture(scope="module")
+def with_exactly(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Packages], Path]:
+    """The Python of an environment with exactly some packages and what they require."""
+
+    @cache
+    def made(packages: Packages) -> Path:
+        return wheel.install_exactly(tmp_path_factory.mktemp("exactly") / "venv", packages)
+
+    return made
+
+
+def parts(page: str) -> list[tuple[Packages, str]]:
+    """What is on a page between its install lines, each with all that the reader has installed there."""
+    first, *rest = INSTALL.split(PAGES[page].read_text())
+    found, packages = [(frozenset({"kafkacodec"}), first)], frozenset({"kafkacodec"})
+    for line, text in zip(rest[::2], rest[1::2], strict=True):
+        words = (re.sub(r"^\.", "kafkacodec", word) for word in shlex.split(line.split("  ")[0]))
+        packages |= set(words)
+        found.append((packages, text))
+    return found
+
+
+def pages_with_prompts() -> dict[Packages, list[str]]:
+    """Pages up to the end of a part with prompts, which may use what earlier parts made, by what is installed."""
+    found: dict[Packages, list[str]] = {}
+    for page in WITH_PROMPTS:
+        read = ""
+        for packages, text in parts(page):
+            read += text
+            if ">>> " in text:
+                found.setdefault(packages, []).append(f"<!-- {page} -->\n{read}")
+    return found
+
+
+def test_install_lines_are_read() -> None:
+    arrow = frozenset({"kafkacodec", "kafkacodec[cli,arrow]"})
+    assert {frozenset({"kafkacodec"}), arrow, arrow | {"kafkacodec[values]"}} <= pages_with_prompts().keys()
+    assert parts("README.md")[-1][0] == arrow | {f"kafkacodec[{extra}]" for extra in ("values", "spark", "all")}
+
+
+@pytest.mark.parametrize("packages", pages_with_prompts(), ids=lambda packages: ",".join(sorted(packages)))
+def test_prompts(with_exactly: Callable[[Packages], Path], tmp_path: Path, packages: Packages) -> None:
+    files = []
+    for number, text in enumerate(pages_with_prompts()[packages]):
+        files.append(tmp_path / f"page{number}.md")
+        files[-1].write_text(text)
+    place = Place(tmp_path, with_exactly(packages))
+    done = place.run(place.python, "-c", PROMPTS, *files, seconds=500)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pandas_and_polars_are_asked_for_by_name(with_exactly: Callable[[Packages], Path], tmp_path: Path) -> None:
+    place = Place(tmp_path, with_exactly(frozenset({"kafkacodec", "kafkacodec[cli,arrow]"})))
+    for name in ("pandas", "polars"):
+        done = place.run(place.python, "-c", f"import kafkacodec as kc; kc.sample().topic('orders').to_{name}()")
+        assert done.stderr.endswith(f"ImportError: {name} is not installed: pip install {name}\n")
+
+
+def test_an_older_python_is_refused_before_anything_is_compiled() -> None:
+    start = "import sys; sys.version_info, sys.version = (3, 10, 4), '3.10.4 (main)'; sys.modules['Cython'] = None\n"
+    code = start + (ROOT / "setup.py").read_text()
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "kafkacodec needs Python 3.11 or later; this is 3.10.4\n")
+
+
+@pytest.mark.spark
+def test_spark_of_readme(with_exactly: Callable[[Packages], Path], tmp_path: Path) -> None:
+    (packages, text) = parts("README.md")[-2]
+    assert "kafkacodec[spark]" in packages
+    blocks = BLOCK.findall(text)
+    script = tmp_path / "page.py"
+    script.write_text(f"{program(blocks)}\nspark.stop()\n")
+    place = Place(tmp_path, with_exactly(frozenset({"kafkacodec[spark]"})))
+    done = place.run(place.python, script, seconds=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert_printed(blocks, done.stdout)
 
 
 @pytest.mark.spark
@@ -110,8 +192,13 @@ def test_spark_and_cookbook(place: Place) -> None:
 
 
 def commands(page: str) -> list[str]:
-    """The command lines of a page, without the descriptions beside them."""
-    return [re.split(r"(?<!\\) {2,}(?!\\)", line)[0] for line in COMMAND.findall(PAGES[page].read_text())]
+    """The command lines of a page."""
+    return lines_of(PAGES[page].read_text())
+
+
+def lines_of(text: str) -> list[str]:
+    """The command lines of a text, without the descriptions beside them."""
+    return [re.split(r"(?<!\\) {2,}(?!\\)", line)[0] for line in COMMAND.findall(text)]
 
 
 def is_complete(line: str) -> bool:
@@ -139,13 +226,14 @@ def sample(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("page", [page for page in WITH_COMMANDS if any(map(is_complete, commands(page)))])
-def test_commands(place: Place, sample: Path, page: str) -> None:
-    shutil.copytree(sample, place.directory / "data")
-    for line in filter(is_complete, commands(page)):
-        here = re.sub(r"/var/lib/kafka/data|/(data|backup)(/kafka)?\b", "data", line)
-        done = place.run("bash", "-c", here)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
+def test_commands(with_exactly: Callable[[Packages], Path], sample: Path, tmp_path: Path, page: str) -> None:
+    shutil.copytree(sample, tmp_path / "data")
+    for packages, text in parts(page):
+        for line in filter(is_complete, lines_of(text)):
+            here = re.sub(r"/var/lib/kafka/data|/(data|backup)(/kafka)?\b", "data", line)
+            done = Place(tmp_path, with_exactly(packages)).run("bash", "-c", here)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            assert "Traceback" not in done.stderr
 
 
 def test_options_of_other_commands(place: Place) -> None:
