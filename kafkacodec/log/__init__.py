@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         per_topic,
         statistics,
     )
+    from kafkacodec.log.analysis.polars_scan import scan_polars
     from kafkacodec.log.analysis.recompression import CodecResult, CodecTrial, codec_trial
     from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
     from kafkacodec.log.checking.report import Finding, Report
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kafkacodec.log.partitions.from_end import read_last
     from kafkacodec.log.partitions.partition import Partition
     from kafkacodec.log.partitions.segment import Segment
+    from kafkacodec.log.partitions.selection import Selection
     from kafkacodec.log.partitions.topic import Topic
     from kafkacodec.log.reading.ranges import SegmentRange
     from kafkacodec.log.reading.transactions import Transactions
@@ -92,6 +94,7 @@ _HOMES = {
     "SegmentRange": "reading.ranges",
     "SegmentStatistics": "analysis.segment_totals",
     "SegmentWriter": "writing.segment_writer",
+    "Selection": "partitions.selection",
     "SizeHistogram": "analysis.histograms",
     "TimeHistogram": "analysis.histograms",
     "Topic": "partitions.topic",
@@ -123,6 +126,7 @@ _HOMES = {
     "record_statistics": "analysis.contents",
     "recover": "writing.recovery",
     "remove_unfinished": "writing.segment_writer",
+    "scan_polars": "analysis.polars_scan",
     "segment_statistics": "analysis.segment_totals",
     "statistics": "analysis.partition_statistics",
     "uploads": "tiered.directories",
@@ -159,6 +163,7 @@ __all__ = [
     "SegmentRange",
     "SegmentStatistics",
     "SegmentWriter",
+    "Selection",
     "SizeHistogram",
     "TimeHistogram",
     "Topic",
@@ -190,6 +195,7 @@ __all__ = [
     "record_statistics",
     "recover",
     "remove_unfinished",
+    "scan_polars",
     "segment_statistics",
     "statistics",
     "uploads",

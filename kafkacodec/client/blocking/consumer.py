@@ -13,12 +13,13 @@ from kafkacodec.client.blocking.callbacks import CallbackThread
 from kafkacodec.client.checks import row_limit, seconds
 from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
-from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
+from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, no_rows, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.security.java_config import config_options
+from kafkacodec.records.columns import import_extra
 from kafkacodec.signatures import shows_options
 
 __all__ = ["Consumer"]
@@ -188,6 +189,22 @@ class Consumer(BlockingClient):
                 end.restart()
             elif not self._wait(end):
                 return
+
+    def reader(
+        self, *, max_rows: int | None = None, timeout: float | None = None, columns: Iterable[str] | None = None
+    ) -> Any:
+        """The tables of `columns` as a ``pyarrow.RecordBatchReader``: for Parquet writers, DuckDB and others.
+
+        Args:
+            max_rows, timeout, columns: as in `columns`. With a timeout of None, the reader never ends.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+        """
+        arrow = import_extra("pyarrow")
+        tables = self.columns(max_rows=max_rows, timeout=timeout, columns=columns)
+        schema = arrow.schema(no_rows(table_columns(columns)).schema)
+        return arrow.RecordBatchReader.from_batches(schema, map(arrow.record_batch, tables))
 
     def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> dict[Key, list[ConsumerRecord]]:
         """Records by (topic, partition): what is there, or what comes within `timeout` seconds.

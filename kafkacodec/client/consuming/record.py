@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 from kafkacodec.arguments import column_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
+from kafkacodec.records.decode import columns_between
+from kafkacodec.records.plan import NOWHERE, PLACE_COLUMNS, RECORD_COLUMNS
 
-__all__ = ["TABLE_COLUMNS", "ConsumedColumns", "ConsumerRecord", "table_columns"]
+__all__ = ["TABLE_COLUMNS", "ConsumedColumns", "ConsumerRecord", "no_rows", "table_columns"]
 
 TABLE_COLUMNS: Final = (*PLACE_COLUMNS, *RECORD_COLUMNS)
 
@@ -56,3 +57,8 @@ def table_columns(names: Iterable[str] | None) -> tuple[str, ...]:
     """The columns to build in their usual order, ``offset`` always. Raises TypeError, ValueError."""
     wanted = {"offset", *column_names(names, TABLE_COLUMNS, TABLE_COLUMNS)}
     return tuple(name for name in TABLE_COLUMNS if name in wanted)
+
+
+def no_rows(names: tuple[str, ...]) -> RecordColumns:
+    """No records, in the columns of a consumer's tables."""
+    return next(columns_between(b"", 0, None, place=NOWHERE, max_rows=1, max_bytes=1, columns=names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NoReturn, Unpack
 
@@ -19,6 +20,7 @@ from kafkacodec.log.opening.packed import packed_as
 from kafkacodec.log.partitions.inside import end_offset_now
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.log.partitions.selection import Selection
 from kafkacodec.log.partitions.topic import Topic
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
@@ -87,6 +89,28 @@ class LogDirectory:
         if not partitions:
             self._refuse_topic(name)
         return Topic(name, partitions, self.path)
+
+    def select(self, *patterns: str) -> Selection:
+        """The partitions of several topics, read as one: their records, tables, streams and counts.
+
+        Args:
+            patterns: names of topics, or patterns of names with ``*`` and ``?``. Default: all topics but Kafka's own,
+                whose names begin with ``__``.
+
+        Raises:
+            FileNotFoundError: the directory has no such topic; the message names a similar one.
+        """
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in self.topics):
+                self._refuse_topic(pattern)
+        chosen = [
+            name
+            for name in self.topics
+            if (any(fnmatchcase(name, p) for p in patterns) if patterns else not name.startswith("__"))
+        ]
+        if not chosen:
+            raise FileNotFoundError(errno.ENOENT, "this directory has no topics but Kafka's own", self.path)
+        return Selection([p for name in chosen for p in self.partitions(name)], self.path)
 
     def _refuse_topic(self, name: str) -> NoReturn:
         if not self.topics:

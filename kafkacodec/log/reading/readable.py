@@ -1,4 +1,4 @@
-"""What everything with records offers besides chunks: tables, the first rows, a count, iteration."""
+"""What everything with records offers besides chunks: tables, streams, the first rows, a count, iteration."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ class Readable:
     def __init_subclass__(cls) -> None:
         """Give the methods signatures with the options of the class's own `read`."""
         if "read" in vars(cls):
-            for method in (Readable.to_arrow, Readable.to_pandas, Readable.to_polars, Readable.head, Readable.count):
-                setattr(cls, method.__name__, shows_options(ReadOptions, cls.read)(method))
+            for name in ("to_arrow", "to_pandas", "to_polars", "reader", "head", "count"):
+                method = getattr(Readable, name)
+                setattr(cls, name, shows_options(ReadOptions, cls.read)(method))
 
     def to_arrow(
         self,
@@ -97,6 +98,30 @@ class Readable:
         """The records as a ``polars.DataFrame``; arguments and errors as in `to_arrow`. Needs polars and pyarrow."""
         polars = import_extra("polars")
         return polars.DataFrame(self.to_arrow(max_total_bytes=max_total_bytes, problems=problems, **options))
+
+    def reader(self, *, problems: list[Problem] | None = None, **options: Unpack[ReadOptions]) -> Any:
+        """The records as a ``pyarrow.RecordBatchReader``, which reads a chunk when it is asked for the next one.
+
+        For logs of any size: Parquet writers, DuckDB and datasets take it. It can be read once.
+
+        Args:
+            problems: a list for what was left out; see the class.
+            The other options: as in `read`. With ``layout="auto"``, keys and values are copied.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+            As `read`: the reader raises such errors while it is read.
+        """
+        arrow = import_extra("pyarrow")
+        refuse_unknown(options, signature(self.read).parameters)  # now, not when it is read
+        if options.get("layout") == "auto":  # the first values decide, and a reader's schema is known before
+            options["layout"] = "copy"
+        schema = arrow.schema(self._nothing(options).schema)
+        return arrow.RecordBatchReader.from_batches(schema, map(arrow.record_batch, self._chunks(options, problems)))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All records as a stream of the Arrow PyCapsule interface, which reads a chunk at a time. Needs pyarrow."""
+        return self.reader().__arrow_c_stream__(requested_schema)
 
     def head(
         self, n: int = 5, *, problems: list[Problem] | None = None, **options: Unpack[ReadOptions]
