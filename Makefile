@@ -338,6 +338,11 @@ wheel: .cache/wheel ## build a wheel from the sdist into wheels/ and test it in 
 	$(PY) wheels/check.py
 	@touch $@
 
+.PHONY: release
+release: $(VENV)/.dev ## whether this version can be released: changelog, clean tree, the same wheel twice; then which tag to push
+	$(PY) wheels/release.py
+	$(PY) wheels/check.py --twice
+
 .PHONY: wheel-twice
 wheel-twice: $(VENV)/.dev ## the same wheel from two builds, the second with another directory, time zone, language and hash seed
 	$(PY) wheels/check.py --twice

@@ -241,7 +241,15 @@ class Wheel(bdist_wheel):
         path.write_text(json.dumps(content, indent=1) + "\n")
 
 
+# A release names the repository that it is made in, and the tag: PROJECT_URL, PROJECT_REF.
+URL, REF = os.environ.get("PROJECT_URL", ""), os.environ.get("PROJECT_REF", "")
+sys.path.insert(0, "wheels")
+from package_page import package_page, package_urls
+
 setup(
+    long_description=package_page(Path("README.md").read_text(), URL, REF),
+    long_description_content_type="text/markdown",
+    project_urls=package_urls(URL, REF),
     cmdclass={"bdist_wheel": Wheel, "build_ext": BuildExtensions},
     options={"build_ext": {"parallel": os.cpu_count()}},
     ext_modules=cythonized(),

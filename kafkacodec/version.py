@@ -1,3 +1,3 @@
-"""The version of this package, which pyproject.toml has too."""
+"""The version of this package, which the build reads here."""
 
 __version__ = "0.1.0"

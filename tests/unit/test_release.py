@@ -1,0 +1,87 @@
+"""What a package index is given: README with links that work there, metadata, and what `make release` asks for."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def page() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "wheels" / "package_page.py"))
+
+
+@pytest.fixture(scope="module")
+def release() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "wheels" / "release.py"))
+
+
+def targets(text: str) -> list[str]:
+    return re.findall(r"\]\(([^)]*)\)", text)
+
+
+def test_links_of_the_page_lead_somewhere(page: dict[str, Any]) -> None:
+    text = page["package_page"](README, "https://github.com/someone/kafkacodec", "v9.9.9")
+    assert "https://github.com/someone/kafkacodec/blob/v9.9.9/docs/python.md" in targets(text)
+    assert "https://github.com/someone/kafkacodec/raw/v9.9.9/benchmarks/results/0.1.0/reading.svg" in targets(text)
+    assert all(target.startswith(("https://", "#")) for target in targets(text))
+    prefix = "https://github.com/someone/kafkacodec/"
+    for path in (target.removeprefix(prefix).split("/", 2)[2] for target in targets(text) if target.startswith(prefix)):
+        assert (ROOT / path.partition("#")[0]).exists()
+
+
+def test_without_an_address_there_are_no_links_and_no_images(page: dict[str, Any]) -> None:
+    text = page["package_page"](README, "", "")
+    assert all(target.startswith(("https://", "#")) for target in targets(text))
+    assert "![" not in text
+    assert "Python session" in text
+    assert page["package_urls"]("", "") == {}
+
+
+def test_the_page_installs_from_the_index(page: dict[str, Any]) -> None:
+    lines = re.findall(r"^    (pip install .*)$", page["package_page"](README, "", ""), re.M)
+    assert lines[:2] == ["pip install kafkacodec", "pip install 'kafkacodec[cli,arrow]'"]
+    assert all("kafkacodec" in line for line in lines)
+
+
+def test_what_a_release_lacks_is_said(release: dict[str, Any]) -> None:
+    faults = release["faults"]
+    assert faults("1.2.0", "# Changelog\n\n## 1.2.0, 2026-12-01\n", "") == []
+    assert faults("1.2.0rc1", "## 1.2.0rc1, 2026-12-01\n", "") == []
+    assert len(faults("1.2.0.dev1", "## 1.2.0, not yet released\n", " M setup.py")) == 3
+
+
+def test_the_version_is_in_one_place(release: dict[str, Any]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "version" in project["dynamic"]
+    recipe = yaml.safe_load((ROOT / "wheels" / "conda" / "recipe.yaml").read_text())
+    assert recipe["context"]["version"] == release["version"]()
+
+
+def test_the_recipe_requires_what_the_package_requires() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {re.split(r"[;]", need)[0].replace("isal", "python-isal") for need in project["dependencies"]}
+    recipe = yaml.safe_load((ROOT / "wheels" / "conda" / "recipe.yaml").read_text())
+    assert {need.replace(" ", "") for need in recipe["requirements"]["run"]} == {*wanted, "python>=3.11"}
+
+
+def test_pythons_of_the_metadata_are_those_of_wheels() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(settings["project"]["classifiers"]))
+    built = [f"3.{name[3:-2]}" for name in settings["tool"]["cibuildwheel"]["build"]]
+    assert named == built
+
+
+def test_workflows_are_yaml_with_known_jobs() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    assert {*workflow["jobs"]} == {"sdist", "wheels", "publish"}
+    assert workflow["jobs"]["publish"]["permissions"] == {"id-token": "write"}

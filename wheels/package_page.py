@@ -1,0 +1,31 @@
+"""README as the page of the package on an index, where paths of the repository lead nowhere."""
+
+import re
+
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")
+INSTALL = re.compile(r"(?<=pip install )('?)\.(?=['\[\s])")
+
+
+def package_page(readme: str, url: str, ref: str) -> str:
+    """README with links to files at `url`, a repository on GitHub; their texts alone, and no images, without one."""
+
+    def absolute(link: re.Match[str]) -> str:
+        image, text, path = link.groups()
+        if not url:
+            return "" if image else text
+        return f"{image}[{text}]({url}/{'raw' if image else 'blob'}/{ref or 'HEAD'}/{path})"
+
+    return LINK.sub(absolute, INSTALL.sub(r"\1kafkacodec", readme))
+
+
+def package_urls(url: str, ref: str) -> dict[str, str]:
+    """The addresses in the package's metadata: none without a repository."""
+    if not url:
+        return {}
+    files = f"{url}/blob/{ref or 'HEAD'}"
+    return {
+        "Source": url,
+        "Documentation": f"{files}/docs/README.md",
+        "Changelog": f"{files}/CHANGELOG.md",
+        "Issues": f"{url}/issues",
+    }
