@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
+from functools import wraps
 from pathlib import Path
 
 import duckdb
@@ -149,6 +150,7 @@ def test_columns_that_are_not_used_are_not_built(log: kc.log.LogDirectory, monke
     asked = []
     read = kc.log.Partition.read
 
+    @wraps(read)
     def spy(partition: kc.log.Partition, **options: object) -> object:
         asked.append({*options["columns"]})
         return read(partition, **options)
@@ -163,7 +165,7 @@ def test_options_of_reading_apply(log: kc.log.LogDirectory) -> None:
     committed = kc.log.scan_polars(log.topic("payments").partitions[0], isolation_level="read_committed")
     assert committed.select(pl.len()).collect().item() == 88
     with pytest.raises(TypeError, match="did you mean 'start_offset'"):
-        kc.log.scan_polars(log, start_ofset=3)
+        kc.log.scan_polars(log, **{"start_ofset": 3})
     assert kc.log.scan_polars(log, columns=["offset"]).collect_schema() == pl.Schema({"offset": pl.Int64})
     with pytest.raises(FileNotFoundError):
         kc.log.scan_polars("/nowhere")

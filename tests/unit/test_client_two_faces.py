@@ -12,13 +12,15 @@ from kafkacodec.client import aio
 CLIENTS = ("Admin", "Consumer", "KafkaConnection", "Producer", "ShareConsumer")
 ONLY_ASYNC = {("Producer", "start")}
 """A blocking client starts when it is made."""
+ONLY_BLOCKING = {("Consumer", "reader")}
+"""What reads an Arrow stream waits for it."""
 OTHER_WORDS = {(client, "close") for client in CLIENTS}
 """A blocking client has a thread to end, and may be closed in a callback."""
 MEMBERS = [
     (client, name)
     for client in CLIENTS
     for name in sorted({*dir(getattr(aio, client)), *dir(getattr(kc.client, client))})
-    if not name.startswith("_") and (client, name) not in ONLY_ASYNC
+    if not name.startswith("_") and (client, name) not in ONLY_ASYNC | ONLY_BLOCKING
 ]
 
 

@@ -69,7 +69,7 @@ class _Scan:
         for partition, span in self._chosen(predicate if n_rows is None else None):
             if left == 0:
                 return
-            for batch in partition.reader(**self._how(with_columns, left), **span):
+            for batch in partition.reader(**self._how(with_columns, left, span)):
                 frame = self._polars.from_arrow(batch)
                 if left is not None:
                     frame = frame.head(left)
@@ -89,17 +89,16 @@ class _Scan:
             first = asked.get("start_offset")
             first = partition.log_start_offset if first is None else first
             end = _least(asked.get("end_offset"), bounds.end_offset)
-            span: ReadOptions = {"start_offset": max(first, bounds.start_offset or 0), "end_offset": end}
+            start = max(first, bounds.start_offset or 0)
+            span: ReadOptions = {"start_offset": start, "end_offset": end}
             if bounds.start_timestamp is not None and asked.get("start_timestamp") is None:
                 span["start_timestamp"] = bounds.start_timestamp
-            if chosen and (end is None or span["start_offset"] < end):
+            if chosen and (end is None or start < end):
                 yield partition, span
 
-    def _how(self, with_columns: list[str] | None, rows: int | None) -> ReadOptions:
-        """The options of reading but those of the span, with the columns that are needed and no others."""
-        how: ReadOptions = {**self._options}
-        how.pop("start_offset", None)
-        how.pop("end_offset", None)
+    def _how(self, with_columns: list[str] | None, rows: int | None, span: ReadOptions) -> ReadOptions:
+        """The options of reading a span, with the columns that are needed and no others."""
+        how: ReadOptions = {**self._options, **span}
         if with_columns is not None:
             how["columns"] = with_columns or ["offset"]  # a chunk has a column at least, to count its rows
         elif how.get("columns") is None:
