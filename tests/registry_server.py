@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Answers:
-    """What a registry answers, by path; and the requests that it got.
+    """What a registry answers, by path, or ``POST`` and the path; and the requests that it got.
 
     An answer is JSON with status 200, a pair of status and body, or a list of answers of which each is given once.
     """
@@ -19,6 +19,7 @@ class Answers:
     def __init__(self, answers: Mapping[str, Any]) -> None:
         self.answers = dict(answers)
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self.posted: list[tuple[str, Any]] = []
         self.url = ""
 
     def answer(self, path: str) -> tuple[int, bytes]:
@@ -37,7 +38,14 @@ def serving(answers: Mapping[str, Any]) -> Iterator[Answers]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             state.requests.append((self.path, dict(self.headers)))
-            status, body = state.answer(self.path)
+            self._answer(self.path)
+
+        def do_POST(self) -> None:
+            state.posted.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            self._answer(f"POST {self.path}")
+
+        def _answer(self, path: str) -> None:
+            status, body = state.answer(path)
             self.send_response(status)
             if status == 302:
                 self.send_header("Location", body.decode())

@@ -12,6 +12,7 @@ from kafkacodec.lazy import at_first_use
 if TYPE_CHECKING:
     from kafkacodec.values.decoding import DecodedValues, ValueDecoder, decode
     from kafkacodec.values.directory import SchemaDirectory
+    from kafkacodec.values.encoding import Encoder
     from kafkacodec.values.json.infer import infer_json
     from kafkacodec.values.registry import Registry
     from kafkacodec.values.schemas import Reference, Schema, SchemaKey, Schemas, SchemaSource
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # Public name -> its module.
 _HOMES = {
     "DecodedValues": "decoding",
+    "Encoder": "encoding",
     "Reference": "schemas",
     "Registry": "registry",
     "Schema": "schemas",
@@ -35,6 +37,7 @@ _HOMES = {
 
 __all__ = [
     "DecodedValues",
+    "Encoder",
     "Reference",
     "Registry",
     "Schema",

@@ -23,7 +23,7 @@ from kafkacodec.values.plans import Plan, ResolvedSchema
 from kafkacodec.values.schemas import FORMATS, Format, Schema, SchemaKey, SchemaSource, resolved_references
 from kafkacodec.values.sources import source_of
 
-__all__ = ["DecodedValues", "OnValueError", "ValueDecoder", "decode"]
+__all__ = ["DecodedValues", "OnValueError", "ValueDecoder", "decode", "require_packages"]
 
 OnValueError = Literal["raise", "null"]
 
@@ -254,7 +254,7 @@ class ValueDecoder:
             failures[key] = SchemaError(f"{key} is {schemas.pop(key).schema.format}, not {wanted}")
         if wanted is None:
             return Plan(None, {}, failures)
-        _require(wanted)
+        require_packages(wanted)
         module, name = _PLANNERS[wanted]
         plan: Plan = getattr(import_module(module), name)(schemas, reader)
         return plan._replace(failures={**failures, **plan.failures})
@@ -305,7 +305,7 @@ class ValueDecoder:
         return pa.record_batch([column, *_descriptions(rows.keys, key_of, problems)], schema=schema)
 
 
-def _require(format: str) -> None:
+def require_packages(format: str) -> None:
     """Raise ImportError if a package for the format is missing."""
     for package in _PACKAGES[format]:
         if find_spec(package) is None:

@@ -115,6 +115,41 @@ class Registry:
             self._found[subject, version] = self._asked_version(subject, version)
         return self._found[subject, version]
 
+    def latest(self, subject: str) -> tuple[int, Schema]:
+        """The latest schema of a subject, with its number; asked for at each call. For Confluent's API.
+
+        Raises:
+            SchemaNotFound, SchemaError, RegistryError: as `find`.
+        """
+        path = f"subjects/{quote(subject, '')}/versions/latest"
+        answer = self._json(self._get(path, f"subject {subject}"), path)
+        return self._number(answer, path), self._schema(answer, path, f"the latest version of {subject}")
+
+    def number(self, subject: str, schema: Schema, *, register: bool = False) -> int:
+        """The number of a schema that is registered for a subject. For Confluent's API.
+
+        Args:
+            subject: the subject.
+            schema: the schema.
+            register: register it if it is not there.
+
+        Raises:
+            SchemaNotFound: it is not registered.
+            RegistryError: the registry refuses it, as one that is not compatible with earlier ones, or does not answer.
+        """
+        body: dict[str, Any] = {"schema": schema.text, "schemaType": schema.format.upper()}
+        if schema.references:
+            body["references"] = [reference._asdict() for reference in schema.references]
+        path = f"subjects/{quote(subject, '')}" + ("/versions" if register else "")
+        what = f"such schema of subject {subject}"
+        return self._number(self._json(self._get(path, what, json.dumps(body).encode()), path), path)
+
+    def _number(self, answer: Any, path: str) -> int:
+        number = answer.get("id") if isinstance(answer, dict) else None
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
+            raise RegistryError(f"{self._url}/{path}: the answer has no number of a schema")
+        return number
+
     def _asked(self, key: SchemaKey) -> Schema:
         if key.kind in ("global", "content"):
             return self._apicurio(f"ids/{key.kind}Ids/{key.value}", str(key))
@@ -132,7 +167,9 @@ class Registry:
         return self._confluent(f"subjects/{quote(subject, '')}/versions/{version}", what)
 
     def _confluent(self, path: str, what: str) -> Schema:
-        answer = self._json(self._get(path, what), path)
+        return self._schema(self._json(self._get(path, what), path), path, what)
+
+    def _schema(self, answer: Any, path: str, what: str) -> Schema:
         try:
             references = tuple(
                 Reference(str(each["name"]), str(each["subject"]), int(each["version"]))
@@ -170,9 +207,13 @@ class Registry:
         except (ValueError, RecursionError):
             raise RegistryError(f"{self._url}/{path}: the answer is not JSON: {answer.body[:60]!r}") from None
 
-    def _get(self, path: str, what: str) -> _Answer:
-        """The answer to a request. 404 is `SchemaNotFound`, any other failure `RegistryError`."""
-        request = Request(f"{self._url}/{path}", headers=self._headers)
+    def _get(self, path: str, what: str, body: bytes | None = None) -> _Answer:
+        """The answer to a request, which posts the body if there is one.
+
+        404 is `SchemaNotFound`, any other failure `RegistryError`.
+        """
+        posted = {} if body is None else {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        request = Request(f"{self._url}/{path}", body, {**self._headers, **posted})
         opener = build_opener(_NoRedirects, HTTPSHandler(context=self._context))
         for attempt in range(self._retries + 1):
             try:

@@ -18,6 +18,7 @@ from kafkacodec.cli.options.inputs import TIMES, moment
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
+from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import Advance, counted, full_option, progress
 from kafkacodec.cli.rows.kafka07_brokers import Reading, kafka07_servers
 from kafkacodec.cli.warnings import show_warnings
@@ -81,6 +82,7 @@ _LEAVE_SECONDS = 5.0
 )
 @full_option
 @print_options(batch_columns=False)
+@value_options
 @destination_options(RecordDestination)
 def consume(
     topics: tuple[str, ...],
@@ -97,6 +99,7 @@ def consume(
     wanted: Wanted,
     isolation_level: Literal["read_uncommitted", "read_committed"],
     printing: Printing,
+    typed: ValueOptions,
     output: Destination,
 ) -> None:
     """Print the records of topics from brokers, as `kafkacodec dump` prints those of files.
@@ -105,6 +108,8 @@ def consume(
     --group several consumers share the partitions. A TOPIC that begins with ^ is a regular expression: '^t' is all
     topics whose names begin with t, without --group those that are there at the start. Options of the client come from
     -F and -X, also those of security.
+
+    With --values and --keys, Avro, Protobuf and JSON are printed as JSON; --schemas is a registry's URL, for instance.
 
     With --output it writes one file of Parquet, Arrow IPC, CSV or JSON, as `kafkacodec convert` does, and needs
     --exit-at-end or --limit. The file appears when it is complete; a group commits after that.
@@ -134,6 +139,8 @@ def consume(
         raise click.UsageError("--group decides about partitions: --partition and --end-time do not apply")
     if output:
         _check_output(output, printing, follow and limit is None)
+        if typed.values or typed.keys:
+            raise click.UsageError("--output writes bytes as they are: --values and --keys are for what is printed")
     printer = printing.printer(several=True, headers=True)
     own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
     if group is not None:
@@ -154,7 +161,8 @@ def consume(
     with Consumer(**options) as consumer, _leaving(consumer), _progress(ranges, limit, to_file) as advance:
         _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
         commits = grouped and not output
-        consumed = Consumed(consumer, ranges, grouped and not follow, wanted.search(), limit, commits, advance)
+        search, records = wanted.search(), typed.typed_records()
+        consumed = Consumed(consumer, ranges, grouped and not follow, search, limit, commits, advance, records)
         if output:
             count = _write(output, consumed)
             if grouped:

@@ -11,6 +11,7 @@ import click
 from kafkacodec.cli.options.inputs import Reading, reading_options
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
+from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import full_option
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     type=click.Choice(["kafka", "kafka07"]),
     help="Fail if a segment has another format. kafka07: Kafka 0.6 and 0.7 (*.kafka).",
 )
+@value_options
 def dump(
     reading: Reading,
     wanted: Wanted,
@@ -40,12 +42,15 @@ def dump(
     follow: bool,
     printing: Printing,
     log_format: str | None,
+    typed: ValueOptions,
 ) -> None:
     """Print records.
 
     The table shows keys and values as text if they are printable, else as hex, and is cut to the terminal's width. In
     JSON they are strings if they are UTF-8, else {"base64": "..."}; timestamps are milliseconds since 1970. Records of
     internal topics, such as __consumer_offsets, and control records are shown by the names of their fields.
+
+    With --values and --keys, Avro, Protobuf and JSON are printed as JSON; --schemas says where their schemas are.
 
     A PATH may also be a file beside segments: an index, time index or transaction index, a producers' snapshot, a
     checkpoint, partition.metadata or meta.properties. Its rows are printed, as kafka-dump-log prints them.
@@ -64,7 +69,7 @@ def dump(
         _require_kind(partitions, log_format)
     several = len(partitions) > 1 or (follow and bool(reading.log_directories()))
     printer = printing.printer(several=several, headers=printing.raw or _has_headers(partitions))
-    source = Source(reading, wanted.search(), _batch_fields(reading, printing))
+    source = Source(reading, wanted.search(), _batch_fields(reading, printing), typed.typed_records())
     if follow:
         rows: Iterator[Row | None] = source.followed(partitions, tail)
     elif tail is not None:

@@ -20,8 +20,8 @@ _HEX = "0x"
 class Wanted:
     """What records must have; every option that is given counts, and one of its values is enough."""
 
-    keys: tuple[str, ...]
-    values: tuple[str, ...]
+    key_bytes: tuple[str, ...]
+    value_bytes: tuple[str, ...]
     headers: tuple[str, ...]
     anywhere: tuple[str, ...]
     regex: bool
@@ -36,14 +36,14 @@ class Wanted:
         from kafkacodec import Search
         from kafkacodec.patterns import PatternError
 
-        if not (self.keys or self.values or self.headers or self.anywhere):
+        if not (self.key_bytes or self.value_bytes or self.headers or self.anywhere):
             if self.regex or self.invert:
                 raise click.UsageError("-E and -v need --key, --value, --header or --grep")
             return None
         try:
             return Search(
-                key=self._bytes(self.keys),
-                value=self._bytes(self.values),
+                key=self._bytes(self.key_bytes),
+                value=self._bytes(self.value_bytes),
                 header=[self._header(text) for text in self.headers] or None,
                 grep=self._bytes(self.anywhere),
                 regex=self.regex,
@@ -73,9 +73,11 @@ class Wanted:
 
 _OPTIONS = (
     click.option(
-        "--key", "keys", metavar="BYTES", multiple=True, help="Only records with this key; repeatable. 0x: hex."
+        "--key", "key_bytes", metavar="BYTES", multiple=True, help="Only records with this key; repeatable. 0x: hex."
     ),
-    click.option("--value", "values", metavar="BYTES", multiple=True, help="Only records with this value; repeatable."),
+    click.option(
+        "--value", "value_bytes", metavar="BYTES", multiple=True, help="Only records with this value; repeatable."
+    ),
     click.option(
         "--header",
         "headers",

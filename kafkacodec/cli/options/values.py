@@ -11,9 +11,11 @@ import click
 from kafkacodec.cli.options.gathering import Command, gathered
 
 if TYPE_CHECKING:
-    from kafkacodec.values import Schema, SchemaSource
+    from kafkacodec.cli.rows.typed_rows import TypedRecords
+    from kafkacodec.values import Registry, Schema, SchemaSource, ValueDecoder
     from kafkacodec.values.decoding import OnValueError
     from kafkacodec.values.framing import Framing, Part
+    from kafkacodec.values.json.infer import JsonInference
     from kafkacodec.values.record_values import RecordValues
     from kafkacodec.values.schemas import Format
 
@@ -49,9 +51,21 @@ class ValueOptions:
         """
         if not (self.values or self.keys):
             return None
+        from kafkacodec.values.record_values import RecordValues
+
+        return RecordValues(self._decoders())
+
+    def typed_records(self) -> TypedRecords | None:
+        """What decodes records that are printed; None if they stay bytes. Raises as `record_values`."""
+        if not (self.values or self.keys):
+            return None
+        from kafkacodec.cli.rows.typed_rows import TypedRecords
+
+        return TypedRecords(self._decoders())
+
+    def _decoders(self) -> dict[Part, ValueDecoder | JsonInference]:
         from kafkacodec.values import Schema, ValueDecoder
         from kafkacodec.values.json.infer import JsonInference
-        from kafkacodec.values.record_values import RecordValues
 
         reader = self.reader_schema
         decoders: dict[Part, ValueDecoder | JsonInference] = {}
@@ -68,7 +82,7 @@ class ValueOptions:
                     reader_schema=None if reader is None or part == "key" else Schema(_text(reader), format),
                     on_error=self.on_value_error,
                 )
-        return RecordValues(decoders)
+        return decoders
 
     def column_options(self) -> dict[Part, dict[str, Any]]:
         """The options of `kafkacodec.spark.decode_values` that decode keys and values.
@@ -100,15 +114,11 @@ class ValueOptions:
     def _source(self, format: Format) -> SchemaSource | Schema:
         """The schemas; a file has the one schema of all values, which then have no framing."""
         from kafkacodec.log import LogDirectory, read_schemas
-        from kafkacodec.values import Registry, Schema, SchemaDirectory
+        from kafkacodec.values import Schema, SchemaDirectory
 
         place = self.schemas or ""
         if place.startswith(("http://", "https://")):
-            user, token = os.environ.get(USER), os.environ.get(TOKEN)
-            try:
-                return Registry(place, auth=(user, os.environ.get(PASSWORD, "")) if user else None, token=token)
-            except ValueError as error:
-                raise click.UsageError(f"--schemas: {error}") from None
+            return registry(place)
         if os.path.isfile(place):
             return Schema(_text(place), format)
         if not os.path.isdir(place):
@@ -116,6 +126,17 @@ class ValueOptions:
         if "_schemas" in LogDirectory(place).topics:
             return read_schemas(place)
         return SchemaDirectory(place)
+
+
+def registry(url: str) -> Registry:
+    """A registry, with the credentials of the environment. Raises click.UsageError: the URL is wrong."""
+    from kafkacodec.values import Registry
+
+    user, token = os.environ.get(USER), os.environ.get(TOKEN)
+    try:
+        return Registry(url, auth=(user, os.environ.get(PASSWORD, "")) if user else None, token=token)
+    except ValueError as error:
+        raise click.UsageError(f"--schemas: {error}") from None
 
 
 def _text(path: str) -> str:

@@ -14,6 +14,7 @@ from kafkacodec.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns, Search
+    from kafkacodec.cli.rows.typed_rows import TypedRecords
     from kafkacodec.client import Consumer
     from kafkacodec.client.consuming.record import ConsumedColumns
 
@@ -40,6 +41,7 @@ class Consumed:
         limit: stop after so many.
         commits: whether to commit what was given out, while reading and at the end.
         advance: called with the number of offsets that were read; in a group or with a limit, of records printed.
+        typed: decodes keys and values of what is given out as rows.
     """
 
     consumer: Consumer
@@ -49,6 +51,7 @@ class Consumed:
     limit: int | None = None
     commits: bool = False
     advance: Callable[[int], object] = lambda _: None
+    typed: TypedRecords | None = None
     printed: dict[Key, int] = field(default_factory=dict)
     _ends: dict[Key, int] = field(default_factory=dict)
     _count: int = 0
@@ -127,9 +130,10 @@ class Consumed:
 
     def _records(self, table: RecordColumns) -> Iterator[Row]:
         """One by one, so that no more is committed than what was printed."""
-        for (key, offset), record in zip(_places(table), table.records(), strict=True):
+        records = ((record, {}) for record in table.records()) if self.typed is None else self.typed.of(table)
+        for (key, offset), (record, typed) in zip(_places(table), records, strict=True):
             topic, number = key
-            yield Row(Origin(topic, number, f"{topic}-{number}"), record, {})
+            yield Row(Origin(topic, number, f"{topic}-{number}"), record, {}, typed)
             self.printed[key] = offset + 1
 
     def _positions(self) -> None:

@@ -40,6 +40,8 @@ def _fields(row: Row, columns: tuple[str, ...] | None, by_name: Named | None) ->
 
 
 def _json_field(row: Row, name: str) -> object:
+    if name in row.typed:
+        return row.typed[name]
     value = row.field(name)
     if name == "headers":
         return [{"key": key, "value": json_value(content)} for key, content in value]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.arrow._rows import cells
@@ -30,11 +30,12 @@ class Origin:
 
 @dataclass(frozen=True)
 class Row:
-    """A record; `batch` has the fields of its batch that were asked for."""
+    """A record; `batch` has the fields of its batch that were asked for, `typed` its decoded key and value."""
 
     place: Origin
     record: Record
     batch: dict[str, Any]
+    typed: dict[str, Any] = field(default_factory=dict)
 
     def field(self, name: str) -> Any:
         """One of `COLUMNS`; None for a field of the batch that the format lacks."""
@@ -43,12 +44,21 @@ class Row:
         return getattr(self.record, name) if name in FIELDS else self.batch.get(name)
 
 
-def rows(place: Origin, chunks: Iterable[RecordColumns], batch_fields: Iterable[str]) -> Iterator[Row]:
-    """The records of chunks that were read with the columns of the batch, if fields of it are asked for."""
+def rows(
+    place: Origin,
+    chunks: Iterable[RecordColumns],
+    batch_fields: Iterable[str],
+    typed: Callable[[RecordColumns], Iterator[tuple[Record, dict[str, Any]]]] | None = None,
+) -> Iterator[Row]:
+    """The records of chunks that were read with the columns of the batch, if fields of it are asked for.
+
+    `typed` gives the records of a chunk with what their keys and values are decoded to.
+    """
     for chunk in chunks:
         if not len(chunk):
             continue
         names = [name for name in batch_fields if name in chunk.column_names]
         values = [cells(chunk, name) for name in names]
-        for i, record in enumerate(chunk.records()):
-            yield Row(place, record, {name: column[i] for name, column in zip(names, values, strict=True)})
+        decoded = ((record, {}) for record in chunk.records()) if typed is None else typed(chunk)
+        for i, (record, found) in enumerate(decoded):
+            yield Row(place, record, {name: column[i] for name, column in zip(names, values, strict=True)}, found)

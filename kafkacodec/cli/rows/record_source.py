@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from kafkacodec.log.partitions.from_end import last_chunks
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns, Search
+    from kafkacodec.cli.rows.typed_rows import TypedRecords
     from kafkacodec.log import Partition, SegmentRange
     from kafkacodec.records.plan import DecodeOptions
 
@@ -36,11 +37,12 @@ class Source:
     reading: Reading
     search: Search | None
     batch_fields: tuple[str, ...]
+    typed: TypedRecords | None = None
 
     def all(self, partitions: list[Partition]) -> Iterator[Row]:
         """All records, partition by partition."""
         for piece in self.reading.ranges(partitions):
-            yield from rows(_place(piece), self._chunks(piece, self.reading), self.batch_fields)
+            yield from self._rows(piece, self._chunks(piece, self.reading))
 
     def last(self, partition: Partition, count: int) -> Iterator[Row]:
         """The last records of a partition."""
@@ -50,7 +52,7 @@ class Source:
             return (chunk for piece in part.ranges([partition]) for chunk in self._chunks(piece, part))
 
         bounds = self.reading.start_offset, self.reading.end_offset
-        return rows(_place(partition), last_chunks(partition, count, bounds, read), self.batch_fields)
+        return self._rows(partition, last_chunks(partition, count, bounds, read))
 
     def followed(self, partitions: list[Partition], count: int | None) -> Iterator[Row | None]:
         """All records, or the last ones, then new ones as they are written, in new partitions too."""
@@ -68,6 +70,9 @@ class Source:
                     yield from until.last(growth.partition, count)
             followers.append(follower)
         yield from follow(followers, self._new, self._added)
+
+    def _rows(self, where: SegmentRange | Partition, chunks: Iterable[RecordColumns]) -> Iterator[Row]:
+        return rows(_place(where), chunks, self.batch_fields, None if self.typed is None else self.typed.of)
 
     def _follower(self, partition: Partition) -> Follower:
         return Follower(partition, self._start(partition), isolation_level=self.reading.isolation_level)

@@ -1,0 +1,202 @@
+"""Encoding keys and values with a schema of a registry, in Confluent's framing.
+
+Source: "Wire format" in Confluent's Schema Registry documentation: 0, the schema's number (int32, big-endian), for
+Protobuf the indexes of the message type, and the payload.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from kafkacodec.arguments import one_of
+from kafkacodec.errors import EncodeError, SchemaError
+from kafkacodec.signatures import suggests_options
+from kafkacodec.values.decoding import require_packages
+from kafkacodec.values.registry import Registry
+from kafkacodec.values.schemas import FORMATS, Format, Schema, resolved_references
+
+__all__ = ["Encoder"]
+
+_HEAD = struct.Struct(">bI")
+
+
+class _Ready(NamedTuple):
+    """What an encoder needs of the registry: the bytes before a payload, and how values become payloads."""
+
+    head: bytes
+    payload: Callable[[Any], bytes]
+
+
+class Encoder:
+    """Encodes values as Confluent's serializers do: a ``value_serializer`` or ``key_serializer`` of a producer.
+
+    The registry is asked at the first value, and not again. May be called from several threads.
+
+    Args:
+        registry: a `Registry`, or its URL.
+        subject: where the schema is registered, such as ``"orders-value"``.
+        schema: the schema, or its text. Default: the latest version of the subject.
+        format: ``avro``, ``protobuf`` or ``json``: of a schema that is given as text, by default ``avro``; one of the
+            registry has to be of it.
+        register: register the schema if it is not there. Otherwise it has to be registered.
+
+    Values are dicts and the like for Avro and JSON, as fastavro and orjson take them; JSON is not compared with its
+    schema. For Protobuf they are messages, or dicts as protobuf's JSON has them. None stays None: a tombstone.
+    """
+
+    @suggests_options
+    def __init__(
+        self,
+        registry: Registry | str,
+        *,
+        subject: str,
+        schema: Schema | str | None = None,
+        format: Format | None = None,
+        register: bool = False,
+    ) -> None:
+        if format is not None:
+            one_of("format", format, FORMATS)
+        if register and schema is None:
+            raise ValueError("register needs a schema")
+        self._registry = Registry(registry) if isinstance(registry, str) else registry
+        self._subject, self._register, self._format = subject, register, format
+        self._schema = Schema(schema, format or "avro") if isinstance(schema, str) else schema
+        self._ready: _Ready | None = None
+
+    def __repr__(self) -> str:
+        return f"Encoder({self._registry!r}, subject={self._subject!r})"
+
+    def __call__(self, value: Any) -> bytes | None:
+        """The bytes of a value; None for None.
+
+        Raises:
+            EncodeError: the value does not match the schema.
+            SchemaNotFound: the subject or the schema is not registered; SchemaError: it cannot be used.
+            RegistryError: the registry does not answer.
+            ImportError: a package of the extra ``values`` is missing.
+        """
+        if value is None:
+            return None
+        ready = self._ready
+        if ready is None:
+            ready = self._ready = self._asked()
+        return ready.head + ready.payload(value)
+
+    def _asked(self) -> _Ready:
+        if self._schema is None:
+            number, schema = self._registry.latest(self._subject)
+        else:
+            schema = self._schema
+            number = self._registry.number(self._subject, schema, register=self._register)
+        if self._format is not None and schema.format != self._format:
+            raise SchemaError(f"the schema of {self._subject} is {schema.format}, not {self._format}")
+        require_packages(schema.format)
+        references = resolved_references(schema, self._registry)
+        return _Ready(_HEAD.pack(0, number), _PAYLOADS[schema.format](schema, references))
+
+
+def _avro(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], bytes]:
+    import fastavro
+
+    named: dict[str, Any] = {}
+    try:
+        for used in references.values():
+            fastavro.parse_schema(json.loads(used.text), named_schemas=named)
+        parsed = fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
+    except Exception as error:  # fastavro raises its own, and those of wrong types
+        raise SchemaError(f"fastavro does not accept the schema: {error}") from None
+
+    def payload(value: Any) -> bytes:
+        written = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(written, parsed, value)
+        except Exception as error:
+            raise EncodeError(
+                f"the value does not match the Avro schema: {str(error) or type(error).__name__}"
+            ) from None
+        return written.getvalue()
+
+    return payload
+
+
+def _json(_schema: Schema, _references: Mapping[str, Schema]) -> Callable[[Any], bytes]:
+    import orjson
+
+    def payload(value: Any) -> bytes:
+        try:
+            return orjson.dumps(value)
+        except TypeError as error:  # orjson's own error is one
+            raise EncodeError(f"the value is not JSON: {error}") from None
+
+    return payload
+
+
+def _protobuf(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], bytes]:
+    from google.protobuf.json_format import ParseDict
+    from google.protobuf.message import Message
+    from google.protobuf.message_factory import GetMessageClass
+
+    from kafkacodec.values.protobuf.compile import compiled_files, message_type
+
+    file = compiled_files(schema, references)[-1]
+    default = GetMessageClass(message_type(file, (), schema.message))
+    indexes: dict[str, bytes] = {}
+
+    def index(descriptor: Any) -> bytes:
+        if descriptor.full_name not in indexes:
+            indexes[descriptor.full_name] = _message_index(file, descriptor)
+        return indexes[descriptor.full_name]
+
+    def payload(value: Any) -> bytes:
+        try:
+            message = value if isinstance(value, Message) else ParseDict(value, default())
+            data: bytes = index(message.DESCRIPTOR) + message.SerializeToString()
+            return data
+        except EncodeError:
+            raise
+        except Exception as error:  # protobuf's ParseError and EncodeError
+            raise EncodeError(f"the value does not match the Protobuf schema: {error}") from None
+
+    return payload
+
+
+def _message_index(file: Any, descriptor: Any) -> bytes:
+    """The indexes of a message type in its file, as zigzag varints after their number; a single 0 for the first."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    names, types = [], descriptor
+    while types is not None:
+        names.append(types.name)
+        types = types.containing_type
+    proto = FileDescriptorProto()
+    file.CopyToProto(proto)
+    path: list[int] = []
+    level: Any = proto.message_type
+    for name in reversed(names):
+        here = [each.name for each in level]
+        if name not in here or proto.package != descriptor.file.package:
+            raise EncodeError(f"the schema has no message type {descriptor.full_name}")
+        path.append(here.index(name))
+        level = level[path[-1]].nested_type
+    if path == [0]:
+        return b"\x00"
+    return b"".join(_zigzag(number) for number in (len(path), *path))
+
+
+def _zigzag(number: int) -> bytes:
+    rest, found = number << 1, bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*found, rest])
+
+
+_PAYLOADS: dict[str, Callable[[Schema, Mapping[str, Schema]], Callable[[Any], bytes]]] = {
+    "avro": _avro,
+    "json": _json,
+    "protobuf": _protobuf,
+}

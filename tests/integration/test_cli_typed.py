@@ -1,0 +1,92 @@
+"""``produce``, ``consume`` and ``dump`` with values of Avro, Protobuf and JSON, and a stand-in for a registry."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE, run
+from tests.registry_server import serving
+
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "note", "type": ["null", "string"]},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        ],
+    }
+)
+PROTO = 'syntax = "proto3"; message Order { int64 id = 1; string note = 2; }'
+JSON = '{"type": "object", "properties": {"id": {"type": "integer"}, "note": {"type": "string"}}}'
+SCHEMAS = {"avro": (AVRO, "AVRO", 1), "protobuf": (PROTO, "PROTOBUF", 2), "json": (JSON, "JSON", 3)}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A broker with its data directory, and a registry."""
+    answers = {}
+    for topic, (text, kind, number) in SCHEMAS.items():
+        found = {"schema": text, "schemaType": kind, "id": number, "subject": f"{topic}-value", "version": 1}
+        answers |= {f"/subjects/{topic}-value/versions/latest": found, f"/schemas/ids/{number}": found}
+    data = tmp_path_factory.mktemp("data")
+    with serving(answers) as registry, kc.broker.serve(data, topics=dict.fromkeys(SCHEMAS, 1)) as broker:
+        yield broker.bootstrap_servers, registry.url, data
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    def call(*arguments, stdin=""):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = run([*map(str, arguments)])
+        found = capsys.readouterr()
+        return code, found.out, found.err
+
+    return call
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_there_and_back(command, places, kind):
+    server, registry, data = places
+    more = {"at": 1_700_000_000_000} if kind == "avro" else {}
+    lines = [{"id": 1, "note": "grün", **more}, {"id": 2**40, "note": "", **more}]
+    stdin = "".join(json.dumps(line) + "\n" for line in lines)
+    typed = ["--values", kind, "--schemas", registry]
+    assert command("produce", kind, "-b", server, *typed, stdin=stdin)[0] == DONE
+    for arguments in (["consume", kind, "-b", server, "-e"], ["dump", data / f"{kind}-0"]):
+        code, out, err = command(*arguments, *typed, "--json")
+        assert (code, err) == (DONE, "")
+        found = [json.loads(line)["value"] for line in out.splitlines()]
+        assert [(value["id"], value["note"]) for value in found] == [(line["id"], line["note"]) for line in lines]
+        if kind == "avro":
+            assert found[0]["at"].startswith("2023-11-14 22:13:20")
+        code, out, _ = command(*arguments, *typed, "-f", "%s\n")
+        assert [json.loads(line)["id"] for line in out.splitlines()] == [1, 2**40]
+        assert '{"id":1,' in command(*arguments, *typed)[1]
+
+
+def test_what_does_not_fit(command, places):
+    server, registry, _ = places
+    typed = ["--values", "avro", "--schemas", registry]
+    code, _, err = command("produce", "avro", "-b", server, *typed, stdin='{"id": "one"}\n')
+    assert (code, err.startswith("kafkacodec: error: record 1: the value does not match")) == (BAD_INPUT, True)
+    code, _, err = command("produce", "avro", "-b", server, *typed, stdin="{\n")
+    assert (code, err.startswith("kafkacodec: error: record 1: Expecting")) == (BAD_INPUT, True)
+    wrong = ["--values", "json", "--schemas", registry, "--subject", "avro-value"]
+    code, _, err = command("produce", "avro", "-b", server, *wrong, stdin="{}\n")
+    assert (code, "the schema of avro-value is avro, not json" in err) == (BAD_INPUT, True)
+    code, _, err = command("produce", "avro", "-b", server, *typed, "--subject", "none", stdin="{}\n")
+    assert (code, "there is no subject none in" in err) == (BAD_INPUT, True)
+    assert command("produce", "avro", "-b", server, "--values", "avro")[0] == WRONG_USAGE
+    assert command("produce", "avro", "-b", server, "--schemas", registry)[0] == WRONG_USAGE
+    with kc.client.Producer(server) as producer:
+        producer.send("json", b"plain")
+    code, _, err = command("consume", "json", "-b", server, "-e", "--values", "json", "--schemas", registry, "--json")
+    assert (code, "json-0: offset " in err and ": value" in err) == (BAD_INPUT, True)
+    shown = ["--values", "json", "--schemas", registry, "--on-value-error", "null", "-f", "%s\n"]
+    assert "plain" in command("consume", "json", "-b", server, "-e", *shown)[1].splitlines()
