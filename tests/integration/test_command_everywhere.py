@@ -116,7 +116,7 @@ def is_partition(path: Path) -> bool:
 
 def can_read(directory: Path, command: str) -> bool:
     levels = LEVELS.get(command, 0)
-    if command == "recover" and has(directory, f"{DIGITS}.kafka"):
+    if command == "recover" and has(directory, f"{DIGITS}.kafka", levels):
         return False
     # The directories broker-0 and broker-1 have the names of partitions, and a partition may be empty.
     empty = any(path.is_dir() for depth in range(levels + 1) for path in directory.glob("*/" * depth + "broker-[0-9]"))
@@ -124,7 +124,7 @@ def can_read(directory: Path, command: str) -> bool:
     return empty or local or has(directory, UPLOAD, levels + 1)
 
 
-LEVELS = {"topics": 2, "scan": 2, "diff": 2, "stats": 2, "report": 2}
+LEVELS = dict.fromkeys(["topics", "scan", "diff", "stats", "report", "verify", "recover"], 2)
 """For the commands that take trees of log directories, how deep."""
 
 LARGE = 300_000
