@@ -21,7 +21,7 @@ PACKAGE = Path(kafkacodec.__file__).parent
 def test_sources_that_are_not_compiled(tmp_path: Path, statement: str) -> None:
     ignored = shutil.ignore_patterns("*.so", "*.dylib", "__pycache__", "schemas")
     shutil.copytree(PACKAGE, tmp_path / "kafkacodec", ignore=ignored)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     finished = subprocess.run(
         [sys.executable, "-c", statement], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
