@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 __all__ = ["Serving"]
 
 _log = logging.getLogger("kafkacodec.broker")
+_NOBODY: Final = (
+    "nobody can log in: give users or tokens (--user, --users), or add SCRAM users at a listener without SASL"
+)
 _STEPS: Final = 1000  # more follow from a time only if they take time themselves
 _KEPT_BYTES: Final = 16 << 20
 _METADATA_ID: Final = uuid.UUID(int=1)  # that of __cluster_metadata in every cluster
@@ -118,6 +121,9 @@ class Serving:
             else:
                 self._load(topics)
             self._dialects.begin()
+            for url in urls:
+                if url.has_sasl and not self._logins.anyone():
+                    _log.warning("%s: %s", url.text(), _NOBODY)
             self._run(self._service.tick(self._runner.now))  # what is due at intervals begins
         except BaseException as failure:
             try:

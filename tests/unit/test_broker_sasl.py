@@ -55,6 +55,14 @@ def brokers():
         broker.stop()
 
 
+def test_a_listener_at_which_nobody_can_log_in_says_so(caplog):
+    with kc.broker.serve(listen="kafka+sasl://127.0.0.1:0"):
+        assert "nobody can log in" in caplog.text
+    caplog.clear()
+    with kc.broker.serve(listen="kafka+sasl://127.0.0.1:0", tokens="unsecured"):
+        assert not caplog.records
+
+
 @pytest.mark.parametrize("name", sasl_scripts.SCENARIOS)
 def test_answers_of_kafka(brokers, name):
     def waits(seconds):

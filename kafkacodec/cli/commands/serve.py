@@ -105,6 +105,7 @@ def serve(
         if tls_cert is None and (tls_key or tls_client_ca):
             raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
         _check_ways([url.partition("://")[0] for url in listen], has_users=bool(passwords), has_tls=bool(tls_cert))
+        _check_read_only(read_only, data, has_topics=bool(topics), brokers=brokers)
         if replicas is not None and broker_id is None:
             raise click.UsageError("--replicas needs --broker-id")
         tls = server_context(tls_cert, tls_key, tls_client_ca) if tls_cert else None
@@ -193,6 +194,18 @@ def _check_ways(ways: Sequence[str], *, has_users: bool, has_tls: bool) -> None:
         raise click.UsageError("--tls-cert is for kafka+tls:// and kafka+sasl+tls://")
     if has_users and not any("sasl" in way for way in ways):
         raise click.UsageError("--user and --users are for kafka+sasl:// and kafka+sasl+tls://")
+
+
+def _check_read_only(read_only: bool, data: Sequence[str], *, has_topics: bool, brokers: int) -> None:
+    """Refuse what --read-only does not go with, or what needs it."""
+    if read_only and not data:
+        raise click.UsageError("--read-only needs --data: the directory of a dead broker, or several of one cluster")
+    if read_only and has_topics:
+        raise click.UsageError("--read-only changes nothing: it makes no --topic")
+    if read_only and brokers > 1:
+        raise click.UsageError("--read-only serves one broker, without --brokers")
+    if len(data) > 1 and not read_only:
+        raise click.UsageError("several --data need --read-only: a broker writes into one directory")
 
 
 def _topic(text: str) -> tuple[str, int]:

@@ -81,6 +81,10 @@ class Logins:
         make = self._makers.get(mechanism)
         return None if make is None else make()
 
+    def anyone(self) -> bool:
+        """Whether there is somebody who can log in now; users may be added to the metadata later."""
+        return bool(self._users or self._tokens or self.node.catalog.scram)
+
     def _known(self) -> dict[str, Callable[[], ServerExchange]]:
         known: dict[str, Callable[[], ServerExchange]] = {}
         if self._users:
