@@ -94,10 +94,10 @@ class BrokerReader(DataSourceReader):
     @without_traceback()
     def partitions(self) -> list[InputPartition]:
         """An input partition per task; one without a range if there is nothing to read."""
-        return [InputPartition(part) for part in plan_batch(self.options, self.pruning)] or [InputPartition(None)]
+        return [InputPartition(task) for task in plan_batch(self.options, self.pruning) or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task's range as Arrow batches."""
+        """The records of one task as Arrow batches."""
         return read_task(partition.value, self.names, self.options)
 
 

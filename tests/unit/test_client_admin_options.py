@@ -199,3 +199,10 @@ def test_the_import_of_the_room_loads_no_client():
     program = "import sys, kafkacodec.client; print('asyncio' in sys.modules, 'ssl' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", "False"]
+
+
+def test_topics_with_their_numbers_of_partitions():
+    """A mapping was taken for its names, and the numbers were ignored."""
+    with kc.broker.serve() as broker, kc.client.Admin(broker.bootstrap_servers) as admin:
+        made = admin.create_topics({"a": 3, "b": 1})
+        assert {name: topic.num_partitions for name, topic in made.items()} == {"a": 3, "b": 1}

@@ -37,7 +37,7 @@ class TopicOperations(Operations):
 
     async def create_topics(
         self,
-        topics: str | NewTopic | Iterable[str | NewTopic],
+        topics: str | NewTopic | Iterable[str | NewTopic] | Mapping[str, int],
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
@@ -45,13 +45,16 @@ class TopicOperations(Operations):
         """Create topics.
 
         Args:
-            topics: a `NewTopic`, or a name for a topic with the broker's defaults, or several of these.
+            topics: a `NewTopic`, or a name for a topic with the broker's defaults, or several of these; or numbers of
+                partitions by name.
             validate_only: only check whether they could be created (Kafka 0.10.2 and later).
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
         Raises:
             ItemErrors: by name, such as TopicAlreadyExistsError, InvalidPartitionsError, PolicyViolationError.
         """
+        if isinstance(topics, Mapping):
+            topics = [NewTopic(name, count) for name, count in topics.items()]
         items = [topics] if isinstance(topics, NewTopic) else several("topics", topics)
         new = {item.name: item for item in (NewTopic(item) if isinstance(item, str) else item for item in items)}
         wait = self._broker_timeout(timeout_ms)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.offsets import Ids, Offsets, TopicOffsets
@@ -14,7 +14,7 @@ from kafkacodec.spark.live.read_options import BrokerReadOptions
 from kafkacodec.spark.reading.bounds import TopicPartition
 from kafkacodec.spark.reading.planning import Pruning
 
-__all__ = ["Json", "OffsetRange", "Reached", "as_json", "from_json", "lost", "plan_batch", "split"]
+__all__ = ["Json", "OffsetRange", "Reached", "Task", "as_json", "from_json", "lost", "plan_batch", "tasks_of"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
@@ -30,6 +30,16 @@ class OffsetRange(NamedTuple):
     start: int
     end: int
     topic_id: uuid.UUID | None = None
+
+
+Task = tuple[OffsetRange, ...]
+"""What one Spark task reads: a range, or short ones of several partitions."""
+
+_MANY: Final = 64
+"""So many ranges have a task each; if there are more, neighbours share tasks."""
+
+_WORTH, _FULL = 10_000, 50_000
+"""How many offsets a shared task has at least, and at most: to start it takes Spark as long as to read the first."""
 
 
 class Reached(NamedTuple):
@@ -50,8 +60,8 @@ class Reached(NamedTuple):
         return self.offsets.get(key), self.starts.get(key), self.earlier.get(key)
 
 
-def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[OffsetRange]:
-    """The ranges that the tasks of a batch read, in the order of partitions and offsets.
+def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[Task]:
+    """What the tasks of a batch read, in the order of partitions and offsets.
 
     Raises:
         OptionError: an option does not match the topics of the cluster; or offsets are not there and
@@ -71,7 +81,7 @@ def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[OffsetRange
     first = offsets.earliest(keys) if options.start.values and not options.start.by_timestamp else starts
     last = offsets.latest(keys) if options.end.values and not options.end.by_timestamp else ends
     spans = {key: _inside(key, (starts[key], ends[key]), (first[key], last[key]), options) for key in keys}
-    return split(_pruned(spans, pruning, offsets), options, keys)
+    return tasks_of(_pruned(spans, pruning, offsets), options, keys)
 
 
 def _inside(
@@ -113,9 +123,9 @@ def _pruned(
     return {key: (max(start, firsts[key]), end) for key, (start, end) in kept.items()}
 
 
-def split(spans: Mapping[TopicPartition, tuple[int, int]], options: BrokerReadOptions, ids: Ids) -> list[OffsetRange]:
+def tasks_of(spans: Mapping[TopicPartition, tuple[int, int]], options: BrokerReadOptions, ids: Ids) -> list[Task]:
     """A task for each partition that has offsets to read, or several as `maxRecordsPerPartition` and `minPartitions`
-    ask for.
+    ask for; fewer for many short ranges.
     """
     ranges = [OffsetRange(*key, start, end, ids.get(key)) for key, (start, end) in sorted(spans.items()) if start < end]
     if options.max_records is not None:
@@ -125,7 +135,26 @@ def split(spans: Mapping[TopicPartition, tuple[int, int]], options: BrokerReadOp
     if wanted is not None and len(ranges) < wanted:
         total = sum(r.end - r.start for r in ranges)
         ranges = [part for r in ranges for part in _cut(r, max(1, round((r.end - r.start) / total * wanted)))]
-    return ranges
+    return list(_gathered(ranges, options))
+
+
+def _gathered(ranges: Sequence[OffsetRange], options: BrokerReadOptions) -> Iterator[Task]:
+    """Tasks of neighbours, no larger than `maxRecordsPerPartition`, and as many as `minPartitions`."""
+    least, most = options.min_partitions or 0, 0
+    if len(ranges) > max(_MANY, least):
+        total = sum(r.end - r.start for r in ranges)
+        most = min(max(_WORTH, total // _MANY), _FULL, options.max_records or _FULL, total // max(1, least))
+    task: list[OffsetRange] = []
+    held = 0
+    for one in ranges:
+        size = one.end - one.start
+        if task and held + size > most:
+            yield tuple(task)
+            task, held = [], 0
+        task.append(one)
+        held += size
+    if task:
+        yield tuple(task)
 
 
 def _cut(whole: OffsetRange, parts: int) -> Iterable[OffsetRange]:

@@ -1,6 +1,6 @@
-"""What a task does: fetch a range of offsets and give it to Spark as Arrow batches.
+"""What a task does: fetch ranges of offsets and give them to Spark as Arrow batches.
 
-The range may be older than the cluster: records are deleted, and topics are made again, with other records under the
+A range may be older than the cluster: records are deleted, and topics are made again, with other records under the
 same offsets, after it was planned.
 """
 
@@ -9,17 +9,25 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
 
 from kafkacodec.client.blocking.consumer import Consumer
 from kafkacodec.client.consuming.record import ConsumedColumns
-from kafkacodec.errors import OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, DeadlineExceeded, MissingOffsets, error
+from kafkacodec.errors import (
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    DeadlineExceeded,
+    KafkaCodecError,
+    MissingOffsets,
+    error,
+)
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.live.connections import borrowed
-from kafkacodec.spark.live.planning import OffsetRange
+from kafkacodec.spark.live.planning import OffsetRange, Task
 from kafkacodec.spark.live.read_options import BrokerReadOptions
 from kafkacodec.spark.reading.tasks import ROWS, Shaper
 from kafkacodec.spark.times import FarTimes
@@ -42,11 +50,11 @@ times."""
 
 
 def read_task(
-    wanted: OffsetRange | None, names: tuple[str, ...], options: BrokerReadOptions, *, streaming: bool = False
+    task: Task, names: tuple[str, ...], options: BrokerReadOptions, *, streaming: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a range in batches of at most `ROWS` rows, with the columns `names`; nothing without a range.
+    """The records of ranges in batches of at most `ROWS` rows, with the columns `names`.
 
-    If the topic was made again, a batch reads the offsets of the range in the new one (without `failOnDataLoss`). A
+    If a topic was made again, a batch reads the offsets of the range in the new one (without `failOnDataLoss`). A
     stream leaves them, since its next micro-batch reads the new topic from its beginning.
 
     Raises:
@@ -54,19 +62,41 @@ def read_task(
         DeadlineExceeded: no record came within `kafkaConsumer.pollTimeoutMs`.
         BrokerError, DecodeError: the partition cannot be read; or a timestamp is one that Spark cannot hold.
     """
-    return iter(()) if wanted is None else _batches(wanted, names, options, streaming)
+    return _batches(task, names, options, streaming) if task else iter(())
 
 
-def _batches(
-    wanted: OffsetRange, names: Sequence[str], options: BrokerReadOptions, streaming: bool
-) -> Iterator[pa.RecordBatch]:
+def _batches(task: Task, names: Sequence[str], options: BrokerReadOptions, streaming: bool) -> Iterator[pa.RecordBatch]:
     shaper = Shaper(names)
     with without_traceback(), borrowed(Consumer, options.client) as consumer:
-        reading = _Reading(consumer, wanted, options, streaming=streaming)
-        far = FarTimes(reading.name, _WITHOUT_TIMES)
-        for table in reading.tables(shaper.core_columns):
-            yield shaper.shape(table, far)
+        left = task if len(task) == 1 else (yield from _together(consumer, task, shaper, options))
+        for wanted in left:
+            reading = _Reading(consumer, wanted, options, streaming=streaming)
+            far = FarTimes(reading.name, _WITHOUT_TIMES)
+            for table in reading.tables(shaper.core_columns):
+                yield shaper.shape(table, far)
         consumer.assign([])
+
+
+def _together(
+    consumer: Consumer, task: Task, shaper: Shaper, options: BrokerReadOptions
+) -> Generator[pa.RecordBatch, None, list[OffsetRange]]:
+    """The records of several ranges as they come. Returns what is left: alone, each range tells what is wrong."""
+    reached = {wanted[:2]: wanted.start for wanted in task}
+    far = FarTimes("one of several partitions", _WITHOUT_TIMES)
+    timeout = min(options.poll_timeout_ms / 1000, _LOOK_SECONDS)
+    with suppress(KafkaCodecError):
+        ids = {topic: consumer.topic_id(topic, timeout=timeout) for topic in {wanted.topic for wanted in task}}
+        # Another topic of the name, or one that may be, is for `_Reading`.
+        planned = [wanted for wanted in task if wanted.topic_id is not None and wanted.topic_id == ids[wanted.topic]]
+        consumer.assign_ranges({wanted[:2]: (wanted.start, wanted.end) for wanted in planned})
+        for table in consumer.columns(max_rows=ROWS, timeout=timeout, columns=shaper.core_columns):
+            batch = shaper.shape(table, far)
+            reached |= table.next_offsets
+            yield batch
+        for wanted in planned:  # offsets without records may have come
+            reached[wanted[:2]] = max(reached[wanted[:2]], consumer.position(*wanted[:2]))
+    rest = [wanted._replace(start=reached[wanted[:2]]) for wanted in task]
+    return [wanted for wanted in rest if wanted.start < wanted.end]
 
 
 class _Reading:

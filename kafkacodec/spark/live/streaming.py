@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.live.offsets import Ids, Offsets, TopicOffsets
-from kafkacodec.spark.live.planning import Json, Reached, as_json, from_json, lost, split
+from kafkacodec.spark.live.planning import Json, Reached, as_json, from_json, lost, tasks_of
 from kafkacodec.spark.live.read_options import BrokerReadOptions
 from kafkacodec.spark.live.reading import read_task
 from kafkacodec.spark.reading.bounds import TopicPartition
@@ -171,7 +171,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spans = {key: self._span(key, before, after, firsts[key], ends[key]) for key in keys}
         # Topics may have been made again since the end was planned; then the tasks find others than these.
         ids = self._ids.setdefault(_text(end), {key: now[key] for key in keys if after.offsets[key] <= ends[key]})
-        return [InputPartition(part) for part in split(spans, self.options, ids)] or [InputPartition(None)]
+        return [InputPartition(task) for task in tasks_of(spans, self.options, ids) or [()]]
 
     def _span(
         self, key: TopicPartition, before: Reached, after: Reached, earliest: int, latest: int
@@ -193,7 +193,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return max(first, earliest), min(end, latest)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task's range as Arrow batches."""
+        """The records of one task as Arrow batches."""
         return read_task(partition.value, self.names, self.options, streaming=True)
 
 
