@@ -1,5 +1,6 @@
 """Packages and interpreters that are not where Spark needs them."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -10,6 +11,7 @@ import pytest
 import kafkacodec as kc
 
 ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "kafkacodec/log/sample_data"
 
 
 def test_package_in_a_zip(tmp_path):
@@ -39,3 +41,26 @@ def test_no_python_of_the_executors_on_the_driver(spark, monkeypatch, driver):
         "the executors' Python, ./environment/bin/python, does not exist on the driver, where Spark plans with it: "
         "unpack the environment there too, so that this path is right"
     )
+
+
+@pytest.mark.spark
+def test_workers_run_the_drivers_python_if_none_is_named(tmp_path):
+    """The python3 of PATH is another one, as if the environment was not activated."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 3\n")
+    other.chmod(0o755)
+    program = (
+        "import kafkacodec as kc\n"
+        "from pyspark.sql import SparkSession\n"
+        "builder = SparkSession.builder.master('local[1]').config('spark.ui.enabled', False)\n"
+        "spark = builder.getOrCreate()\n"
+        "kc.spark.register(spark)\n"
+        f"log = spark.read.format('kafkalog').option('path', {str(SAMPLE)!r})\n"
+        "print('rows', log.option('subscribe', 'orders').load().count())\n"
+    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    env |= {"PATH": f"{tmp_path}:{env['PATH']}", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+    )
+    assert "rows 600\n" in run.stdout, run.stderr

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from kafkacodec.errors import KafkaCodecError
 
-__all__ = ["require_interpreter", "require_unpacked"]
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+__all__ = ["require_interpreter", "require_unpacked", "use_this_python"]
+
+_DEFAULT: Final = "python3"
+"""What Spark runs without PYSPARK_PYTHON."""
 
 
 def require_unpacked() -> None:
@@ -23,6 +31,16 @@ def require_unpacked() -> None:
             f"kafkacodec cannot run from {origin}, since Python does not import compiled modules from a zip or wheel; "
             "instead of --py-files, install it on the driver and the executors, or ship an environment by --archives"
         )
+
+
+def use_this_python(context: SparkContext) -> None:
+    """On one machine, have Spark's Python processes run the driver's Python, unless another one was named.
+
+    Without PYSPARK_PYTHON, Spark takes the python3 of PATH, which has no packages of a virtual environment that is not
+    activated.
+    """
+    if context.master.startswith("local") and context.pythonExec == _DEFAULT:
+        context.pythonExec = sys.executable
 
 
 def require_interpreter(python: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkacodec.spark.environment.requirements import require_pyspark
-from kafkacodec.spark.environment.shipping import require_interpreter
+from kafkacodec.spark.environment.shipping import require_interpreter, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +35,7 @@ def register(spark: SparkSession) -> None:
 
     local = not is_remote()
     if local:
+        use_this_python(spark.sparkContext)
         require_interpreter(spark.sparkContext.pythonExec)
     # Python processes of Spark do not see the Hadoop configuration: the class, made here, brings it to them.
     name = KafkaLogDataSource.__name__
