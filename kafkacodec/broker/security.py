@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from kafkacodec.broker.listening import Url
@@ -14,6 +14,10 @@ __all__ = ["Security", "Tokens"]
 
 Tokens: TypeAlias = "Literal['unsecured'] | Callable[[str], Any] | None"
 """How bearer tokens are checked."""
+
+_NOBODY: Final = (
+    "nobody can log in: give users or tokens (--user, --users), or add SCRAM users at a listener without SASL"
+)
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,17 @@ class Security:
         if url.has_tls and self.tls is None:
             raise ValueError(f"a {url.scheme}:// listener needs tls=, the server's ssl.SSLContext")
 
-    def risk(self, url: Url) -> str | None:
-        """What others can do at a listener, for the log; None if that is nothing."""
+    def warnings(self, urls: Iterable[Url], *, anyone: bool) -> Iterator[str]:
+        """For the log: who can do too much at a listener, or nothing; `anyone`: whether there is a user."""
+        for url in urls:
+            risk = self._risk(url)
+            if risk is not None:
+                yield f"{url.text()} is not loopback: {risk}"
+            if url.has_sasl and not anyone:
+                yield f"{url.text()}: {_NOBODY}"
+
+    def _risk(self, url: Url) -> str | None:
+        """What others can do at a listener; None if that is nothing."""
         if url.is_loopback:
             return None
         by_certificate = url.has_tls and self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED

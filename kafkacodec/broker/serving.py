@@ -59,9 +59,6 @@ if TYPE_CHECKING:
 __all__ = ["Serving"]
 
 _log = logging.getLogger("kafkacodec.broker")
-_NOBODY: Final = (
-    "nobody can log in: give users or tokens (--user, --users), or add SCRAM users at a listener without SASL"
-)
 _STEPS: Final = 1000  # more follow from a time only if they take time themselves
 _KEPT_BYTES: Final = 16 << 20
 _METADATA_ID: Final = uuid.UUID(int=1)  # that of __cluster_metadata in every cluster
@@ -112,18 +109,13 @@ class Serving:
                 await self._listen(broker)
                 self.addresses += [listener.address for listener in self._listeners[broker]]
             await self._dialects.start(urls, self.addresses)
-            for url in urls:
-                risk = security.risk(url)
-                if risk:
-                    _log.warning("%s is not loopback: %s", url.text(), risk)
             if self._frozen:
                 self._replay()
             else:
                 self._load(topics)
             self._dialects.begin()
-            for url in urls:
-                if url.has_sasl and not self._logins.anyone():
-                    _log.warning("%s: %s", url.text(), _NOBODY)
+            for warning in security.warnings(urls, anyone=self._logins.anyone()):
+                _log.warning("%s", warning)
             self._run(self._service.tick(self._runner.now))  # what is due at intervals begins
         except BaseException as failure:
             try:
