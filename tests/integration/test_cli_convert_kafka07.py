@@ -9,6 +9,8 @@ import struct
 import sys
 from collections.abc import Iterator
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kafkacodec as kc
@@ -147,3 +149,55 @@ def test_what_cannot_go_to_kafka07_is_told(command, tmp_path):
     assert (code, "Kafka 0.7" in notes) == (WRONG_USAGE, True)
     with pytest.raises((TypeError, kc.EncodeError)), kafka07.Producer(brokers="0:127.0.0.1:1") as producer:
         producer.send("t", None)
+
+
+# From a table to .kafka files
+
+
+def table(path, values, keys=None):
+    columns = {"value": pa.array(values, pa.binary())}
+    pq.write_table(pa.table({**({} if keys is None else {"key": pa.array(keys, pa.binary())}), **columns}), path)
+    return str(path)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
+def test_a_table_becomes_a_log_that_a_broker_serves(tmp_path, codec):
+    values = [b"%d-%s" % (i, b"x" * (i % 50)) for i in range(5_000)] + [b"\x00\xff\n", b""]
+    source = table(tmp_path / "t.parquet", values)
+    options = ["--topic", "t", "--kafka07", "--codec", codec, "--segment-bytes", "20000", "--batch-bytes", "3000"]
+    assert run(["encode", source, "-o", str(tmp_path / "log"), *options]) == DONE
+    segments = sorted((tmp_path / "log" / "t-0").iterdir())
+    assert {path.suffix for path in segments} == {".kafka"}
+    assert len(segments) > 1
+    ends = [int(path.stem) + path.stat().st_size for path in segments]
+    assert ends[:-1] == [int(path.stem) for path in segments[1:]]
+    found = [value for path in segments for value in kafka07.decode(path.read_bytes())["value"].tolist()]
+    assert found == values
+    with kc.broker.serve(tmp_path / "log", listen="kafka07://127.0.0.1:0") as broker:
+        assert broker.records("t")["value"].tolist() == values
+        assert broker.write("t", [kc.Record(0, None, 0, None, b"more", ())]) == ends[-1]
+
+
+def test_keys_choose_partitions_and_go(tmp_path):
+    source = table(tmp_path / "t.parquet", [b"%d" % i for i in range(100)], [b"k%d" % (i % 7) for i in range(100)])
+    options = ["--topic", "t", "--kafka07", "--partitions", "3"]
+    assert run(["encode", source, "-o", str(tmp_path / "log"), *options]) == DONE
+    with kc.broker.serve(tmp_path / "log", listen="kafka07://127.0.0.1:0", config={"num.partitions": 3}) as broker:
+        assert sorted(int(value) for value in broker.records("t")["value"].tolist()) == [*range(100)]
+
+
+def test_what_kafka07_cannot_have_is_told(tmp_path, capsys):
+    source = table(tmp_path / "t.parquet", [b"a", None])
+    log = tmp_path / "log"
+    given = ["encode", source, "-o", str(log), "--topic", "t", "--kafka07"]
+    assert run(given) == BAD_INPUT
+    assert "a null value" in capsys.readouterr().err
+    assert [path.name for path in log.iterdir() if path.name != ".lock"] == []
+    for wrong in (["--codec", "zstd"], ["--append"], ["--keep-offsets"], ["--codec", "gzip", "--level", "1"]):
+        assert run([*given, *wrong]) == WRONG_USAGE
+    good = table(tmp_path / "g.parquet", [b"a"])
+    assert run(["encode", good, *given[2:]]) == DONE
+    capsys.readouterr()
+    assert run(["encode", good, *given[2:]]) != DONE
+    assert "is there already" in capsys.readouterr().err
+    assert kafka07.decode((log / "t-0" / f"{0:020}.kafka").read_bytes())["value"].tolist() == [b"a"]

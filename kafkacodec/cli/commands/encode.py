@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import click
 
@@ -20,11 +20,20 @@ from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.output import counted
 from kafkacodec.log import LogWriter
 from kafkacodec.log.formats.layout import check_topic
+from kafkacodec.log.writing.kafka07_writer import CODECS07, Kafka07Writer
 from kafkacodec.records.compression import CODECS
 from kafkacodec.records.encode import BatchOptions, EncodePlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_Writer: TypeAlias = "LogWriter | _Kafka07"
+
+
+def _chosen_codec(context: click.Context, _: click.Parameter, given: str | None) -> str:
+    """The option, or its default, which depends on another one that is read before."""
+    return given or ("none" if context.params.get("kafka07") else "zstd")
 
 
 @click.command()
@@ -50,11 +59,17 @@ if TYPE_CHECKING:
     help="Spread records over this many partitions by key, as Kafka does.",
 )
 @click.option("--format", "kind", type=click.Choice(READ_FORMATS), help="Default: by the files' suffixes.")
-@click.option("--codec", type=click.Choice(CODECS), default="zstd", show_default=True)
+@click.option("--codec", type=click.Choice(CODECS), show_default="zstd; none with --kafka07", callback=_chosen_codec)
 @click.option("--level", type=int, help="Compression level of the codec.")
 @click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Bytes of a batch before compression.")
 @click.option(
     "--segment-bytes", type=click.IntRange(1, MAX_INT32), default=1 << 30, show_default=True, help="Bytes of a segment."
+)
+@click.option(
+    "--kafka07",
+    is_flag=True,
+    is_eager=True,
+    help="Write segments of Kafka 0.7 (*.kafka): values only, and codecs up to snappy.",
 )
 @click.option("--append", is_flag=True, help="Append to partitions that have records.")
 @click.option("--keep-offsets", is_flag=True, help="Use the offsets in the column offset instead of new ones.")
@@ -77,6 +92,7 @@ def encode(
     partition: int | None,
     partitions: int | None,
     kind: str | None,
+    kafka07: bool,
     append: bool,
     segment_bytes: int,
     keep_offsets: bool,
@@ -100,6 +116,8 @@ def encode(
         raise click.UsageError("--partition and --partitions exclude each other")
     if keep_offsets and partitions is not None:
         raise click.UsageError("--keep-offsets and --partitions exclude each other")
+    if kafka07:
+        _check_kafka07(encoding, output, append=append, keeps=keep_offsets)
     if output == STANDARD:
         _check_standard_output(topic, partition, partitions, append)
     elif topic is None:
@@ -119,7 +137,13 @@ def encode(
         first = list(islice(found, 1))
         for batch in first:
             kafkacodec.encode(batch.slice(0, 1), **encoding)
-        with _opened(output, topic, numbers, append=append, segment_bytes=segment_bytes) as writers:
+
+        def made(number: int) -> _Writer:
+            if kafka07:
+                return _Kafka07(output, topic or "", number, segment_bytes, encoding)
+            return LogWriter(output, topic or "", number, append=append, segment_bytes=segment_bytes)
+
+        with _opened(topic, numbers, made) as writers:
             spread = _Spread(len(writers))
             written = 0
             for batch in chain(first, found):
@@ -131,12 +155,32 @@ def encode(
         note(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}")
 
 
+class _Kafka07(Kafka07Writer):
+    """With the options of batches given once."""
+
+    def __init__(self, output: str, topic: str, number: int, segment_bytes: int, encoding: BatchOptions) -> None:
+        codec, size = encoding["codec"], encoding["batch_bytes"]
+        try:
+            super().__init__(output, topic, number, segment_bytes=segment_bytes, batch_bytes=size, codec=codec)
+        except FileExistsError as error:
+            raise click.ClickException(f"{error.filename}: the partition is there already") from None
+
+    def write(self, records: pa.RecordBatch, **_: Unpack[BatchOptions]) -> int:
+        """Write values; returns their number."""
+        return super().write(records)
+
+
 def _opened(
-    output: str, topic: str | None, numbers: list[int], *, append: bool, segment_bytes: int
-) -> AbstractContextManager[Sequence[LogWriter | _StandardOutput]]:
-    if topic is None:
-        return nullcontext([_StandardOutput()])
-    return _writers(output, topic, numbers, append=append, segment_bytes=segment_bytes)
+    topic: str | None, numbers: list[int], made: Callable[[int], _Writer]
+) -> AbstractContextManager[Sequence[_Writer | _StandardOutput]]:
+    return nullcontext([_StandardOutput()]) if topic is None else _writers(numbers, made)
+
+
+def _check_kafka07(encoding: BatchOptions, output: str, *, append: bool, keeps: bool) -> None:
+    if encoding["codec"] not in CODECS07:
+        raise click.UsageError(f"--kafka07: Kafka 0.7 has no {encoding['codec']}, but {', '.join(CODECS07)}")
+    if append or keeps or encoding.get("level") is not None or output == STANDARD:
+        raise click.UsageError("--kafka07 makes new partitions: not with --append, --keep-offsets, --level or -o -")
 
 
 def _check_standard_output(topic: str | None, partition: int | None, partitions: int | None, append: bool) -> None:
@@ -164,15 +208,13 @@ class _StandardOutput:
 
 
 @contextmanager
-def _writers(
-    output: str, topic: str, numbers: list[int], *, append: bool, segment_bytes: int
-) -> Iterator[list[LogWriter]]:
+def _writers(numbers: list[int], made: Callable[[int], _Writer]) -> Iterator[list[_Writer]]:
     """Writers that commit together at the end, and withdraw what they wrote after an error or an interrupt."""
-    writers: list[LogWriter] = []
+    writers: list[_Writer] = []
     starts: list[int] = []
     try:
         for number in numbers:
-            writers.append(LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes))
+            writers.append(made(number))
             starts.append(writers[-1].next_offset)
         yield writers
         for writer in writers:
