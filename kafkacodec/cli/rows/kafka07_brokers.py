@@ -26,9 +26,9 @@ _COMMIT_SECONDS: Final = 5.0
 _WRONG_PARTITION: Final = 3
 _MOST_PARTITIONS: Final = 1000
 _CODECS: Final = ("none", "gzip", "snappy")
-_READING: Final = frozenset({"topics", "bootstrap", "numbers", "offset", "group", "follow", "limit"})
+_READING: Final = frozenset({"topics", "more", "quiet", "bootstrap", "numbers", "offset", "group", "follow", "limit"})
 _PRINTING: Final = frozenset({"columns", "as_json", "template", "raw"})
-_SENDING: Final = frozenset({"topic", "inputs", "bootstrap", "kind", "codec", "key", "key_delimiter", "delimiter"})
+_SENDING: Final = frozenset({"topic", "words", "bootstrap", "kind", "codec", "key", "key_delimiter", "delimiter"})
 
 
 @dataclass(frozen=True)
