@@ -356,8 +356,9 @@ pythons: .cache/pythons ## a wheel for each other CPython found here, and the te
 	@touch $@
 
 .PHONY: docs
-docs: $(VENV)/.dev $(VENV)/.built ## the API pages, from docstrings, into out/docs
-	$(PY) docs/build.py out/docs
+docs: $(VENV)/.dev $(VENV)/.built ## the documentation as a site, with search and all public names, into out/docs
+	$(PY) -m pip install --quiet --group docs
+	DISABLE_MKDOCS_2_WARNING=true PYTHONPATH=. $(PY) -m mkdocs build --quiet --config-file tools/mkdocs.yml
 
 .PHONY: clean
 clean: ## remove all files created by make

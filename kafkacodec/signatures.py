@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Iterable
 from functools import cache, wraps
-from inspect import Parameter, isgeneratorfunction, signature
+from inspect import Parameter, cleandoc, isgeneratorfunction, signature
 from typing import Any, NoReturn, TypeVar, cast
 
 from kafkacodec.arguments import suggestion
 
-__all__ = ["shows_options", "suggests_options"]
+__all__ = ["describes_also", "shows_options", "suggests_options"]
 
+Type = TypeVar("Type", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -19,7 +21,8 @@ def shows_options(
 ) -> Callable[[Function], Function]:
     """Replace ``**options`` in the signature of a function, so that `help` shows each option with type and default.
 
-    The function also suggests options, as by `suggests_options`.
+    The function also suggests options, as by `suggests_options`. Options that its docstring does not describe are
+    described at its end, in the words of the TypedDict's docstring.
 
     Args:
         options: the TypedDict of the function's ``**options: Unpack[...]``, which type checkers use.
@@ -33,12 +36,46 @@ def shows_options(
         own = signature(function)
         parameters = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
         named = {p.name for p in parameters}
-        parameters += [p for p in shown if p.name not in named]
+        added = [p for p in shown if p.name not in named]
+        parameters += added
         checked = suggests_options(function, hint)
+        checked.__doc__ = _with_meanings(function.__doc__, [p.name for p in added], options)
         checked.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         return checked
 
     return decorate
+
+
+def _with_meanings(doc: str | None, names: Iterable[str], options: Any) -> str | None:
+    """A docstring with a section on those of the options that it does not describe."""
+    known = _meanings(options)
+    if not doc or not known:
+        return doc
+    text = cleandoc(doc)
+    described = {name.strip() for entry in _ENTRY.findall(text) for name in entry.split(",")}
+    added = [f"    {name}: {known[name]}" for name in names if name in known and name not in described]
+    return "\n".join([text, "", "Options:", *added]) if added else doc
+
+
+def describes_also(extended: Any) -> Callable[[Type], Type]:
+    """Add to a TypedDict's docstring what it says about its keys in the one that it extends, which it does not know."""
+
+    def decorate(options: Type) -> Type:
+        known = "\n".join(f"    {name}: {meaning}" for name, meaning in _meanings(extended).items())
+        options.__doc__ = f"{cleandoc(options.__doc__ or '')}\n{known}"
+        return options
+
+    return decorate
+
+
+def _meanings(options: Any) -> dict[str, str]:
+    """What the keys of a TypedDict mean, by its docstring."""
+    lines = cleandoc(options.__doc__ or "").partition("\nKeys:\n")[2]
+    return {name: re.sub(r"\n +", "\n        ", text) for name, text in _KEY.findall(lines)}
+
+
+_ENTRY = re.compile(r"^    (\w+(?:, \w+)*)(?: \([^)]*\))?: ", re.M)
+_KEY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.M)
 
 
 def suggests_options(function: Function, hint: Callable[[str, Collection[str]], str] = suggestion) -> Function:

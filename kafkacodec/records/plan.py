@@ -9,6 +9,7 @@ from kafkacodec.arguments import column_names, int64, limit, one_of, refuse_unkn
 from kafkacodec.arrow._columns import Allowance
 from kafkacodec.records import _decoder
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.signatures import describes_also
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -91,7 +92,16 @@ class Order(NamedTuple):
 
 
 class RecordOptions(TypedDict, total=False):
-    """The keyword options of `iter_records`."""
+    """The keyword options of `iter_records`.
+
+    Keys:
+        verify_crc: check the checksum of each batch before reading it.
+        include_control: include the records of control batches (transaction markers, for example).
+        start_offset: only records at or after this offset; by default from the start.
+        end_offset: only records before this offset; by default to the end.
+        on_error: ``"raise"``; ``"stop"`` ends before the first damage; ``"skip"`` goes on with the next intact batch.
+        max_decompressed_bytes: limit on the decompressed records of one batch, in bytes.
+    """
 
     verify_crc: bool
     include_control: bool
@@ -101,8 +111,15 @@ class RecordOptions(TypedDict, total=False):
     max_decompressed_bytes: int
 
 
+@describes_also(RecordOptions)
 class DecodeOptions(RecordOptions, total=False):
-    """The keyword options that `decode` and `iter_columns` share."""
+    """The keyword options that `decode` and `iter_columns` share.
+
+    Keys:
+        columns: names of the columns to build; others cost nothing.
+        batch_columns: also build the columns about batches, such as ``producer_id`` and ``codec``.
+        layout: ``"copy"``: keys and values as binary; ``"view"``: as views of the data; ``"auto"``: by their size.
+    """
 
     columns: Iterable[str] | None
     batch_columns: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,3 +179,23 @@ def test_a_writer_has_the_options_of_batches(tmp_path: Path) -> None:
         shown = inspect.signature(writer.write).parameters
         assert list(shown) == ["records", "codec", "level", "batch_bytes", "timestamp_type"]
         assert writer.write(RECORDS, **{name: shown[name].default for name in list(shown)[1:]}) == len(RECORDS)
+
+
+@pytest.mark.parametrize("readable", [kc.log.Topic, kc.log.Partition, kc.log.Segment, kc.log.Selection])
+@pytest.mark.parametrize("method", ["read", "to_arrow", "reader", "count", "head"])
+def test_help_describes_every_option(readable, method):
+    """Or another place where it is described, for what a docstring itself mentions."""
+    function = getattr(readable, method)
+    doc = inspect.getdoc(function)
+    for name in inspect.signature(function).parameters:
+        assert name == "self" or re.search(rf"^    (\w+, )*{name}(, \w+)*(:| \()", doc, re.M), name
+
+
+def test_options_are_described_once_and_in_order():
+    doc = inspect.getdoc(kc.log.Topic.read)
+    assert doc.count("\nOptions:\n") == 1
+    assert doc.count("\n    on_error: ") == 1
+    assert '\n    isolation_level: ``"read_committed"`` leaves out' in doc
+    assert inspect.getdoc(kc.log.Topic.reader).index("    verify_crc: ") > inspect.getdoc(kc.log.Topic.reader).index(
+        "Options:"
+    )
