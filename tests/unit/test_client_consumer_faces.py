@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from itertools import islice
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.client import Consumer, aio
 from kafkacodec.client.blocking import callbacks
-from kafkacodec.errors import DeadlineExceeded, UnknownTopicOrPartitionError
+from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, UnknownTopicOrPartitionError
 from tests.patience import SOON
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_traffic import SERVER, modelled
@@ -201,3 +202,56 @@ def test_what_is_committed(model, how, end):
     else:
         assert model.committed == {("t", 0): given[-1][-1] + 1}
     assert [offset for offsets in given for offset in offsets] == list(range(given[-1][-1] + 1))
+
+
+@pytest.fixture
+def filled():
+    with kc.broker.serve(topics={"t": 1}) as broker:
+        with kc.client.Producer(broker.bootstrap_servers) as producer:
+            for number in range(100):
+                producer.send("t", b"%d" % number)
+        yield {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest", "group_id": "g"}
+
+
+def test_of_commits_that_nobody_waits_for_the_newest_counts(filled):
+    with kc.client.Consumer("t", **filled, enable_auto_commit=False) as consumer:
+        for record in islice(consumer, 100):
+            consumer.commit({("t", 0): record.offset + 1}, wait=False)
+    with kc.client.Consumer("t", **filled) as consumer:
+        assert consumer.committed("t", 0) == 100
+    without = kc.client.Consumer("t", **{**filled, "group_id": None})
+    with without, pytest.raises(LocalProtocolError, match="give the consumer a group_id"):
+        without.commit(wait=False)
+    with pytest.raises(ClientClosed):
+        consumer.commit(wait=False)
+
+
+@pytest.mark.parametrize("offsets", [None, {("t", 0): 7}])
+def test_a_commit_that_waits_for_the_loop_leaves_out_what_is_taken_away_meanwhile(filled, offsets):
+    async def given_up():
+        consumer._face._group.offsets.taken_away([("t", 0)])
+
+    with kc.client.Consumer("t", **filled, enable_auto_commit=False) as consumer:
+        assert next(iter(consumer)).offset == 0
+        later = []
+        consumer._parts.soon, soon = later.append, consumer._parts.soon
+        consumer.commit(offsets, wait=False)
+        consumer._parts.soon = soon
+        consumer._thread.run(given_up)
+        consumer._thread.soon(*later)
+        assert consumer.committed("t", 0) is None
+        consumer.commit(offsets, wait=False)
+        consumer.commit({})
+        assert consumer.committed("t", 0) == (1 if offsets is None else 7)
+
+
+def test_a_position_that_is_another_one_by_now_is_not_committed(filled):
+    with kc.client.Consumer("t", **filled, enable_auto_commit=False) as consumer:
+        assert next(iter(consumer)).offset == 0
+        later = []
+        consumer._parts.soon, soon = later.append, consumer._parts.soon
+        consumer.commit(wait=False)
+        consumer._parts.soon = soon
+        consumer.seek("t", 0, 50)
+        consumer._thread.soon(*later)
+        assert consumer.committed("t", 0) is None

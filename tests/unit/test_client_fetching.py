@@ -6,8 +6,9 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.client.consuming.fetcher import Fetcher
+from kafkacodec.client.consuming.looking import Looking
 from kafkacodec.client.consuming.offset_lookup import OffsetLookup
-from kafkacodec.client.consuming.positions import Position
+from kafkacodec.client.consuming.positions import PartitionState, Position
 from kafkacodec.client.consuming.reset_policy import ResetPolicy, reset_policy
 from kafkacodec.client.consuming.subscription import AllPartitions
 from kafkacodec.client.consuming.validation import Validation
@@ -682,14 +683,17 @@ def test_idle_partitions_are_not_looked_at_one_by_one_after_every_answer(monkeyp
     read = consumer(model, *range(count))
     read.read_all(3000)
     looked = []
-    for owner, name in ((Fetcher, "_source"), (Fetcher, "_wanted"), (Validation, "pending"), (OffsetLookup, "_new")):
+    for owner, name in ((Looking, "source"), (Fetcher, "_wanted"), (Validation, "pending"), (OffsetLookup, "_new")):
         monkeypatch.setattr(owner, name, counted(getattr(owner, name), looked))
     before = len(fetches(model))
     read.read_all(20_000)
     assert len(fetches(model)) - before >= 30
     assert len(looked) < 3 * count
-    put(model, b"later", partition=7)  # and what comes is read
+    looked.clear()
+    put(model, b"later", partition=7)  # and what comes is read, with a look at its partition alone
     assert read.read_all(1000) == [(7, 0)]
+    assert 0 < len(looked) < 30
+    assert {args[1] for args in looked if isinstance(args[1], PartitionState)} == {read.positions.state(("t", 7))}
     read.positions.pause(("t", 7))
     put(model, b"paused", partition=7)
     assert read.read_all(1000) == []
@@ -702,7 +706,7 @@ def test_idle_partitions_are_not_looked_at_one_by_one_after_every_answer(monkeyp
 
 def counted(method, calls):
     def call(*arguments):
-        calls.append(method)
+        calls.append(arguments)
         return method(*arguments)
 
     return call

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafkacodec.client.aio.consumer_base import ConsumerBase
 from kafkacodec.client.aio.consumer_group import ConsumerGroup
+from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys, seconds, time_number
 from kafkacodec.client.consuming.offset_lookup import FoundOffset
 from kafkacodec.client.consuming.positions import Key, Position
@@ -195,7 +196,8 @@ class ConsumerOffsets(ConsumerBase):
 
         Args:
             offsets: by (topic, number): the offset of the next record to process, or a pair of it and a text.
-            wait: for the coordinator's answer. Else failures are logged, and `close` waits for it.
+            wait: for the coordinator's answer. Else failures are logged, `close` waits for it, and of several calls at
+                nearly the same time the newest offsets are sent.
 
         Raises:
             LocalProtocolError: the consumer has no group id.
@@ -204,16 +206,7 @@ class ConsumerOffsets(ConsumerBase):
             DeadlineExceeded: not within ``default_api_timeout_ms``.
         """
         parts = self._started()
-        group = self._require_group("commit")
-        parts.reader.update_position()
-        if offsets is None:
-            group.losses.check()
-            states = parts.positions.partitions.values()
-            found = {s.key: CommittedOffset(*s.position) for s in states if s.position is not None}
-        else:
-            found = {key: _committed_offset(value) for key, value in by_partition("offsets", offsets).items()}
-        for key, offset in found.items():
-            parts.positions.processed(key, offset.offset)
+        group, found, _ = self._to_commit(parts, offsets)
         if wait:
             await group.offsets.commit(found)
         else:
@@ -235,6 +228,25 @@ class ConsumerOffsets(ConsumerBase):
         return self._require_group("group_metadata").metadata()
 
     # Internal
+
+    def _to_commit(
+        self, parts: ConsumerParts, offsets: Mapping[tuple[str, int], Any] | None
+    ) -> tuple[ConsumerGroup, dict[Key, CommittedOffset], dict[Key, int] | None]:
+        """The group, what is to be committed, and of positions the versions of their partitions. For any thread."""
+        group = self._require_group("commit")
+        parts.reader.update_position()
+        versions: dict[Key, int] | None = None
+        if offsets is None:
+            group.losses.check()
+            states = list(parts.positions.partitions.values())
+            versions = {s.key: s.version for s in states}
+            positions = {s.key: s.position for s in states}
+            found = {key: CommittedOffset(*position) for key, position in positions.items() if position is not None}
+        else:
+            found = {key: _committed_offset(value) for key, value in by_partition("offsets", offsets).items()}
+        for key, offset in found.items():
+            parts.positions.processed(key, offset.offset)
+        return group, found, versions
 
     def _require_group(self, method: str) -> ConsumerGroup:
         if self._group is None and self._settings.group_id is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from kafkacodec.assignment.partitions import TopicPartition
@@ -45,6 +46,8 @@ class GroupOffsets:
         self.known: dict[Key, Position] = {}
         self._calls: set[OffsetCommit] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._later: deque[tuple[dict[Key, CommittedOffset], dict[Key, int] | None]] = deque()
+        self._told = False  # whether `_commit_later` will look at them
 
     async def committed(self, keys: Iterable[Key]) -> dict[Key, CommittedOffset | None]:
         """The group's committed offsets."""
@@ -73,6 +76,35 @@ class GroupOffsets:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def commit_later(
+        self, offsets: dict[Key, CommittedOffset], versions: dict[Key, int] | None, soon: Callable[..., object]
+    ) -> None:
+        """As `commit_soon`, from another thread. Of what comes at nearly the same time the newest is committed.
+
+        Args:
+            offsets: not to be changed any more.
+            versions: those of the partitions, if the offsets are their positions: a partition that has another one by
+                now is left out.
+            soon: has a function called in the loop's thread.
+        """
+        self._later.append((offsets, versions))
+        if not self._told:
+            self._told = True
+            soon(self._commit_later)
+
+    def _commit_later(self) -> None:
+        self._told = False  # first, since others may come now
+        found: dict[Key, CommittedOffset] = {}
+        while self._later:
+            offsets, versions = self._later.popleft()
+            found.update(offsets if versions is None else {k: o for k, o in offsets.items() if self._is(k, versions)})
+        if found:
+            self.commit_soon(found)
+
+    def _is(self, key: Key, versions: Mapping[Key, int]) -> bool:
+        state = self._positions.partitions.get(key)
+        return state is not None and state.version == versions[key]
+
     async def auto_commit(self, states: Iterable[PartitionState]) -> None:
         """Commit what is processed, if that is wanted; failures are logged, and tried again with the next commit."""
         if not self._settings.enable_auto_commit:
@@ -99,6 +131,9 @@ class GroupOffsets:
             call.leave_out(
                 gone, error(REBALANCE_IN_PROGRESS)("the partition was given up before its offset was committed")
             )
+        for offsets, _ in tuple(self._later):
+            for key in gone & offsets.keys():
+                del offsets[key]
         for key in gone:
             self.known.pop(key, None)
 

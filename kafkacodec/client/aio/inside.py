@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class ProducerInside:
     Attributes:
         is_plain: whether records need no function of the application, and no transaction.
         check_transaction, serialized, table: for any thread.
-        prepare, room, rolled_back, wake: for the loop's thread.
+        prepare, room, rolled_back, woken: for the loop's thread.
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -35,7 +35,7 @@ class ProducerInside:
         self.prepare = producer._prepare
         self.room = producer._room
         self.rolled_back = producer._rolled_back
-        self.wake = producer._wake
+        self.woken = producer._woken
 
     async def start(self) -> Queues:
         """Use the running event loop from now on. Returns the queues."""
@@ -70,6 +70,11 @@ class ConsumerInside:
     async def start(self) -> ConsumerParts:
         """Use the running event loop from now on. Returns what the consumer consists of."""
         return self._consumer._started()
+
+    def commit_later(self, parts: ConsumerParts, offsets: Mapping[Key, Any] | None) -> None:
+        """What `commit` does that waits for nothing, in the thread of the application."""
+        group, found, versions = self._consumer._to_commit(parts, offsets)
+        group.offsets.commit_later(found, versions, parts.soon)
 
     def left_by(self, exception: bool) -> None:
         """A ``with`` block has ended; by an exception, or not."""

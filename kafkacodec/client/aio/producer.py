@@ -289,6 +289,11 @@ class Producer(TransactionalProducer, AsyncClient):
         if self._network is not None:
             self._network.wake()
 
+    def _woken(self) -> None:
+        """Send now what is due. For a callback of the loop."""
+        if self._network is not None:
+            self._network.woken()
+
     def _table(self, data: Any, topic: str | None) -> TableSending:
         """A table that is being sent."""
         return TableSending(self._queues, self._settings, data, topic)

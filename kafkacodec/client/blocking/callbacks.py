@@ -36,6 +36,11 @@ class CallbackThread(LoopThread):
         self._running: list[threading.Event] = []  # of the threads that wait
         super().__init__(name)
 
+    def ready(self) -> None:
+        """There is something for the user's thread, which looks for it after it has cleared `event`."""
+        if not self.event.is_set():
+            self.event.set()
+
     def call(self, function: Callable[[Any], object], argument: Any) -> asyncio.Future[None]:
         """Have a function called. For the loop's thread."""
         done: asyncio.Future[None] = self.loop.create_future()

@@ -69,7 +69,7 @@ class Consumer(BlockingClient):
         self._face = owned(aio.Consumer(*topics, bootstrap_servers=bootstrap_servers, **options))
         self._thread = CallbackThread("kafkacodec consumer")
         thread = self._thread
-        self._inside = ConsumerInside(self._face, thread.soon, thread.event.set, thread.call)
+        self._inside = ConsumerInside(self._face, thread.soon, thread.ready, thread.call)
         self._settings = self._inside.settings
         thread.wanted = self._settings.group_id is not None
         try:
@@ -127,7 +127,15 @@ class Consumer(BlockingClient):
     end_offsets = blocking(aio.Consumer.end_offsets)
     offsets_for_times = blocking(aio.Consumer.offsets_for_times)
 
-    commit = blocking(aio.Consumer.commit)
+    def commit(self, offsets: Mapping[tuple[str, int], Any] | None = None, *, wait: bool = True) -> None:
+        """Commit."""
+        if wait:
+            self._thread.run(partial(self._face.commit, offsets))
+        else:
+            self._thread.check()
+            self._inside.commit_later(self._parts, offsets)
+
+    commit.__doc__ = aio.Consumer.commit.__doc__
     committed = blocking(aio.Consumer.committed)
     committed_offsets = blocking(aio.Consumer.committed_offsets)
 

@@ -204,11 +204,11 @@ class Producer(Sending, BlockingClient):
     def _wake_soon(self) -> None:
         if not self._waking:
             self._waking = True
-            self._thread.soon(self._wake)
+            self._thread.soon(self._woken)
 
-    def _wake(self) -> None:
+    def _woken(self) -> None:
         self._waking = False
-        self._inside.wake()
+        self._inside.woken()
 
 
 # What is compiled does not know types and text.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
 from kafkacodec.client.consuming.fetch_errors import FetchErrors
 from kafkacodec.client.consuming.fetch_request import fetch_request
+from kafkacodec.client.consuming.looking import Look, Looking
 from kafkacodec.client.consuming.positions import PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Extent, Frame, Part, extent_of
-from kafkacodec.client.consuming.rounds import Contents, FetchNode, Look, Round
+from kafkacodec.client.consuming.rounds import Contents, FetchNode, Round
 from kafkacodec.client.consuming.session import Wanted, names_of, without_session
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
@@ -74,14 +75,13 @@ class Fetcher:
         self.held_back = False
         self._cluster = cluster
         self._positions = positions
-        self._validation = validation
         self._settings = settings
         self._backoff = backoff
         self._nodes: dict[int, FetchNode] = {}
         self._errors = FetchErrors(cluster, positions, backoff, settings)
+        self._looking = Looking(cluster, positions, validation, self._errors, settings)
         self._turn = 0
         self._now = 0.0
-        self._look: Look | None = None
         self._read = False  # parts were given back since the last poll
         self._quiet_at = 0.0
         self._share = settings.prefetch_bytes
@@ -126,7 +126,7 @@ class Fetcher:
     def poll(self, now: float) -> list[Send]:
         """Fetches from brokers that have partitions to fetch and none under way."""
         self._now = now
-        look = self._looked(now)
+        look = self._looking.look(now)
         sources = look.sources
         self._share = self._settings.prefetch_bytes // max(len(sources), 1)
         wait_ms = self._wait_ms(now, look)
@@ -135,7 +135,7 @@ class Fetcher:
             node = self._nodes.setdefault(number, FetchNode())
             if now < node.next_at:
                 continue
-            asked = self._next_round(number, node, sources[number], wait_ms)
+            asked = self._next_round(number, node, look, wait_ms)
             if asked is not None and self._has_room(node, taken, asked.max_bytes):
                 self._begin(node, asked)
                 taken += asked.max_bytes
@@ -144,8 +144,7 @@ class Fetcher:
 
     def next_deadline(self) -> float | None:
         """When to retry a partition or broker after an error, or to send what is held back."""
-        states = () if self._look_holds else self._positions.partitions.values()
-        times = [s.next_at for s in states if s.failures]
+        times = [state.next_at for state in self._looking.waiting if state.failures]
         times += [node.next_at for node in self._nodes.values() if node.failures and node.asking is None]
         times += [self._quiet_at] if self.held_back else []
         return min((at for at in times if at > self._now), default=None)
@@ -196,7 +195,7 @@ class Fetcher:
         for state in self._positions.partitions.values():
             if state.preferred == asked.node:
                 state.preferred = None
-            if (broken or not worth_repeating(error)) and self._source(state, now) == asked.node:
+            if (broken or not worth_repeating(error)) and self._looking.source(state, now) == asked.node:
                 self._errors.for_user(state, error)
 
     # Asking
@@ -214,8 +213,10 @@ class Fetcher:
             return waits
         return 0
 
-    def _next_round(self, number: int, node: FetchNode, states: list[PartitionState], wait_ms: float) -> Round | None:
+    def _next_round(self, number: int, node: FetchNode, look: Look, wait_ms: float) -> Round | None:
         """The next request to a broker, if one is useful."""
+        wanted: Collection[PartitionState]
+        states = look.sources[number]
         if node.asking is None:
             wanted = node.not_beside(states, self._now)
             asked = Round(number, self._most(), wait_ms)
@@ -223,11 +224,11 @@ class Fetcher:
             left_ms = node.wait_left(self._now)
             if left_ms is None or (node.beside is not None and node.beside.until is None):
                 return None  # what is not written yet takes in what there is then
-            wanted = node.missed(states)
+            wanted = node.missed(state for state in look.changed.get(number, ()) if state in states)
             wait_ms = min(wait_ms, left_ms, node.patience_ms)
             asked = Round(number, max(self._most() // 4, 1), wait_ms, aside=True)
         # Partitions without records wait until the user reads, or for the other fetch, which is answered at once.
-        useful = wanted if asked.wait_ms else any(not self._at_end(state) for state in wanted)
+        useful = wanted if asked.wait_ms or not wanted else look.ahead.intersection(wanted)
         return asked if useful else None
 
     def _begin(self, node: FetchNode, asked: Round) -> None:
@@ -241,17 +242,15 @@ class Fetcher:
             node.asking = asked
 
     def _states(self, asked: Round, look: Look) -> list[PartitionState]:
-        """The partitions of a request."""
-        node, states = self._nodes[asked.node], look.sources.get(asked.node, [])
-        return node.not_asking(states) if asked.aside else node.not_beside(states, self._now)
-
-    def _at_end(self, state: PartitionState) -> bool:
-        """Whether the broker has no record for the partition, as far as is known."""
-        if state.fetching is None or state.fetching is state.empty_at:
-            return True
-        committed = self._settings.isolation_level == "read_committed" and state.last_stable_offset >= 0
-        end = state.last_stable_offset if committed else state.high_watermark
-        return 0 <= end <= state.fetching.offset
+        """The partitions of a request, those that waited longest first."""
+        node, states = self._nodes[asked.node], look.sources.get(asked.node, {})
+        if asked.aside:
+            chosen: Collection[PartitionState] = node.not_asking(
+                state for state in look.changed.get(asked.node, ()) if state in states
+            )
+        else:
+            chosen = node.not_beside(states, self._now)
+        return sorted(chosen, key=lambda state: state.turn)
 
     def _taken(self) -> int:
         """The memory of kept records and of the answers under way."""
@@ -267,58 +266,6 @@ class Fetcher:
         """The size limit of a response: two fit into a broker's share."""
         return max(min(self._settings.fetch_max_bytes, self._share // 2), 1)
 
-    @property
-    def _at(self) -> tuple[int, int]:
-        """The versions of the positions and of the cluster."""
-        return self._positions.changes.count, self._cluster.generation
-
-    @property
-    def _look_holds(self) -> bool:
-        """Whether the last look at all partitions is still valid."""
-        return self._look is not None and self._look.at == self._at
-
-    def _looked(self, now: float) -> Look:
-        """The partitions to fetch, by broker."""
-        if self._look is not None and self._look_holds:
-            return self._look
-        at = self._at
-        self._look = look = Look()
-        for state in self._positions.partitions.values():
-            node = self._source(state, now)
-            look.kept = look.kept or bool(state.kept)
-            look.passes = look.passes or bool(state.failures) or now < state.next_at or state.preferred is not None
-            if node is not None:
-                look.sources.setdefault(node, []).append(state)
-        if not look.passes and at == self._at:
-            look.at = at
-        return look
-
-    def _source(self, state: PartitionState, now: float) -> int | None:
-        """The broker to fetch a partition from; None if it must not be fetched now."""
-        if state.fetching is None or state.paused or state.draining or state.failing or now < state.next_at:
-            return None
-        if state.fetching.offset >= state.end or (state.first_bytes and state.kept):
-            return None
-        leader = self._cluster.leader(state.topic, state.number)
-        if leader is None:
-            self._errors.no_leader(state)
-            if self._look is not None:
-                self._look.passes = True
-            return None
-        topic_id = self._cluster.topic_id(state.topic)
-        if state.topic_id is None:
-            state.topic_id = topic_id
-        if topic_id is not None and topic_id != state.topic_id:
-            self._errors.created_again(state)
-            return None
-        if self._validation.pending(state):
-            return None
-        if state.preferred is not None:
-            if now < state.preferred_until and self._cluster.address(state.preferred) is not None:
-                return state.preferred
-            state.preferred = None
-        return leader
-
     def _request(self, asked: Round, versions: Versions) -> tuple[Any, int]:
         """The request, made when it is sent."""
         version = highest_common(FETCH, versions)
@@ -331,28 +278,57 @@ class Fetcher:
         return fetch_request(plan, self._settings, asked.max_bytes, asked.wait_ms), min(version, contents.most)
 
     def _contents(self, asked: Round, version: int) -> Contents:
-        """The contents of a request; the last object again if nothing changed."""
-        look, node = self._looked(self._now), self._nodes[asked.node]
-        alone = not asked.aside and node.beside is None
-        key = (asked.node, version)
-        if alone and key in look.contents:
-            return look.contents[key]
-        states = self._states(asked, look)
-        states.sort(key=lambda state: state.turn)
+        """The contents of a request: the last ones with what has changed."""
+        look, node, number = self._looking.look(self._now), self._nodes[asked.node], asked.node
+        if asked.aside or node.beside is not None:
+            return self._whole(self._states(asked, look), version)
+        of, before = look.contents.get(number, (-1, None))
+        changed = look.changed.pop(number, {})
+        if before is None or of != version:
+            contents = self._whole(self._states(asked, look), version)
+        elif changed:
+            contents = self._changed(before, look.sources.get(number, {}), changed, version)
+        else:
+            return before
+        look.contents[number] = version, contents
+        return contents
+
+    def _whole(self, states: Iterable[PartitionState], version: int) -> Contents:
         ids = {state.topic: self._cluster.topic_id(state.topic) for state in states}
         if version >= _FIRST_WITH_IDS and None in ids.values():
             version = _FIRST_WITH_IDS - 1
         wanted = {s.key: self._wanted(s, ids[s.topic] if version >= _FIRST_WITH_IDS else None) for s in states}
-        contents = Contents(
+        return Contents(
             wanted,
             {s.key: (s, s.version, s.fetching) for s in states if s.fetching is not None},
             names_of(wanted),
             max((state.partition_bytes for state in states), default=0),
             version,
         )
-        if alone:
-            look.contents[key] = contents
-        return contents
+
+    def _changed(
+        self, before: Contents, states: Collection[PartitionState], changed: Iterable[PartitionState], version: int
+    ) -> Contents:
+        """Contents in which some partitions are others, or not there any more; who had records comes last."""
+        wanted, asked = dict(before.wanted), dict(before.asked)
+        least, most = before.least_bytes, before.most
+        for state in sorted(changed, key=lambda state: state.turn):
+            had = asked.pop(state.key, None)
+            was = wanted.get(state.key)
+            if state not in states or state.fetching is None:
+                wanted.pop(state.key, None)
+                continue
+            topic_id = self._cluster.topic_id(state.topic)
+            by_id = most >= _FIRST_WITH_IDS
+            if state.partition_bytes or least or (by_id and topic_id not in before.names):
+                return self._whole(sorted(states, key=lambda state: state.turn), version)
+            entry = self._wanted(state, topic_id if by_id else None)
+            asked[state.key] = state, state.version, state.fetching
+            if had is None or had[2] != state.fetching:
+                wanted.pop(state.key, None)
+            if entry != was or state.key not in wanted:
+                wanted[state.key] = entry
+        return Contents(wanted, asked, before.names, least, most)
 
     def _wanted(self, state: PartitionState, topic_id: uuid.UUID | None) -> Wanted:
         known = self._cluster.partition(*state.key)
@@ -397,7 +373,7 @@ class Fetcher:
                 self._take(found, entry, response, frame, asked.node, now)
         if not asked.wait_ms:
             for state, version, position in silent.values():
-                if state.version == version and state.fetching is position:
+                if state.version == version and state.fetching is position is not state.empty_at:
                     state.empty_at = position
 
     def _take(

@@ -88,7 +88,7 @@ class OffsetLookup:
         self._wants: list[_Want] = []
         self._now = 0.0
         self._versions: dict[PartitionState, int] = {}  # of the states that have a want
-        self._quiet_at = -1  # the changes of positions at which none of them had to be found
+        self._watch = positions.watch()
 
     def ask(self, timestamps: Mapping[Key, int]) -> Query:
         """Start to look up offsets by timestamp."""
@@ -129,9 +129,9 @@ class OffsetLookup:
 
     def next_deadline(self) -> float | None:
         """When to retry next; at once for a partition that has just lost its position."""
-        if self._is_quiet:
-            return None
-        if any(map(self._new, self._positions.partitions.values())):
+        watch = self._watch
+        changed = self._positions.partitions.values() if watch.whole else tuple(watch.changed)
+        if any(map(self._new, changed)):
             return self._now
         return min((w.next_at for w in self._wants if not w.asking and w.next_at > self._now), default=None)
 
@@ -161,20 +161,15 @@ class OffsetLookup:
 
     def _collect(self) -> None:
         """Add partitions that need a position, and drop what is no longer needed."""
-        if self._is_quiet:
-            return
-        self._wants = [want for want in self._wants if want.needed]
-        self._versions = {want.state: want.version for want in self._wants if want.state is not None}
-        for state in self._positions.partitions.values():
-            if self._new(state) and state.sought is not None:
+        changed = self._watch.take()
+        partitions = self._positions.partitions
+        if self._wants or self._versions:
+            self._wants = [want for want in self._wants if want.needed]
+            self._versions = {want.state: want.version for want in self._wants if want.state is not None}
+        for state in partitions.values() if changed is None else changed:
+            if self._new(state) and state.sought is not None and partitions.get(state.key) is state:
                 self._wants.append(_Want(state.key, state.sought, state=state, version=state.version))
                 self._versions[state] = state.version
-        self._quiet_at = self._positions.changes.count
-
-    @property
-    def _is_quiet(self) -> bool:
-        """Whether there is nothing to find."""
-        return not self._wants and self._quiet_at == self._positions.changes.count
 
     def _new(self, state: PartitionState) -> bool:
         """Whether a partition needs a position that is not being looked up yet."""

@@ -20,10 +20,11 @@ from typing import Any, Final, NamedTuple
 from kafkacodec.client.consuming.reset_policy import LATEST, ResetPolicy
 from kafkacodec.errors import LocalProtocolError, NoOffset
 
-__all__ = ["FIRST_BYTES", "NO_END", "Changes", "Failure", "Key", "PartitionState", "Position", "Positions"]
+__all__ = ["FIRST_BYTES", "NO_END", "Changes", "Failure", "Key", "PartitionState", "Position", "Positions", "Watch"]
 
 NO_END: Final = (1 << 63) - 1
 FIRST_BYTES: Final = 128 << 10
+_OF_THE_READER: Final = frozenset({"position", "processed"})  # they say nothing about what is fetched
 
 Key = tuple[str, int]
 """A topic and the number of a partition."""
@@ -36,11 +37,35 @@ class Position(NamedTuple):
     leader_epoch: int = -1
 
 
+class Watch:
+    """The partitions that have changed since somebody has last looked at them, who need not look at all of them then.
+
+    Attributes:
+        whole: all are to be looked at, since other ones are assigned.
+        changed: added to by any thread, taken from the left.
+    """
+
+    __slots__ = ("changed", "whole")
+
+    def __init__(self) -> None:
+        self.whole = True
+        self.changed: deque[PartitionState] = deque()
+
+    def take(self) -> dict[PartitionState, None] | None:
+        """Those that have changed, in that order; None for all. For the thread of the loop."""
+        if self.whole:
+            self.whole = False
+            self.changed.clear()
+            return None
+        return {self.changed.popleft(): None for _ in range(len(self.changed))}
+
+
 @dataclass(eq=False, slots=True)
 class Changes:
-    """A count of changes to the partitions. Whoever caches a look at all of them compares it."""
+    """A count of changes to the partitions, and who wants to know which."""
 
     count: int = 0
+    watches: list[Watch] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
@@ -106,7 +131,12 @@ class PartitionState:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        self.changes.count += 1
+        changes = self.changes
+        changes.count += 1
+        if name not in _OF_THE_READER:
+            for watch in changes.watches:
+                if not watch.changed or watch.changed[-1] is not self:
+                    watch.changed.append(self)
 
     @property
     def key(self) -> Key:
@@ -161,6 +191,12 @@ class Positions:
         self.dropped: Callable[[PartitionState], None] = lambda state: None
         self._wall_clock = wall_clock
 
+    def watch(self) -> Watch:
+        """A new look-out for changes."""
+        made = Watch()
+        self.changes.watches.append(made)
+        return made
+
     # Assignment
 
     def assign(self, keys: Iterable[Key], *, committed: bool) -> None:
@@ -172,6 +208,8 @@ class Positions:
         # Other threads look at the partitions: they see those from before or those from now.
         self.partitions = {key: before.get(key) or self._new(key, committed) for key in dict.fromkeys(keys)}
         self.changes.count += 1
+        for watch in self.changes.watches:
+            watch.whole = True
         for key, state in before.items():
             if key not in self.partitions:
                 self._drop(state)

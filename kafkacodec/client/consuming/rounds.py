@@ -9,14 +9,14 @@ fetch holds a connection until its wait is over.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.consuming.session import FetchSession, Wanted
 from kafkacodec.client.core.calls import Send
 
-__all__ = ["Contents", "FetchNode", "Look", "Round"]
+__all__ = ["Contents", "FetchNode", "Round"]
 
 _FIRST_PATIENCE_MS = 2.0
 
@@ -58,25 +58,6 @@ class Contents:
 
 
 @dataclass(eq=False, slots=True)
-class Look:
-    """The result of a look at all partitions.
-
-    Attributes:
-        sources: the partitions to fetch, by broker.
-        contents: the requests for them, by broker and its version of Fetch.
-        kept: whether fetched records are kept for the user.
-        passes: whether it depends on the time, and so is valid only now.
-        at: the versions of positions and cluster for which it is valid; None if it is not reusable.
-    """
-
-    sources: dict[int, list[PartitionState]] = field(default_factory=dict)
-    contents: dict[tuple[int, int], Contents] = field(default_factory=dict)
-    kept: bool = False
-    passes: bool = False
-    at: tuple[int, int] | None = None
-
-
-@dataclass(eq=False, slots=True)
 class FetchNode:
     """The state of fetching from one broker.
 
@@ -104,11 +85,11 @@ class FetchNode:
             return False
         return True
 
-    def not_beside(self, states: Iterable[PartitionState], now: float) -> list[PartitionState]:
+    def not_beside(self, states: Collection[PartitionState], now: float) -> Collection[PartitionState]:
         """The partitions for the main fetch, without those of the fetch beside it."""
         beside = self.beside
         if beside is None or beside.until is None or (beside.wait_ms and now >= beside.until):
-            return list(states)
+            return states
         return [state for state in states if not beside.has(state)]
 
     def not_asking(self, states: Iterable[PartitionState]) -> list[PartitionState]:

@@ -65,11 +65,12 @@ class FetchSession:
         if self._epoch == 0 or not self._same_ids(before, wanted):
             session_id, self._epoch = self._id, 0  # a full request closes the session that it names
             return FetchPlan(session_id, 0, wanted, [])
-        changed = {key: entry for key, entry in wanted.items() if before.get(key) != entry}
+        # Most entries are the same objects as before.
+        changed = {k: entry for k, entry in wanted.items() if (was := before.get(k)) is not entry and was != entry}
         forgotten = [
             (key, entry.topic_id)
             for key, entry in before.items()
-            if key not in wanted or wanted[key].topic_id != entry.topic_id
+            if (now := wanted.get(key)) is not entry and (now is None or now.topic_id != entry.topic_id)
         ]
         return FetchPlan(self._id, self._epoch, changed, forgotten)
 
@@ -90,5 +91,5 @@ class FetchSession:
 
     def _same_ids(self, before: Mapping[Key, Wanted], wanted: Mapping[Key, Wanted]) -> bool:
         """Whether both name topics in the same way: a session uses either names or ids."""
-        with_ids = {entry.topic_id is not None for entry in (*before.values(), *wanted.values())}
-        return len(with_ids) < 2
+        first, now = next(iter(before.values()), None), next(iter(wanted.values()), None)  # each has all of one kind
+        return first is None or now is None or (first.topic_id is None) is (now.topic_id is None)

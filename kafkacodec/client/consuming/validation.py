@@ -42,7 +42,9 @@ class Validation:
         self._backoff = backoff
         self._now = 0.0
         self._asking: dict[PartitionState, _Check] = {}
-        self._quiet_at = (-1, -1)  # the changes of positions and cluster at which nothing was to be checked
+        self._watch = positions.watch()
+        self._generation = -1  # of the cluster, when all partitions were looked at
+        self._waiting: set[PartitionState] = set()  # to be looked at again though they have not changed
 
     def pending(self, state: PartitionState) -> bool:
         """Whether the partition must be checked before it is fetched."""
@@ -59,29 +61,33 @@ class Validation:
     def poll(self, now: float) -> list[Send]:
         """Requests to check positions, one per leader."""
         self._now = now
-        at = (self._positions.changes.count, self._cluster.generation)
-        if at == self._quiet_at:
-            return []
         rounds: dict[int, dict[Key, _Check]] = {}
-        waits = False
-        for state in self._positions.partitions.values():
-            waits = waits or now < state.next_at
-            if state in self._asking or now < state.next_at or state.kept or state.failing:
+        for state in self._states():
+            if state in self._asking or now < state.next_at:
+                self._waiting.add(state)
                 continue
             known = self._cluster.partition(*state.key)
-            if not self.pending(state) or known is None or known.leader is None or state.fetching is None:
+            if state.kept or state.failing or not self.pending(state) or known is None or known.leader is None:
                 continue
+            assert state.fetching is not None
             check = _Check(state, state.version, state.fetching, known.leader_epoch)
             rounds.setdefault(known.leader, {})[state.key] = self._asking[state] = check
-        if not self._asking and not waits and at[0] == self._positions.changes.count:
-            self._quiet_at = at
+            self._waiting.add(state)
         return [Send(node, partial(self._request, asked), context=asked) for node, asked in rounds.items()]
+
+    def _states(self) -> list[PartitionState]:
+        """The partitions that may have to be checked."""
+        changed, generation, partitions = self._watch.take(), self._cluster.generation, self._positions.partitions
+        waiting, self._waiting = self._waiting, set()
+        if changed is None or generation != self._generation:
+            self._generation = generation
+            return list(partitions.values())
+        return [state for state in {**changed, **dict.fromkeys(waiting)} if partitions.get(state.key) is state]
 
     def next_deadline(self) -> float | None:
         """When to retry a check after a failure."""
-        if self._quiet_at == (self._positions.changes.count, self._cluster.generation):
-            return None
-        states = self._positions.partitions.values()
+        watch, partitions = self._watch, self._positions.partitions
+        states = partitions.values() if watch.whole else {*self._waiting, *tuple(watch.changed)}
         return min((s.next_at for s in states if s.next_at > self._now), default=None)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:

@@ -55,6 +55,7 @@ class Network:
         self.settings = settings
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self.cluster = Cluster(
             addresses(settings.bootstrap_servers),
             max_age_ms=settings.metadata_max_age_ms,
@@ -93,7 +94,7 @@ class Network:
 
     def retry_backoff(self) -> Backoff:
         """The waits between attempts, from the client's options."""
-        return Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
+        return self._backoff
 
     def add(
         self,
@@ -127,6 +128,11 @@ class Network:
         if not self._woken and not self.stopped:
             self._woken = True
             self.loop.call_soon(self._run)
+
+    def woken(self) -> None:
+        """Poll all machines now. For a callback of the loop, not of a machine."""
+        if not self._woken:
+            self._run()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine in a task, which is cancelled when the event loop ends."""
