@@ -209,7 +209,8 @@ class Producer(TransactionalProducer, AsyncClient):
                     self._wake()
                     await asyncio.sleep(0)
         finally:
-            self._wake()
+            if table.has_batches:
+                self._wake()
         await asyncio.sleep(0)
         return table.finish()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.client.producing.delivery import TableDelivery
@@ -13,6 +13,7 @@ from kafkacodec.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
     from kafkacodec.client.producing.columns import TableBatch
+    from kafkacodec.client.producing.few_rows import FewRows
 
 __all__ = ["TableSending"]
 
@@ -21,7 +22,11 @@ _BATCH_COST: Final = 100  # bytes, of what a batch takes in addition to its own
 
 
 class TableSending:
-    """A table that is being sent."""
+    """A table that is being sent.
+
+    Attributes:
+        has_batches: whether batches were queued, which are due at once.
+    """
 
     def __init__(self, queues: Queues, settings: ProducerSettings, data: Any, topic: str | None) -> None:
         from kafkacodec.client.producing.columns import TablePlan  # numpy and Arrow are not needed for records
@@ -30,6 +35,7 @@ class TableSending:
         self._queues = queues
         self._outcome = TableOutcome(queues.loop)
         self._unsent = 0
+        self.has_batches = False
 
     @property
     def topics(self) -> list[str]:
@@ -44,12 +50,25 @@ class TableSending:
         """Raise EncodeError if a row names a partition that its topic does not have."""
         self._plan.check_partitions(self._known)
 
-    def batches(self) -> Iterator[TableBatch]:
-        """The batches of the rows; each is to be queued."""
-        return self._plan.batches(self._known)
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing has to be waited for, nor checked."""
+        known = all(self._queues.topic(name) is not None for name in self.topics)
+        return known and not self._queues.full and not self._plan.names_partitions
 
-    def queue(self, rows: TableBatch) -> bool:
-        """Queue a batch; returns whether enough is queued that it should be sent."""
+    def batches(self) -> Iterable[TableBatch | FewRows]:
+        """The batches of the rows, or rows for open batches; each is to be queued."""
+        few = self._plan.few(self._known, self._queues)
+        return self._plan.batches(self._known) if few is None else few
+
+    def queue(self, rows: TableBatch | FewRows) -> bool:
+        """Queue a batch or rows; returns whether enough is queued that it should be sent."""
+        from kafkacodec.client.producing.few_rows import FewRows, add
+
+        if isinstance(rows, FewRows):
+            with self._queues.lock:
+                return add(rows, self._queues, self._outcome)
+        self.has_batches = True
         with self._queues.lock:
             batch = self._queues.new_batch(rows.queue, self._outcome, self._outcome.queued)
             batch.data, batch.count, batch.size = rows.data, rows.rows, len(rows.data)

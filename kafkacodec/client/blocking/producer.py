@@ -125,7 +125,9 @@ class Producer(Sending, BlockingClient):
         self._check()
         begun = self._inside.check_transaction()
         table = self._inside.table(data, topic)
-        self._thread.run(partial(self._inside.prepare, table))
+        if not table.is_ready:
+            self._thread.run(partial(self._inside.prepare, table))
+        self._refuse_handler()
         try:
             for batch in table.batches():
                 if self._queues.full:
@@ -137,7 +139,8 @@ class Producer(Sending, BlockingClient):
                 if enough:
                     self._wake_soon()
         finally:
-            self._wake_soon()
+            if table.has_batches:
+                self._wake_soon()
         return table.finish()
 
     # It takes, returns and raises the same as that for asyncio.

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kafkacodec.arrow._rows import cells, take
 from kafkacodec.client.consuming.positions import Position
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.settings import ConsumerSettings
@@ -78,7 +79,8 @@ class OpenPart:
             return part.end if part.end.offset <= end else Position(end, part.epochs.at(end - 1))
         if len(table) == before:
             return part.state.position or part.start
-        last = int(table["offset"][-1])
+        count = len(table)
+        last: int = cells(take(table, range(count - 1, count)), "offset")[0]  # numpy is not needed for it
         return Position(last + 1, part.epochs.at(last))
 
     def reopen(self) -> None:

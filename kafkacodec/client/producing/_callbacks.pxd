@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t
 cdef class Callback:
     cdef readonly object _outcome
     cdef object function
-    cdef int64_t _index, _timestamp
+    cdef readonly int64_t _index
+    cdef int64_t _timestamp
     cdef int run(self) except -1
     cdef int call(self, delivery) except -1
 

@@ -5,6 +5,8 @@ from typing import Any
 class Callback:
     @property
     def _outcome(self) -> Any: ...
+    @property
+    def _index(self) -> int: ...
 
 class Callbacks:
     """Functions to be called once the outcome of a record is known.

@@ -12,11 +12,13 @@ import numpy as np
 
 from kafkacodec.arguments import require_int
 from kafkacodec.client.checks import check_topic
+from kafkacodec.client.producing.few_rows import FewRows, are_few, rows_of
 from kafkacodec.client.producing.queue import (
     READABLE_BY,
     READABLE_BYTES,
     REQUEST_BYTES,
     PartitionQueue,
+    Queues,
     TopicQueues,
 )
 from kafkacodec.client.producing.settings import ProducerSettings
@@ -61,7 +63,7 @@ class TablePlan:
         if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
             raise TypeError(f"data must be an Arrow table, not {type(data).__name__}")
         self._pa = import_extra("pyarrow")
-        self._table = self._pa.table(data)
+        self._table = data if isinstance(data, self._pa.Table) else self._pa.table(data)
         self._settings = settings
         names = self._table.column_names
         for name in (*_COLUMNS, "topic", "partition"):
@@ -82,6 +84,11 @@ class TablePlan:
     def topics(self) -> list[str]:
         """The topics of the rows."""
         return self._topics
+
+    @property
+    def names_partitions(self) -> bool:
+        """Whether rows name their partitions."""
+        return self._partition_numbers is not None
 
     def missing(self, queues_of: Callable[[str], TopicQueues]) -> dict[str, int]:
         """The topics that lack partitions named by rows, with the highest such partition."""
@@ -124,6 +131,13 @@ class TablePlan:
         for name in topics:
             check_topic(name)
         return topics, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def few(self, queues_of: Callable[[str], TopicQueues], queues: Queues) -> list[FewRows] | None:
+        """The rows, if they are better added one by one; else None."""
+        if self._topic_numbers is not None or self._settings.partitioner is not None:
+            return None
+        topic = queues_of(self._topics[0])
+        return rows_of(self._table, topic, queues) if are_few(self._table, topic, self._most // 2) else None
 
     def batches(self, queues_of: Callable[[str], TopicQueues]) -> Iterator[TableBatch]:
         """The batches of all rows. `queues_of` returns the queues of a topic; it is called again for each record batch.

@@ -1,0 +1,103 @@
+"""Small tables of a producer: their rows are gathered in the batches that records of `send` go into."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+import pyarrow as pa
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client.producing.few_rows import add, are_few, rows_of
+from kafkacodec.client.producing.outcome import Part, TableOutcome
+from kafkacodec.errors import EncodeError
+from tests.model_producer import TOO_LARGE, ModelCluster
+from tests.patience import SOON
+
+
+def table(first: int, rows: int) -> pa.Table:
+    numbers = range(first, first + rows)
+    return pa.table({"key": [b"%d" % (n % 7) for n in numbers], "value": [str(n) for n in numbers]})
+
+
+def test_rows_are_gathered_in_order_and_each_table_knows_its_own():
+    partitions, sizes = 4, [10, 1, 300, 10, 0, 256, 10]  # 300 rows are encoded as a whole
+    with kc.broker.serve(topics={"t": partitions}) as broker:
+        with kc.client.Producer(broker.bootstrap_servers, linger_ms=50) as producer:
+            producer.send("t", b"known").result()
+            deliveries, first = [], 0
+            for size in sizes:
+                deliveries.append((first, size, producer.send_columns(table(first, size), topic="t")))
+                first += size
+                deliveries.append((first, 1, producer.send("t", str(first), key=b"%d" % (first % 7))))
+                first += 1
+            results = [(start, size, delivery.result(SOON)) for start, size, delivery in deliveries]
+            batches = producer.metrics()["producer.batches"]
+        with kc.client.Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", number) for number in range(partitions)])
+            records = [record for record in islice(consumer, first + 1) if record.value != b"known"]
+    assert batches < 40
+    of_key: dict[bytes, list[int]] = {}
+    for record in records:
+        of_key.setdefault(record.key, []).append(int(record.value))
+    assert {key: sorted(numbers) for key, numbers in of_key.items()} == of_key
+    assert sorted(chain.from_iterable(of_key.values())) == list(range(first))
+    places = {int(record.value): ("t", record.partition, record.offset) for record in records}
+    for start, size, result in results:
+        expected = {places[n] for n in range(start, start + size)}
+        if isinstance(result, kc.client.RecordMetadata):
+            assert {result[:3]} == expected
+        else:
+            ranges = [(*place, one) for place, found in result.offsets.items() for one in found]
+            assert {(name, number, one.first + i) for name, number, one in ranges for i in range(one.rows)} == expected
+            assert result.rows == size
+
+
+def test_a_row_that_is_too_large_is_named():
+    model = ModelCluster(1, max_request_size=1000)
+    rows = pa.table({"value": [b"a", b"x" * 2000, b"c"]})
+    topic = model.queues.topic("t")
+    assert topic is not None
+    (part,) = rows_of(rows, topic, model.queues)
+    with pytest.raises(EncodeError, match="exceeds its maximum size") as raised:
+        add(part, model.queues, TableOutcome())
+    assert raised.value.path == "records[1]"
+
+
+def test_a_batch_that_is_split():
+    model = ModelCluster(1)
+    topic = model.queues.topic("t")
+    assert topic is not None
+    outcome = TableOutcome()
+    model.forced[0] = [TOO_LARGE]
+    model.produce(b"before")
+    (part,) = rows_of(pa.table({"value": [b"%d" % n for n in range(10)]}), topic, model.queues)
+    add(part, model.queues, outcome)
+    outcome.finish()
+    while model.forced[0]:
+        model.poll()
+        model.answer(1)
+    assert not outcome._known(0)
+    model.finish()
+    assert outcome._known(0)
+    parts = [one for one in outcome.parts if one.end > one.first]
+    assert len(parts) > 1
+    assert [row for one in parts for row in range(one.first, one.end)] == list(range(10))
+    assert {one.offset - one.first for one in parts} == {1}
+    assert Part(0, 0, "", -1, -1, -1, None) in outcome.parts
+
+
+def test_which_tables_have_few_rows():
+    topic = ModelCluster(3).queues.topic("t")
+    assert topic is not None
+    assert are_few(table(0, 256), topic, 10**6)
+    assert not are_few(table(0, 257), topic, 10**6)
+    assert not are_few(table(0, 0), topic, 10**6)
+    for name, column in (("timestamp", [1]), ("headers", [[]]), ("partition", [0]), ("topic", ["t"])):
+        assert not are_few(table(0, 1).append_column(name, pa.array(column)), topic, 10**6)
+    assert not are_few(pa.table({"value": [5]}), topic, 10**6)
+    large = pa.table({"value": [b"x" * 5000]})
+    assert are_few(large, topic, 10**6)
+    assert not are_few(large, topic, 4000)
+    topic.limit_batches(3000)
+    assert not are_few(large, topic, 10**6)
