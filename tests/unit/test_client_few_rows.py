@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, islice
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -25,7 +26,8 @@ def test_rows_are_gathered_in_order_and_each_table_knows_its_own():
     with kc.broker.serve(topics={"t": partitions}) as broker:
         with kc.client.Producer(broker.bootstrap_servers, linger_ms=50) as producer:
             producer.send("t", b"known").result()
-            deliveries, first = [], 0
+            deliveries: list[tuple[int, int, Any]] = []
+            first = 0
             for size in sizes:
                 deliveries.append((first, size, producer.send_columns(table(first, size), topic="t")))
                 first += size

@@ -70,6 +70,9 @@ class Producer(TransactionalProducer, AsyncClient):
         self._broken: Exception | None = None
         self._transactions: Transactions | None = None
         self._waiters: list[asyncio.Future[None]] = []
+        own = self._settings
+        used = (own.key_serializer, own.value_serializer, own.transactional_id, own.partitioner)
+        self._is_plain = all(option is None for option in used)  # no function of the application, and no transaction
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], **options: Any) -> Self:
@@ -157,6 +160,11 @@ class Producer(TransactionalProducer, AsyncClient):
             BrokerError: the topic cannot be written to.
             ClientClosed: the client is closed, or used after a fork, or in another event loop.
         """
+        if self._is_plain and self._network is not None:
+            self._check()
+            made = self._queues.append_open(topic, key, value, headers, partition, timestamp)
+            if made is not None:
+                return made
         await self.start()
         begun = self._check_transaction()
         own = self._queues.topic(topic)
@@ -167,6 +175,8 @@ class Producer(TransactionalProducer, AsyncClient):
         with self._queues.lock:
             self._check_transaction(begun)
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
+            if self._is_plain:
+                self._queues.make_ready(own)
         if due:
             self._wake()
             await asyncio.sleep(0)  # a caller that never waits would keep the loop from sending
@@ -268,13 +278,6 @@ class Producer(TransactionalProducer, AsyncClient):
             self._progress()
 
     # For the blocking producer
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether records need no function of the application, and no transaction."""
-        settings = self._settings
-        used = (settings.key_serializer, settings.value_serializer, settings.transactional_id, settings.partitioner)
-        return all(option is None for option in used)
 
     def _serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
         """Key and value as the serializers make them."""

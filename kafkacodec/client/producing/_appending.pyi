@@ -75,6 +75,18 @@ class Appending:
             EncodeError: a key, value or header has a wrong type, or the record takes too many bytes.
         """
 
+    def append_open(
+        self, name: str, key: Any, value: Any, headers: Any, partition: int | None, timestamp: int | None
+    ) -> Delivery | None:
+        """Add a record, where a batch is open for it and nothing has to be waited for; else None. Needs no lock.
+
+        Args:
+            name: the topic, which has to be in `ready`.
+
+        Raises:
+            EncodeError: as in `put`.
+        """
+
     def pend(self, queue: OpenQueue, batch: OpenBatch) -> None:
         """Count a batch as queued. If it is open, it is open to others from now on, without the lock."""
 

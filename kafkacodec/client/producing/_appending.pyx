@@ -97,6 +97,9 @@ cdef class Appending:
         self.active[queue] = None
         self.take(batch.size)
 
+    def append_open(self, name, key, value, headers, partition, timestamp):
+        return self.append_to_open(name, key, value, headers, partition, timestamp)
+
     cdef Delivery append_to_open(self, name, key, value, headers, partition, timestamp):
         """Add a record, where its batch is open and nothing has to be waited for; else None."""
         cdef OpenTopic topic
