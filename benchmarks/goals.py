@@ -90,6 +90,8 @@ GOALS = [
     *(Goal(f"live, send, {shape}", "kafkacodec", "confluent-kafka", 1.8) for shape in live_sends.SHAPES),
     *(Goal(f"live, send, {shape}", "kafkacodec", "aiokafka", 10) for shape in live_sends.SHAPES[:-1]),
     Goal("live, send, 8 threads, wall clock", "kafkacodec", "confluent-kafka", 1),
+    Goal("live, consume, none", "kafkacodec", "confluent-kafka", 3.5),
+    Goal("live, one after the other, commit", "kafkacodec", "confluent-kafka", 1),
     Goal(BATCHES, SERVED, KAFKA, 2.5),
     Goal(BATCHES, SERVED, TANSU, 1.5),
     *(Goal("broker, produce, 1 MiB batches, bytes", SERVED, peer, 1.5) for peer in (KAFKA, KFAKE, TANSU, MOCK)),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import live_clients, live_sends
+from benchmarks import live_clients, live_sends, live_waits
 from benchmarks.contest import Rates
 
 CODECS = ("none", "lz4")
@@ -34,28 +34,43 @@ def run(rounds: int, note: Callable[[str], None]) -> dict[str, Rates]:
             fill(server, f"filled-{codec}", codec)
             for work in ("consume", "produce"):
                 name = contest_name(work, codec)
-                results[name], results[name + WALL] = {}, {}
-                for number in range(rounds):
-                    for client in live_clients.WORK:
-                        topic = f"filled-{codec}" if work == "consume" else f"made-{codec}-{number}-{len(client)}"
-                        rates = measured(client, work, server, topic, codec)
-                        for contest, rate in zip((name, name + WALL), rates, strict=True):
-                            results[contest][client] = max(rate, results[contest].get(client, 0.0))
+                for number, client in in_turns(results, name, rounds, list(live_clients.WORK)):
+                    topic = f"filled-{codec}" if work == "consume" else f"made-{codec}-{number}-{len(client)}"
+                    keep(results, name, client, measured(client, work, server, topic, codec))
                 note(name)
         for shape in live_sends.SHAPES:
-            name = sends_name(shape)
-            results[name], results[name + WALL] = {}, {}
-            for number in range(rounds):
-                for client in live_sends.CLIENTS:
-                    if not live_sends.has(client, shape):
-                        continue
-                    topic = f"sent-{live_sends.SHAPES.index(shape)}-{number}-{client}"
-                    rates = rates_of("live_sends", client, shape, server, topic)
-                    check_filled(server, topic, live_sends.COUNTS[client] + 1)
-                    for contest, rate in zip((name, name + WALL), rates, strict=True):
-                        results[contest][client] = max(rate, results[contest].get(client, 0.0))
+            clients = [client for client in live_sends.CLIENTS if live_sends.has(client, shape)]
+            name, place = sends_name(shape), f"sent-{live_sends.SHAPES.index(shape)}"
+            for number, client in in_turns(results, name, rounds, clients):
+                topic = f"{place}-{number}-{client}"
+                rates = rates_of("live_sends", client, shape, server, topic)
+                check_filled(server, topic, live_sends.COUNTS[client] + 1)
+                keep(results, name, client, rates)
             note(name)
+        for work in live_waits.WORKS:
+            clients = [client for client, works in live_waits.CLIENTS.items() if work in works]
+            for number, client in in_turns(results, waits_name(work), rounds, clients):
+                topic = f"waited-{number}-{client}" if work.startswith("send") else "filled-none"
+                keep(results, waits_name(work), client, rates_of("live_waits", client, work, server, topic))
+            note(waits_name(work))
     return results
+
+
+def in_turns(results: dict[str, Rates], name: str, rounds: int, clients: list[str]) -> Iterator[tuple[int, str]]:
+    """The number of each round with each client, for a new contest."""
+    results[name], results[name + WALL] = {}, {}
+    return ((number, client) for number in range(rounds) for client in clients)
+
+
+def keep(results: dict[str, Rates], name: str, client: str, rates: tuple[float, float]) -> None:
+    """Keep rates, by processor time and by the clock, that are better than those of rounds before."""
+    for contest, rate in zip((name, name + WALL), rates, strict=True):
+        results[contest][client] = max(rate, results[contest].get(client, 0.0))
+
+
+def waits_name(work: str) -> str:
+    """The name of the contest of calls one after the other."""
+    return f"live, one after the other, {work}"
 
 
 def sends_name(shape: str) -> str:
