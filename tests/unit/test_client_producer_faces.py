@@ -263,9 +263,9 @@ def test_a_loop_that_ended_while_it_waited_for_a_delivery():
 @pytest.mark.parametrize(
     ("timestamp", "kind", "reason"),
     [
-        (1_700_000_000.5, TypeError, "timestamp must be an integer, not float"),  # time.time(): seconds
+        (1_700_000_000.5, TypeError, "timestamp must be milliseconds, .* not float"),  # time.time(): seconds
         (True, TypeError, "timestamp must be an integer, not bool"),
-        (datetime.datetime(2026, 1, 1), TypeError, "timestamp must be an integer, not datetime"),
+        (datetime.timedelta(days=1), TypeError, "timestamp must be milliseconds, .* not timedelta"),
         (-1, ValueError, "timestamp must be from 0"),  # as Java's ProducerRecord
         (2**63, ValueError, "timestamp must be from 0"),
     ],
@@ -285,6 +285,7 @@ def test_wrong_timestamps_are_refused(timestamp, kind, reason):
         with pytest.raises(kind, match=reason):
             producer.send("t", b"v", timestamp=timestamp)
         assert producer.send("t", b"v", timestamp=np.int64(5)).timestamp == 5
+        assert producer.send("t", b"v", timestamp=datetime.datetime(2026, 1, 1)).timestamp == 1_767_225_600_000
         producer.close(0)
 
 

@@ -76,7 +76,7 @@ class Appending:
         """
 
     def append_open(
-        self, name: str, key: Any, value: Any, headers: Any, partition: int | None, timestamp: int | None
+        self, name: str, key: Any, value: Any, headers: Any, partition: int | None, timestamp: Moment | None
     ) -> Delivery | None:
         """Add a record, where a batch is open for it and nothing has to be waited for; else None. Needs no lock.
 
