@@ -90,3 +90,16 @@ def test_a_replica_that_has_promised_in_vain_asks_for_a_newer_epoch():
     assert not leader.machine.leads(("t", 0))
     leader.machine.receive("V1|1|REPLICA_RENEW|t 0 9", 0, "a")  # it no longer leads: that is under way
     assert leader.machine.take_wishes() == {}
+
+
+def test_followers_hear_at_once_of_a_commit_of_any_partition():
+    broker = Broker()
+    broker.lead(0, 4)
+    assert broker.machine.receive("V1|1|JOIN|g t a", 0, "a") == []  # until a follower and the disk have it
+    assert broker.machine.kept_groups(broker.machine.tickets(), 0) == []
+    (pulled,) = broker.machine.receive("V1|1|REPLICA_GROUPS|t 0 4 1 -1", 0, "f")
+    assert "|OK|ticket=1 " in pulled.line
+    (joined,) = broker.machine.receive("V1|2|REPLICA_GROUPS|t 0 4 1 1", 0, "f")
+    assert (joined.connection, joined.line) == ("a", "V1|1|OK|generation=1 assigned=[0,1,2,3]")
+    (waited,) = broker.machine.receive("V1|2|COMMIT|g t a 1 3 0", 0, "a")
+    assert (waited.connection, waited.line.partition(" ")[0]) == ("f", "V1|2|OK|ticket=2")

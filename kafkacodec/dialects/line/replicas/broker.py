@@ -301,6 +301,7 @@ class ReplicatedBroker(Broker):
                 self._wishes.setdefault(key, "look")
             raise Refused(ErrorCode.NOT_LEADER, "groups are where partition 0 of their topic is led")
         tickets = self._tickets[topic]
+        self._touch([key])
         if len(tickets.waiting) >= self._config.max_waiting:
             raise Refused(ErrorCode.BAD_REQUEST, "too many requests about groups wait")
         before = self._records_of.group_changes
