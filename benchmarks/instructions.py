@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 import platform
 import re
 import shutil
@@ -17,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -146,6 +149,7 @@ def inside(library: str, directory: str, inputs: str) -> None:
         _writing(kc),
         _files(kc, directory),
         _transactions(kc, directory),
+        _printed(kc),
         _messages(kc),
         _broker(),
         _clients(),
@@ -216,6 +220,27 @@ def _transactions(kc: Any, directory: str) -> Calls:
 
     yield "read_committed: 2000 transactions", committed
     yield "read_committed: the first row", lambda: kc.log.Partition(partition).head(1, isolation_level="read_committed")
+
+
+def _printed(kc: Any) -> Calls:
+    """Records of a partition as text."""
+    from kafkacodec.cli.rows.record_output import print_formatted, print_json, print_rows
+    from kafkacodec.cli.rows.record_rows import Origin, rows
+
+    table, place = kc.decode(kc.encode(SMALL * 100)), Origin("t", 0, "t-0")
+    columns = ("offset", "timestamp", "key", "value")
+    printers: dict[str, Callable[[Any], None]] = {
+        "JSON lines": partial(print_json, columns=None, raw=False),
+        "a table": partial(print_rows, columns=columns, raw=False),
+        "a format": partial(print_formatted, template=rb"%o\t%k\t%s\n"),
+    }
+
+    def printing(printer: Callable[[Any], None]) -> None:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+            printer(rows(place, [table], ()))
+
+    for name, printer in printers.items():
+        yield f"1000 records as {name}", partial(printing, printer)
 
 
 def _messages(kc: Any) -> Calls:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["cell_text", "html_table", "text", "timestamp"]
@@ -22,9 +23,11 @@ def text(value: bytes | None) -> str:
     if value is None:
         return "null"
     try:
-        decoded = value.decode("utf-8").translate(_ESCAPES)
+        decoded = value.decode("utf-8")
     except UnicodeDecodeError:
         return "0x" + value.hex()
+    if not decoded.isprintable() or "\\" in decoded:
+        decoded = decoded.translate(_ESCAPES)
     return decoded if decoded.isprintable() else "0x" + value.hex()
 
 
@@ -37,10 +40,14 @@ def timestamp(milliseconds: int | None, digits: int = MILLISECONDS) -> str:
     if milliseconds is None or milliseconds < 0:
         return "-" if milliseconds is None or milliseconds == -1 else str(milliseconds)
     try:
-        time = datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC)
+        return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}"[:digits]
     except (OverflowError, ValueError, OSError):
         return str(milliseconds)
-    return f"{time:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"[:digits]
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def cell_text(value: Any, kind: str = "") -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
@@ -49,6 +51,8 @@ def _shows(code: int) -> bool:
 
 
 _AS_TEXT, _AS_JSON = _Spelling(), _JsonSpelling()
+# What is printable, yet invisible.
+_BLANKS = re.compile(f"[{''.join(map(chr, _BLANK))}{chr(_BLANK_MARKS[0])}-{chr(_BLANK_MARKS[-1])}]")
 
 
 class _InOnePiece:
@@ -81,6 +85,8 @@ class _InOnePiece:
 in_one_piece = _InOnePiece()
 _one_writer = threading.RLock()  # clients log in their own threads, and streams of text mix what two write at once
 
+_LINES_AT_ONCE, _HELD_SECONDS = 64, 0.05
+
 # Paths of temporary files -> what is printed instead.
 _shown_as: dict[str, str] = {}
 
@@ -92,28 +98,70 @@ def show_as(path: str, name: str) -> None:
 
 def visible(text: str) -> str:
     """The text on one line, with control and invisible characters as ``\\x1b``, ``\\n``, ``\\u202e``."""
-    return text if text.isascii() and text.isprintable() else text.translate(_AS_TEXT)
+    return text if _is_visible(text) else text.translate(_AS_TEXT)
+
+
+def _is_visible(text: str) -> bool:
+    return text.isprintable() and (text.isascii() or _BLANKS.search(text) is None)
 
 
 def say(text: str, *, bold: bool = False) -> None:
     """Print a line on standard output."""
     stream: TextIO | None = sys.stdout
     line = visible(text)
-    _write(stream, f"\x1b[1m{line}\x1b[0m" if bold and _has_styles(stream) else line)
+    _write(stream, [f"\x1b[1m{line}\x1b[0m" if bold and _has_styles(stream) else line])
 
 
 def note(text: str) -> None:
     """Print a line on standard error."""
-    _write(sys.stderr, visible(text))
+    _write(sys.stderr, [visible(text)])
+
+
+def say_lines(lines: Iterable[str | None]) -> None:
+    """Print many lines on standard output, as `say` does each; None says that there are no more for now.
+
+    A few lines at a time are written: those that came in a moment. On a terminal each is written at once.
+    """
+    _say_lines(None if line is None else visible(line) for line in lines)
+
+
+def say_json_lines(lines: Iterable[str | None]) -> None:
+    """The same for lines of JSON, whose strings were made by `json_encoder`."""
+    _say_lines(None if line is None else _json_line(line) for line in lines)
+
+
+def _say_lines(lines: Iterable[str | None]) -> None:
+    stream: TextIO | None = sys.stdout
+    most = 1 if is_terminal(stream) else _LINES_AT_ONCE
+    held: list[str] = []
+    begun, clock = 0.0, time.monotonic
+    try:
+        for line in lines:
+            if line is not None:
+                held.append(line)
+            if line is None or len(held) >= most or clock() > begun + _HELD_SECONDS:
+                _write(stream, held)
+                held, begun = [], clock()
+    finally:
+        _write(stream, held)
+
+
+def is_unicode() -> bool:
+    """Whether standard output can have all characters."""
+    return (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+
+
+def json_encoder() -> Callable[[Any], str]:
+    """A function that makes JSON for one line of standard output."""
+    return json.JSONEncoder(ensure_ascii=not is_unicode(), separators=(",", ":")).encode
 
 
 def say_json(value: Any, *, indent: int | None = None) -> None:
     """Print JSON on standard output, on one line unless `indent` is given. Invisible characters are escaped."""
-    unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     separators = (",", ":") if indent is None else None
-    text = json.dumps(value, ensure_ascii=not unicode, indent=indent, separators=separators)
+    text = json.dumps(value, ensure_ascii=not is_unicode(), indent=indent, separators=separators)
     # json.dumps breaks lines only to indent.
-    _write(sys.stdout, "\n".join(_json_line(line) for line in text.split("\n")))
+    _write(sys.stdout, ["\n".join(map(_json_line, text.split("\n")))])
 
 
 def say_bytes(parts: Iterable[Callable[[Callable[[bytes], bytes]], bytes] | None]) -> None:
@@ -151,7 +199,7 @@ def _escaped(data: bytes) -> bytes:
 
 
 def _json_line(line: str) -> str:
-    return line if line.isascii() and line.isprintable() else line.translate(_AS_JSON)
+    return line if _is_visible(line) else line.translate(_AS_JSON)
 
 
 def is_file(stream: TextIO | None) -> bool:
@@ -171,10 +219,11 @@ def _has_styles(stream: TextIO | None) -> bool:
     return is_terminal(stream) and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
 
 
-def _write(stream: TextIO | None, line: str) -> None:
+def _write(stream: TextIO | None, lines: Iterable[str]) -> None:
     for path, name in _shown_as.items():
-        line = line.replace(path, name)
+        lines = [line.replace(path, name) for line in lines]
     if stream is not None:  # closed when the process started
         with _one_writer, in_one_piece:
-            stream.write(f"{line}\n")
+            for line in lines:
+                stream.write(f"{line}\n")
             stream.flush()

@@ -18,7 +18,7 @@ from typing import Any
 import click
 from rich.cells import cell_len, set_cell_size
 
-from kafkacodec.cli.console import is_terminal, say, visible
+from kafkacodec.cli.console import is_terminal, say, say_lines, visible
 from kafkacodec.shown import (
     DAYS as DAYS,
     MINUTES as MINUTES,
@@ -178,23 +178,31 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str | 
     for line in _lines([replace(c, cut_start=False) for c in columns], widths, [c.title for c in columns], width):
         say(line, bold=True)
     most = None if full else _MAX_CELL
-    for row in chain(sample, rows):
-        if row is None:
-            continue
-        if isinstance(row, str):
-            say(_cut(row, width), bold=True)
-            continue
-        for line in _lines(columns, widths, [_shortened(columns[n], row[i], most) for n, i in enumerate(shown)], width):
-            say(line)
-        if below and width is not None:
-            for line in textwrap.wrap(row[-1], max(width - len(_BELOW), _MIN_STRETCH)):
-                say(_BELOW + line)
+
+    def lines() -> Iterator[str | None]:
+        for row in chain(sample, rows):
+            if row is None:
+                yield None
+                continue
+            if isinstance(row, str):
+                yield None
+                say(_cut(row, width), bold=True)
+                continue
+            cells = [_shortened(column, row[i], most) for column, i in zip(columns, shown, strict=True)]
+            yield from _lines(columns, widths, cells, width)
+            if below and width is not None:
+                yield from (_BELOW + line for line in textwrap.wrap(row[-1], max(width - len(_BELOW), _MIN_STRETCH)))
+
+    say_lines(lines())
     if failure is not None:
         raise failure
 
 
 def _visible_row(row: Sequence[str] | str | None) -> Sequence[str] | str | None:
-    return row if row is None else visible(row) if isinstance(row, str) else [visible(cell) for cell in row]
+    if row is None or isinstance(row, str):
+        return row and visible(row)
+    whole = "".join(row)
+    return row if visible(whole) is whole else [visible(cell) for cell in row]
 
 
 def _before_pause(rows: Iterable[Sequence[str] | str | None]) -> Iterator[Sequence[str] | str]:
@@ -244,32 +252,41 @@ def _lines(
         cells.append(_padded(cell, width, column.right))
     line = _GAP.join(cells).rstrip()
     yield line if available is None else _cut(line, available)
-    indent = " " * (sum(widths[:-1]) + len(_GAP) * (len(widths) - 1))
+    indent = " " * (sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)) if rest else ""
     for part in rest:
         yield _cut(indent + part, available or 0)
 
 
 def _padded(cell: str, width: int, right: bool) -> str:
-    if cell.isascii():  # one column of the terminal for each character
+    if cell.isascii():
         return cell.rjust(width) if right else cell.ljust(width)
-    padding = " " * (width - cell_len(cell))
+    padding = " " * (width - _width(cell))
     return padding + cell if right else cell + padding
 
 
+def _width(cell: str) -> int:
+    """How many columns of the terminal it takes: one for each character of ASCII, and for the mark of a cut."""
+    return len(cell) if cell.isascii() or (cell[-1] == "…" and cell[:-1].isascii()) else cell_len(cell)
+
+
 def _shortened(column: Column, cell: str, width: int | None) -> str:
-    if width is None or not column.stretch:
+    if width is None or not column.stretch or (len(cell) <= width and cell.isascii()):
         return cell
     return _cut_start(cell, width) if column.cut_start else _cut(cell, width)
 
 
 def _cut(cell: str, width: int | None) -> str:
-    if width is None or cell_len(cell) <= width:
+    if width is None:
+        return cell
+    if cell.isascii():
+        return cell if len(cell) <= width else cell[: width - 1] + "…"
+    if _width(cell) <= width:
         return cell
     return set_cell_size(cell[:width], width - 1) + "…"  # a slice first: a cell may have megabytes
 
 
 def _cut_start(cell: str, width: int) -> str:
-    if cell_len(cell) <= width:
+    if _width(cell) <= width:
         return cell
     first = max(len(cell) - width, 0)  # most characters take one column or more
     while cell_len(cell[first:]) > width - 1:

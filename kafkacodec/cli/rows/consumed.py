@@ -128,12 +128,14 @@ class Consumed:
             found = found.filter([offset < self._ends.get(key, offset + 1) for key, offset in _places(found)])
         return found if self.limit is None else found.head(self.limit - self._count)
 
-    def _records(self, table: RecordColumns) -> Iterator[Row]:
-        """One by one, so that no more is committed than what was printed."""
+    def _records(self, table: RecordColumns) -> Iterator[Row | None]:
+        """One by one, so that no more is committed than what was printed: a record counts once it is written."""
         records = ((record, {}) for record in table.records()) if self.typed is None else self.typed.of(table)
         for (key, offset), (record, typed) in zip(_places(table), records, strict=True):
             topic, number = key
             yield Row(Origin(topic, number, f"{topic}-{number}"), record, {}, typed)
+            if self.commits:
+                yield None
             self.printed[key] = offset + 1
 
     def _positions(self) -> None:

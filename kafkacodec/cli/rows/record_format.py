@@ -23,7 +23,7 @@ def _headers(row: Row) -> bytes:
 
 
 def _number(number: int | None) -> bytes:
-    return str(-1 if number is None else number).encode()
+    return b"-1" if number is None else b"%d" % number
 
 
 # By letter: the bytes, and whether they are the record's own, which a terminal must not get as they are.
@@ -54,14 +54,12 @@ def compiled(template: bytes) -> Callable[[Row, Shown], bytes]:
         end = token.end()
     parts.append(template[end:])
 
+    parts = [part for part in parts if part]
+
     def formatted(row: Row, shown: Shown) -> bytes:
-        made = bytearray()
-        for part in parts:
-            if isinstance(part, bytes):
-                made += part
-            else:
-                made += shown(part[0](row)) if part[1] else part[0](row)
-        return bytes(made)
+        return b"".join(
+            [part if isinstance(part, bytes) else shown(part[0](row)) if part[1] else part[0](row) for part in parts]
+        )
 
     return formatted
 

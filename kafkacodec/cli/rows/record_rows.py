@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec.arrow._rows import cells
 from kafkacodec.records.plan import BATCH_COLUMNS
+from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
-    from kafkacodec import Record, RecordColumns
+    from kafkacodec import RecordColumns
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The fields of a record, in the order of the JSON."""
@@ -28,14 +29,16 @@ class Origin:
     name: str
 
 
-@dataclass(frozen=True)
-class Row:
+_NONE: Mapping[str, Any] = {}
+
+
+class Row(NamedTuple):
     """A record; `batch` has the fields of its batch that were asked for, `typed` its decoded key and value."""
 
     place: Origin
     record: Record
-    batch: dict[str, Any]
-    typed: dict[str, Any] = field(default_factory=dict)
+    batch: Mapping[str, Any]
+    typed: Mapping[str, Any] = _NONE
 
     def field(self, name: str) -> Any:
         """One of `COLUMNS`; None for a field of the batch that the format lacks."""
@@ -58,7 +61,11 @@ def rows(
         if not len(chunk):
             continue
         names = [name for name in batch_fields if name in chunk.column_names]
+        if not names and typed is None:
+            for record in chunk.records():
+                yield Row(place, record, _NONE)
+            continue
         values = [cells(chunk, name) for name in names]
-        decoded = ((record, {}) for record in chunk.records()) if typed is None else typed(chunk)
+        decoded = ((record, _NONE) for record in chunk.records()) if typed is None else typed(chunk)
         for i, (record, found) in enumerate(decoded):
             yield Row(place, record, {name: column[i] for name, column in zip(names, values, strict=True)}, found)
