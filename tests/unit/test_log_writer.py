@@ -394,3 +394,22 @@ def test_records_of_another_writer_are_not_withdrawn(tmp_path: Path) -> None:
         other.write(records(2))
     writer.withdraw()
     assert offsets(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_appending_looks_at_the_last_segments_only(tmp_path, monkeypatch):
+    """However many there are: the end of the log is in the last segment that has batches."""
+    from kafkacodec.log.partitions import partition, segment07
+
+    rows = [(None, b"v")] * 10
+    for _ in range(30):
+        with kc.log.LogWriter(tmp_path, "t", 0, append=True, sync=False) as writer:
+            writer.write(rows)
+    (tmp_path / "t-0" / f"{300:020d}.log").touch()  # a broker's new segment
+    opened = []
+    made = segment07.segment_at
+    monkeypatch.setattr(partition, "segment_at", lambda path, **place: opened.append(path) or made(path, **place))
+    with kc.log.LogWriter(tmp_path, "t", 0, append=True, sync=False) as writer:
+        assert writer.next_offset == 300
+    assert len(opened) <= 4
+    monkeypatch.undo()
+    assert kc.log.Partition(tmp_path / "t-0").count() == 300
