@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
+from kafkacodec.records.columns import import_extra
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.signatures import suggests_options
 from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, framed, with_message_indexes
@@ -68,9 +69,18 @@ class DecodedValues:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._table.__arrow_c_stream__(requested_schema)
 
-    def to_pyarrow(self) -> pa.Table:
+    def to_arrow(self) -> pa.Table:
         """The columns ``value``, ``schema_id``, ``schema_uuid`` and ``error`` as a table, without a copy."""
         return self._table
+
+    def to_pandas(self) -> Any:
+        """The same as a ``pandas.DataFrame``. Needs pandas."""
+        import_extra("pandas")
+        return self._table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The same as a ``polars.DataFrame``."""
+        return import_extra("polars").DataFrame(self._table)
 
     @property
     def num_errors(self) -> int:

@@ -264,6 +264,11 @@ def test_committed_offsets_and_groups_become_tables() -> None:
     assert groups.to_pandas()["group"].tolist() == [group.group for group in groups]
     assert groups.to_arrow().schema == kc.log.groups_table([]).schema
     assert isinstance(commits, list)
+    lags = kc.log.lag(KRAFT)
+    assert lags.to_arrow().equals(kc.log.lag_table(lags))
+    assert lags.to_polars()["offset"].to_list() == [line.offset for line in lags]
+    assert lags[0]._asdict() == {name: getattr(lags[0], name) for name in lags.to_arrow().column_names}
+    assert str(lags[0].end_offset) in lags._repr_html_()
 
 
 def test_connections_show_their_state() -> None:

@@ -153,3 +153,13 @@ def test_other_things(name):
 def test_other_headers(headers):
     with pytest.raises(TypeError):
         kc.values.decode(PAYLOADS, SCHEMAS, headers=headers)
+
+
+def test_decoded_values_become_tables() -> None:
+    found = kc.values.decode(
+        [b'{"a": 1}', None], kc.values.Schema('{"properties": {"a": {"type": "integer"}}}', "json")
+    )
+    assert found.to_arrow().column_names == ["value", "schema_id", "schema_uuid", "error"]
+    assert found.to_arrow()["value"].to_pylist() == [{"a": 1}, None]
+    assert found.to_polars()["value"].to_list() == [{"a": 1}, None]
+    assert found.to_pandas()["value"].tolist() == [{"a": 1}, None]

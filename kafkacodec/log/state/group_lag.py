@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from kafkacodec.log.state.groups import (
     read_committed_offsets,
     read_consumer_groups,
 )
+from kafkacodec.log.state.named_rows import NamedRows
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["PartitionLag", "lag"]
@@ -84,13 +85,25 @@ class PartitionLag(NamedTuple):
         return found
 
 
+class PartitionLags(NamedRows[PartitionLag]):
+    """A list of `PartitionLag` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`."""
+
+    row_type = PartitionLag
+    schema = "LAG"
+
+    @staticmethod
+    def cells(row: PartitionLag) -> dict[str, Any]:
+        """The fields."""
+        return row._asdict()
+
+
 @suggests_options
 def lag(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     isolation_level: IsolationLevel = "read_uncommitted",
     problems: list[DecodeError] | None = None,
-) -> list[PartitionLag]:
+) -> PartitionLags:
     """The lag of all groups, as ``kafka-consumer-groups --describe`` shows it, by group, topic and partition.
 
     The high watermark is that in ``replication-offset-checkpoint``, which brokers write every 5 seconds and when they
@@ -117,7 +130,7 @@ def lag(
     owners = _owners(read_consumer_groups(given, problems=None if problems is None else []))  # the same problems again
     logs = _Logs(given, isolation_level, problems)
     places = sorted(commits.keys() | owners.keys())
-    return [logs.lag_of(*place, commits.get(place), owners.get(place)) for place in places]
+    return PartitionLags(logs.lag_of(*place, commits.get(place), owners.get(place)) for place in places)
 
 
 GroupPlace = tuple[str, str, int]

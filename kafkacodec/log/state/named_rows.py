@@ -58,4 +58,4 @@ class NamedRows(list[Row]):
 
 
 def _kind(name: str) -> str:
-    return "timestamp" if name.endswith("_timestamp") else ""
+    return "timestamp" if name.endswith("timestamp") else ""
