@@ -358,7 +358,7 @@ pythons: .cache/pythons ## a wheel for each other CPython found here, and the te
 .PHONY: docs
 docs: $(VENV)/.dev $(VENV)/.built ## the documentation as a site, with search and all public names, into out/docs
 	$(PY) -m pip install --quiet --group docs
-	DISABLE_MKDOCS_2_WARNING=true PYTHONPATH=. $(PY) -m mkdocs build --quiet --config-file tools/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(PY) -m mkdocs build --quiet --config-file tools/mkdocs.yml
 
 .PHONY: clean
 clean: ## remove all files created by make
