@@ -102,7 +102,7 @@ def test_dotted_names(nobody, face):
         (lambda c: c.resume(("orders", 0)), LocalProtocolError, "is not assigned"),
         (lambda c: c.position("orders", 0), LocalProtocolError, "is not assigned"),
         (lambda c: c.seek_to_timestamp(-5), ValueError, "timestamp must be from 0"),
-        (lambda c: c.offsets_for_times({("orders", 0): 1.5}), TypeError, "timestamp must be an integer"),
+        (lambda c: c.offsets_for_times({("orders", 0): 1.5}), TypeError, "timestamp must be milliseconds"),
         (lambda c: c.offsets_for_times([("orders", 0)]), TypeError, "timestamps must be a dict, not list"),
         (lambda c: c.assign_ranges([("orders", 0)]), TypeError, "ranges must be a dict, not list"),
         (lambda c: c.commit(), LocalProtocolError, "commit needs a group: give the consumer a group_id"),
