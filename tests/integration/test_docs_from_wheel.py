@@ -259,5 +259,6 @@ def words(line: str) -> list[str]:
 
 def named(line: str) -> list[list[str]]:
     """The command of a line, or those that it has as alternatives, as words."""
-    group = words(line)[:2] if words(line)[0] == "message" else words(line)[:1]
+    depth = {"message": 2, "admin": 3}.get(words(line)[0], 1)
+    group = words(line)[:depth]
     return [[*group[:-1], command] for command in group[-1].split("|")]
