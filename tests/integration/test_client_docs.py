@@ -74,6 +74,7 @@ def run(page: str, directory: Path, places: dict[str, str]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    # A client also logs the error of a connection that it tries again.
-    assert not set(done.stderr.splitlines()) - set(done.stdout.splitlines())
+    # A client also logs the error of a connection that it tries again, and on a busy machine what it waits for.
+    told = {line for line in done.stderr.splitlines() if not line.startswith("waiting for broker ")}
+    assert not told - set(done.stdout.splitlines())
     assert_printed(blocks, done.stdout)
