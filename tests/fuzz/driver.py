@@ -16,7 +16,7 @@ from tests.fuzz import counts
 
 Input = TypeVar("Input")
 
-# More than any input needs, sanitizers and a busy machine included.
+# Of processor time, however busy the machine is: more than any input needs, sanitizers included.
 HANG_SECONDS = 60
 CACHE = Path(__file__).parent.parent.parent / ".cache"
 
@@ -52,9 +52,9 @@ class Target(Generic[Input]):
         with open(last, "wb", buffering=0) as file:
             for tried, new in enumerate(self.mutations(inputs, rnd)):
                 if time.monotonic() > stop:
-                    signal.alarm(0)
+                    signal.setitimer(signal.ITIMER_PROF, 0)
                     return tried
-                signal.alarm(HANG_SECONDS)
+                signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
                 file.seek(0)
                 file.truncate()
                 file.write(str(new).encode())
@@ -72,7 +72,7 @@ class Target(Generic[Input]):
         parser.add_argument("cases", nargs="*", metavar="CASE", help="what to try instead, as .cache/fuzz-*.txt has it")
         options = parser.parse_args()
         faulthandler.enable()
-        faulthandler.register(signal.SIGALRM, chain=True)  # say where it hangs, then end as an alarm does
+        faulthandler.register(signal.SIGPROF, chain=True)  # say where it hangs, then end as the signal does
         for case in options.cases:
             print(self.run(self.parse(case)))
         if options.cases:

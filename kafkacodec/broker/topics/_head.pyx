@@ -1,6 +1,7 @@
 """The binding that reads and checks one produced batch."""
 cimport cython
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, uint8_t, uint64_t
+from libc.string cimport memset
 
 from kafkacodec._core cimport arrow as a
 from kafkacodec._core cimport base as k
@@ -75,10 +76,9 @@ cdef int are_records_valid(const uint8_t *data, uint64_t size, a.kc_table *table
     cdef d.kc_decoder decoder
     cdef d.kc_decoder_options options
     cdef d.kc_event found
-    options.verify_crc = options.search_partial = options.in_order = False
+    memset(&options, 0, sizeof(options))  # all others are off, those that are added too
     options.include_control = True
     options.start_offset, options.end_offset = INT64_MIN, INT64_MAX
-    options.aborted, options.num_aborted = NULL, 0
     d.kc_decoder_init(&decoder, data, size, &options)
     found = d.kc_decoder_run(&decoder, table, INT32_MAX, INT64_MAX, error)
     if found == d.KC_EVENT_FAULT and error.code == k.KC_NO_MEMORY:
