@@ -19,6 +19,9 @@ from kafkacodec.shown import cell_text, html_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 
 __all__ = ["BatchHeaders", "Columns", "Field", "Problem", "Problems", "RecordColumns", "Schema", "import_extra"]
@@ -221,20 +224,20 @@ class Columns(Table):
             )
         return self.take(np.flatnonzero(chosen))
 
-    def to_pyarrow(self) -> Any:
+    def to_pyarrow(self) -> pa.RecordBatch:
         """The table as a ``pyarrow.RecordBatch``, without a copy. Needs pyarrow."""
         return import_extra("pyarrow").record_batch(self)
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Table:
         """The table as a ``pyarrow.Table``, without a copy. Needs pyarrow."""
         return import_extra("pyarrow").table(self)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """The table as a ``pandas.DataFrame``. Needs pandas and pyarrow."""
         import_extra("pandas")
         return self.to_pyarrow().to_pandas()
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """The table as a ``polars.DataFrame``, without a copy of keys and values. Needs polars."""
         return import_extra("polars").DataFrame(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kafkacodec.log.analysis.predicates import bounds_of, places_of
 from kafkacodec.log.partitions.directory import discover
@@ -15,13 +15,16 @@ from kafkacodec.records.columns import import_extra
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, PLACE_COLUMNS, RECORD_COLUMNS
 from kafkacodec.signatures import shows_options
 
+if TYPE_CHECKING:
+    import polars as pl
+
 __all__ = ["scan_polars"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 @shows_options(ReadOptions, Partition.read)
-def scan_polars(paths: Paths, **options: Unpack[ReadOptions]) -> Any:
+def scan_polars(paths: Paths, **options: Unpack[ReadOptions]) -> pl.LazyFrame:
     """The records of logs as a ``polars.LazyFrame``, of which only what a query needs is read.
 
     Columns that a query does not use are not built. Conditions on ``topic`` and ``partition`` choose partitions; those

@@ -20,6 +20,10 @@ from kafkacodec.records.record import Record
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from kafkacodec.log.reading.ranges import SegmentRange
     from kafkacodec.log.segments.kinds import SegmentKind
 
@@ -50,7 +54,7 @@ class Readable:
         max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
         problems: list[Problem] | None = None,
         **options: Unpack[ReadOptions],
-    ) -> Any:
+    ) -> pa.Table:
         """The records as a ``pyarrow.Table``, with a chunk for each of `read`.
 
         Args:
@@ -83,7 +87,7 @@ class Readable:
         max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
         problems: list[Problem] | None = None,
         **options: Unpack[ReadOptions],
-    ) -> Any:
+    ) -> pd.DataFrame:
         """The records as a ``pandas.DataFrame``; arguments and errors as in `to_arrow`. Needs pandas and pyarrow."""
         import_extra("pandas")
         return self.to_arrow(max_total_bytes=max_total_bytes, problems=problems, **options).to_pandas()
@@ -94,12 +98,12 @@ class Readable:
         max_total_bytes: int = DEFAULT_MAX_TOTAL_BYTES,
         problems: list[Problem] | None = None,
         **options: Unpack[ReadOptions],
-    ) -> Any:
+    ) -> pl.DataFrame:
         """The records as a ``polars.DataFrame``; arguments and errors as in `to_arrow`. Needs polars and pyarrow."""
         polars = import_extra("polars")
         return polars.DataFrame(self.to_arrow(max_total_bytes=max_total_bytes, problems=problems, **options))
 
-    def reader(self, *, problems: list[Problem] | None = None, **options: Unpack[ReadOptions]) -> Any:
+    def reader(self, *, problems: list[Problem] | None = None, **options: Unpack[ReadOptions]) -> pa.RecordBatchReader:
         """The records as a ``pyarrow.RecordBatchReader``, which reads a chunk when it is asked for the next one.
 
         For logs of any size: Parquet writers, DuckDB and datasets take it. It can be read once.

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kafkacodec.records.columns import import_extra
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.shown import cell_text, html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -33,7 +38,7 @@ class NamedRows(list[Row]):
         """The values of a row of the table, by column."""
         raise NotImplementedError
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Table:
         """The rows as a ``pyarrow.Table``, as `kafkacodec.log.offsets_table` and `groups_table` make it."""
         import_extra("pyarrow")
         from kafkacodec.log.state import table_schemas
@@ -41,12 +46,12 @@ class NamedRows(list[Row]):
         rows, schema = map(self.cells, self), getattr(table_schemas, self.schema)
         return table_schemas.table_of(rows, schema, DEFAULT_MAX_TOTAL_BYTES)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """The rows as a ``pandas.DataFrame``. Needs pandas and pyarrow."""
         import_extra("pandas")
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """The rows as a ``polars.DataFrame``. Needs polars and pyarrow."""
         return import_extra("polars").DataFrame(self.to_arrow())
 
