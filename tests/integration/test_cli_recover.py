@@ -48,3 +48,12 @@ def test_refusals_are_one_line(capsys, damaged, tmp_path):
     assert (code, out) == (BAD_INPUT, "")
     assert err == f"kafkacodec: error: {tmp_path / 'full'}: the destination is not an empty directory\n"
     assert call(capsys, "recover", tmp_path / "nowhere", tmp_path / "saved")[0] == WRONG_USAGE
+
+
+def test_object_stores_are_refused(capsys, damaged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for paths in (["s3://bucket/data", "saved"], [damaged, "s3://bucket/saved"]):
+        code, out, err = call(capsys, "recover", *paths)
+        assert (code, out) == (WRONG_USAGE, "")
+        assert err.splitlines()[-1].endswith(": object stores are not supported here; name a path of this machine")
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

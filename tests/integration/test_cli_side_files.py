@@ -88,6 +88,18 @@ def test_files_that_kafka_s_tool_does_not_know(kafkacodec, name, text):
     assert re.fullmatch(text, " ".join(out.split()))
 
 
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [('{"version":0,"brokerEpoch":17}', "name value version 0 brokerEpoch 17"), ("", "name value")],
+)
+def test_the_mark_of_a_clean_stop(kafkacodec, tmp_path, content, rows):
+    """As Kafka 4.1 and Kafka 0.8.2 leave it."""
+    path = tmp_path / ".kafka_cleanshutdown"
+    path.write_text(content)
+    code, out, _ = kafkacodec("dump", path)
+    assert (code, " ".join(out.split())) == (DONE, rows)
+
+
 def test_several_files_with_segments(kafkacodec):
     log, index = BROKER / "gzip-0/00000000000000000000.log", BROKER / "gzip-0/00000000000000000000.index"
     code, out, _ = kafkacodec("dump", index, BROKER / "recovery-point-offset-checkpoint", log, "-n", 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import uuid
 from pathlib import Path
 
 import confluent_kafka
@@ -124,6 +126,47 @@ def test_librdkafkas_name_of_javas_partitioner():
     producer.close()
     with pytest.raises(TypeError, match="'fnv1a' is none of murmur2_random, consistent_random; or give a function"):
         kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "partitioner": "fnv1a"})
+
+
+JAVA = "org.apache.kafka.common.serialization"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "data"),  # as the documentation of Java's DataOutput has them
+    [
+        ("String", "grün", b"gr\xc3\xbcn"),
+        ("Short", -2, b"\xff\xfe"),
+        ("Integer", 258, b"\x00\x00\x01\x02"),
+        ("Long", -1, b"\xff" * 8),
+        ("Float", 1.0, b"\x3f\x80\x00\x00"),
+        ("Double", -2.0, b"\xc0" + bytes(7)),
+        ("UUID", uuid.UUID(int=1), b"00000000-0000-0000-0000-000000000001"),
+    ],
+)
+def test_javas_serializers_name_functions_that_do_the_same(name, value, data):
+    functions = []
+    for kind, client in (("serializer", kc.client.Producer), ("deserializer", kc.client.Consumer)):
+        config = {"bootstrap.servers": NOBODY, f"value.{kind}": f"{JAVA}.{name}{kind.capitalize()}"}
+        with pytest.raises(
+            TypeError, match=f"^value_{kind} must be callable, not the name of a Java class; "
+        ) as caught:
+            client.from_config(config)
+        functions.append(eval(str(caught.value).partition("; give ")[2], {"struct": struct, "uuid": uuid}))
+    assert (functions[0](value), functions[0](None), functions[1](data)) == (data, None, value)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "reason"),
+    [
+        ("key.serializer", f"{JAVA}.ByteArraySerializer", "leave it out"),
+        ("value.serializer", "io.confluent.kafka.serializers.KafkaAvroSerializer", r"kc\.values\.Encoder\(url"),
+        ("value.serializer", "com.example.OrderSerializer", "classes are not loaded by name"),
+        ("value.serializer", f"{JAVA}.StringDeserializer", "classes are not loaded by name"),
+    ],
+)
+def test_what_replaces_javas_other_classes(option, name, reason):
+    with pytest.raises(TypeError, match=reason):
+        kc.client.Producer.from_config({"bootstrap.servers": NOBODY, option: name})
 
 
 def test_librdkafkas_partitioner_chooses_as_librdkafka_does():

@@ -10,6 +10,7 @@ import click
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.standard_input import path_with_copy
 from kafkacodec.cli.options.inputs import TREE_LEVELS, size_of, tiered_key_option
+from kafkacodec.cli.options.log_path import LocalPath
 from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.errors import KafkaCodecError
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", type=click.Path(exists=True, allow_dash=True), callback=path_with_copy)
-@click.argument("destination", type=click.Path())
+@click.argument("source", type=LocalPath(exists=True, allow_dash=True), callback=path_with_copy)
+@click.argument("destination", type=LocalPath())
 @tiered_key_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as a JSON object.")
 def recover(source: str, destination: str, as_json: bool) -> None:

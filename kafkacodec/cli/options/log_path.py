@@ -1,10 +1,20 @@
-"""The type of arguments that name logs: a path that exists, or a URL of an object store."""
+"""The types of arguments that name logs: a path, or where a command reads them, a URL of an object store."""
 
 from __future__ import annotations
 
 import click
 
-__all__ = ["LogPath"]
+__all__ = ["LocalPath", "LogPath"]
+
+
+class LocalPath(click.Path):
+    """As `click.Path`, for commands that read and write files of this machine only: a URL is refused."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # type: ignore[override]
+        """The path as it is."""
+        if "://" in value:
+            self.fail(f"{value}: object stores are not supported here; name a path of this machine", param, ctx)
+        return str(super().convert(value, param, ctx))
 
 
 class LogPath(click.Path):

@@ -83,6 +83,11 @@ def _state(path: str) -> tuple[Iterable[Row], None]:
         raise CorruptRecord("not a JSON object", path=path) from None
 
 
+def _mark(path: str) -> tuple[Iterable[Row], None]:
+    """What a broker leaves when it stops cleanly: JSON, or nothing as Kafka 0.8 does."""
+    return _state(path) if read_file(path, MAX_BYTES) else ([], None)
+
+
 _OF_SUFFIX = {
     layout.OFFSET_INDEX_SUFFIX: (("offset", "position"), _index(read_offset_index)),
     layout.TIME_INDEX_SUFFIX: (("timestamp", "offset"), _index(read_time_index)),
@@ -104,6 +109,7 @@ _OF_NAME = {
     **dict.fromkeys(layout.OFFSET_CHECKPOINTS, (("topic", "partition", "offset"), _offsets)),
     **dict.fromkeys((layout.PARTITION_METADATA, "meta.properties"), (_PAIRS, _properties)),
     "quorum-state": (_PAIRS, _state),
+    layout.CLEAN_SHUTDOWN: (_PAIRS, _mark),
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, require_int
 from kafkacodec.client.consuming.reset_policy import reset_policy
+from kafkacodec.client.core.java_serializers import not_callable
 from kafkacodec.client.options import ClientOptions, ClientSettings
 from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
@@ -118,7 +119,7 @@ class ConsumerSettings(ClientSettings):
                 raise ValueError(f"{name} is empty")
         for name in ("key_deserializer", "value_deserializer"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
-                raise TypeError(f"{name} must be callable, not {type(getattr(self, name)).__name__}")
+                raise not_callable(name, getattr(self, name))
 
     def _check_heartbeats(self) -> None:
         """Heartbeats must be more frequent than the session timeout, or the group removes the member."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kafkacodec.arguments import one_of, require_int
+from kafkacodec.client.core.java_serializers import not_callable
 from kafkacodec.client.options import ClientOptions, ClientSettings
 from kafkacodec.records.compression import CODECS, compressor
 
@@ -110,7 +111,7 @@ class ProducerSettings(ClientSettings):
             require_int("retries", self.retries, 0, _MOST)
         for name in ("key_serializer", "value_serializer", "partitioner"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
-                raise TypeError(f"{name} must be callable, not {type(getattr(self, name)).__name__}")
+                raise not_callable(name, getattr(self, name))
         if self.transactional_id == "":
             raise ValueError("transactional_id is empty")
         if (self.enable_idempotence or self.transactional_id is not None) and (reason := self._not_idempotent()):

@@ -24,7 +24,6 @@ from kafkacodec.log.opening.checkpoints import read_checkpoint, read_topic_id
 
 __all__ = ["DirectoryRefused", "GrowingDirectory", "PartitionFound", "has_segments07"]
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _LONGEST_NAME = 255
 Key = tuple[str, int]
 
@@ -92,7 +91,7 @@ class GrowingDirectory:
             self.high_watermarks = self._read(layout.HIGH_WATERMARK_CHECKPOINT)
             self.cleaned = self._read(layout.CLEANER_CHECKPOINT)
             self._found = {(p.topic, p.partition) for p in self.partitions()}
-            marker = os.path.join(self.path, CLEAN_SHUTDOWN)
+            marker = os.path.join(self.path, layout.CLEAN_SHUTDOWN)
             self.was_clean = os.path.exists(marker)
             self._disk.remove(marker)
             self._to_delete = [(clock(), found) for found in self._deleted_before()]
@@ -261,7 +260,7 @@ class GrowingDirectory:
             self.write_checkpoints()
             if self.was_clean or not unopened:
                 text = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
-                self._disk.replace(os.path.join(self.path, CLEAN_SHUTDOWN), text.encode(), sync=True)
+                self._disk.replace(os.path.join(self.path, layout.CLEAN_SHUTDOWN), text.encode(), sync=True)
                 self._disk.sync_names(self.path)
         finally:
             self.abandon()
