@@ -54,18 +54,26 @@ class RecordValues:
             DecodeError, SchemaError, RegistryError: as `kafkacodec.values.decode` does.
         """
         for batch in batches:
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            for part, decoder in self._decoders.items():
-                try:
-                    decoded = decoder.decode(batch.column(part), headers=_headers(batch))
-                except (DecodeError, SchemaError) as error:
-                    error.path = placed(error.path or "", batch, part)
-                    raise
-                self.num_errors += decoded.num_errors
-                columns[part] = _one(decoded.values)
-                columns[f"{part}_schema_id"] = _one(decoded.schema_ids)
-                columns[f"{part}_error"] = _one(decoded.errors)
-            yield pa.record_batch([columns[name] for name in schema.names], schema=schema)
+            found = self.decoded(batch)
+            yield pa.record_batch([found.column(name) for name in schema.names], schema=schema)
+
+    def decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch with typed columns, of the types that its own schemas have unless those of decoders are fixed.
+
+        Raises as `typed` does.
+        """
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for part, decoder in self._decoders.items():
+            try:
+                decoded = decoder.decode(batch.column(part), headers=_headers(batch))
+            except (DecodeError, SchemaError) as error:
+                error.path = placed(error.path or "", batch, part)
+                raise
+            self.num_errors += decoded.num_errors
+            columns[part] = _one(decoded.values)
+            columns[f"{part}_schema_id"] = _one(decoded.schema_ids)
+            columns[f"{part}_error"] = _one(decoded.errors)
+        return pa.record_batch(columns)
 
 
 def placed(path: str, batch: pa.RecordBatch, part: str) -> str:

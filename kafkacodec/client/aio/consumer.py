@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
 from kafkacodec.client.aio.consumer_offsets import ConsumerOffsets
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
@@ -13,12 +13,18 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
+from kafkacodec.client.consuming.typed import typing_of
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import shown
 from kafkacodec.client.options import option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.signatures import shows_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkacodec.values.decoding import ValueDecoder
 
 __all__ = ["Consumer"]
 
@@ -64,26 +70,72 @@ class Consumer(ConsumerOffsets):
 
     # Reading
 
+    @overload
+    def columns(
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: None = None,
+        values: None = None,
+    ) -> AsyncIterator[ConsumedColumns]: ...
+
+    @overload
+    def columns(
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: ValueDecoder | None = None,
+        values: ValueDecoder,
+    ) -> AsyncIterator[pa.RecordBatch]: ...
+
+    @overload
+    def columns(
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: ValueDecoder,
+        values: None = None,
+    ) -> AsyncIterator[pa.RecordBatch]: ...
+
     async def columns(
-        self, *, max_rows: int | None = None, timeout: float | None = None, columns: Iterable[str] | None = None
-    ) -> AsyncIterator[ConsumedColumns]:
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: ValueDecoder | None = None,
+        values: ValueDecoder | None = None,
+    ) -> AsyncIterator[Any]:
         """Records as tables, without a Python object per record: the fastest way.
 
         Args:
             max_rows: the most rows of a table. Default: 8,192, so that a table stays in the processor's cache.
             timeout: the iterator ends when so many seconds brought nothing; None: never.
             columns: the names of the columns to build; what is not asked for costs nothing. Default: all.
+            keys, values: a `kafkacodec.values.ValueDecoder` of keys, and one of values, for typed columns. Needs the
+                extra ``values``. Decoders of headers need the column ``headers``.
 
         Yields:
             ConsumedColumns: ``topic``, ``partition``, ``offset``, ``timestamp``, ``timestamp_type``, ``key``,
             ``value``, ``headers``, in this order; ``offset`` always. Rows of one partition are in order. A table may be
-            kept: it has its own memory.
+            kept: it has its own memory. With decoders, a ``pyarrow.RecordBatch`` with the same columns, and after them
+            ``value_schema_id`` (int64) and ``value_error`` (string), or the same with ``key``. Its types are those of
+            its own schemas, unless the decoder has a reader's schema or is prepared.
+
+        Raises:
+            DecodeError, SchemaError, RegistryError: what a decoder raises, again until `seek` leaves the record out.
         """
         limit, most, names = seconds("timeout", timeout), row_limit("max_rows", max_rows), table_columns(columns)
-        end = Deadline(limit)
+        made, end = typing_of(names, keys, values), Deadline(limit)
         while True:
             parts = self._reading()
-            table = parts.reader.columns(most, names)
+            table = parts.reader.columns(most, names, made)
             if table is not None:
                 yield table
                 await asyncio.sleep(0)  # the loop goes on fetching

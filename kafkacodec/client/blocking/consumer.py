@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from kafkacodec.client.aio import consumer as aio
 from kafkacodec.client.aio.inside import ConsumerInside
@@ -15,12 +15,18 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, no_rows, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
+from kafkacodec.client.consuming.typed import typing_of
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.records.columns import import_extra
 from kafkacodec.signatures import shows_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkacodec.values.decoding import ValueDecoder
 
 __all__ = ["Consumer"]
 
@@ -169,29 +175,76 @@ class Consumer(BlockingClient):
 
     # Reading
 
+    @overload
     def columns(
-        self, *, max_rows: int | None = None, timeout: float | None = None, columns: Iterable[str] | None = None
-    ) -> Iterator[ConsumedColumns]:
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: None = None,
+        values: None = None,
+    ) -> Iterator[ConsumedColumns]: ...
+
+    @overload
+    def columns(
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: ValueDecoder | None = None,
+        values: ValueDecoder,
+    ) -> Iterator[pa.RecordBatch]: ...
+
+    @overload
+    def columns(
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: ValueDecoder,
+        values: None = None,
+    ) -> Iterator[pa.RecordBatch]: ...
+
+    def columns(
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: ValueDecoder | None = None,
+        values: ValueDecoder | None = None,
+    ) -> Iterator[Any]:
         """Records as tables, without a Python object per record: the fastest way.
 
         Args:
             max_rows: the most rows of a table. Default: 8,192, so that a table stays in the processor's cache.
             timeout: the iterator ends when so many seconds brought nothing; None: never.
             columns: the names of the columns to build; what is not asked for costs nothing. Default: all.
+            keys, values: a `kafkacodec.values.ValueDecoder` of keys, and one of values, for typed columns. Needs the
+                extra ``values``. Decoders of headers need the column ``headers``.
 
         Yields:
             ConsumedColumns: ``topic``, ``partition``, ``offset``, ``timestamp``, ``timestamp_type``, ``key``,
             ``value``, ``headers``, in this order; ``offset`` always. Rows of one partition are in order. A table may be
-            kept: it has its own memory.
+            kept: it has its own memory. With decoders, a ``pyarrow.RecordBatch`` with the same columns, and after them
+            ``value_schema_id`` (int64) and ``value_error`` (string), or the same with ``key``. Its types are those of
+            its own schemas, unless the decoder has a reader's schema or is prepared.
+
+        Raises:
+            DecodeError, SchemaError, RegistryError: what a decoder raises, again until `seek` leaves the record out.
         """
         names = table_columns(columns)
-        return self._tables(row_limit("max_rows", max_rows), seconds("timeout", timeout), names)
+        read = partial(self._reader.columns, row_limit("max_rows", max_rows), names, typing_of(names, keys, values))
+        return self._tables(read, seconds("timeout", timeout))
 
-    def _tables(self, max_rows: int | None, timeout: float | None, names: tuple[str, ...]) -> Iterator[ConsumedColumns]:
+    def _tables(self, read: Callable[[], Any], timeout: float | None) -> Iterator[Any]:
         end = Deadline(timeout)
         while True:
             self._check_reading()
-            table = self._reader.columns(max_rows, names)
+            table = read()
             if table is not None:
                 yield table
                 end.restart()

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from kafkacodec.client.consuming.given import Given, explain, first_rows
 from kafkacodec.client.consuming.open_part import OpenPart
@@ -93,12 +93,18 @@ class Reader:
 
     # What the user reads
 
-    def columns(self, max_rows: int | None = None, names: tuple[str, ...] = TABLE_COLUMNS) -> ConsumedColumns | None:
-        """The next table; None if nothing is ready. Raises the error of a partition after the records before it.
+    def columns(
+        self,
+        max_rows: int | None = None,
+        names: tuple[str, ...] = TABLE_COLUMNS,
+        made: Callable[[ConsumedColumns], Any] | None = None,
+    ) -> Any:
+        """The next `ConsumedColumns`, or what `made` makes of it; None if nothing is ready.
 
-        `names` are the columns to decode, in their usual order; ``offset`` must be one.
+        Raises the error of a partition after the records before it, and what `made` raises, with the positions as
+        before. `names` are the columns to decode, in their usual order; ``offset`` must be one.
         """
-        return self._whole(self._table, DEFAULT_MAX_ROWS if max_rows is None else max_rows, names)
+        return self._whole(self._made, DEFAULT_MAX_ROWS if max_rows is None else max_rows, names, made)
 
     def records_by_partition(self, max_records: int) -> dict[Key, list[ConsumerRecord]]:
         """At most `max_records` records; empty if nothing is ready. Raises as `columns` does."""
@@ -248,6 +254,14 @@ class Reader:
             left -= more.records.total
         return found
 
+    def _made(self, max_rows: int, names: tuple[str, ...], made: Callable[[ConsumedColumns], Any] | None) -> Any:
+        table = self._table(max_rows, names)
+        if table is None:
+            return None
+        found = table if made is None else made(table)
+        self.records_given += len(table)
+        return found
+
     def _table(self, max_rows: int, names: tuple[str, ...]) -> ConsumedColumns | None:
         self._turn_back()
         table: ConsumedColumns | None = None
@@ -269,7 +283,6 @@ class Reader:
                 break
         if table is None or not len(table):
             return None
-        self.records_given += len(table)
         return table
 
     def _turn_back(self) -> None:

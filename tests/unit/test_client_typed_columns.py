@@ -1,0 +1,135 @@
+"""``columns`` of both consumers with decoders of keys and values; the values are made by fastavro."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+
+import fastavro
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client import Consumer, aio
+from kafkacodec.errors import DecodeError
+from tests.reference.model_broker import ModelCluster
+from tests.reference.model_traffic import SERVER, modelled
+
+OPTIONS = {"bootstrap_servers": SERVER, "auto_offset_reset": "earliest", "fetch_max_wait_ms": 20}
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+NEWER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string"}]}
+SCHEMAS = {7: json.dumps(ORDER), 8: json.dumps(NEWER)}
+TYPED = ["value_schema_id", "value_error"]
+
+
+def framed(number, value):
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, json.loads(SCHEMAS[number]), value)
+    return b"\0" + number.to_bytes(4) + written.getvalue()
+
+
+def decoder(**options):
+    return kc.values.ValueDecoder(SCHEMAS, **options)
+
+
+@pytest.fixture
+def model(monkeypatch):
+    return modelled(monkeypatch, ModelCluster(1, {"t": 1}))
+
+
+def put(model, *records):
+    assert model.logs["t", 0].append(kc.encode(records), 0).code == 0
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def read(request, model):
+    """Reads all tables of a range of offsets; an error that ends that comes last, with the position then."""
+
+    async def coroutine(span, options):
+        async with aio.Consumer(**OPTIONS) as consumer:
+            await consumer.assign_ranges({("t", 0): span})
+            tables = []
+            try:
+                async for table in consumer.columns(**options):
+                    tables.append(table)
+            except DecodeError as error:
+                tables.append((error, await consumer.position("t", 0)))
+            return tables
+
+    def blocking(span, options):
+        with Consumer(**OPTIONS) as consumer:
+            consumer.assign_ranges({("t", 0): span})
+            tables = []
+            try:
+                tables.extend(consumer.columns(**options))
+            except DecodeError as error:
+                tables.append((error, consumer.position("t", 0)))
+            return tables
+
+    def of_face(*span, **options):
+        return blocking(span, options) if request.param == "blocking" else asyncio.run(coroutine(span, options))
+
+    return of_face
+
+
+def test_values_have_the_types_of_their_schemas(model, read):
+    put(model, (b"a", framed(7, {"id": 1})), (b"b", None), (b"c", framed(8, {"id": 2, "note": "x"})))
+    (table,) = read(0, 3, values=decoder())
+    assert table.schema.names[:3] == ["topic", "partition", "offset"]
+    assert table.schema.names[-3:] == ["headers", *TYPED]
+    assert table.column("value").to_pylist() == [{"id": 1, "note": None}, None, {"id": 2, "note": "x"}]
+    assert table.column("value_schema_id").to_pylist() == [7, None, 8]
+    assert table.column("key").to_pylist() == [b"a", b"b", b"c"]
+
+
+def test_a_readers_schema_and_keys(model, read):
+    put(model, (framed(7, {"id": 5}), framed(8, {"id": 2, "note": "x"})))
+    keys = decoder(part="key")
+    (table,) = read(0, 1, keys=keys, values=decoder(reader_schema=SCHEMAS[7]), columns=["key", "value"])
+    assert table.schema.names == ["offset", "key", "value", "key_schema_id", "key_error", *TYPED]
+    assert table.to_pylist()[0] | {"offset": 0} == {
+        "offset": 0,
+        "key": {"id": 5},
+        "value": {"id": 2},
+        "key_schema_id": 7,
+        "key_error": None,
+        "value_schema_id": 8,
+        "value_error": None,
+    }
+
+
+def test_a_wrong_value_raises_and_nothing_is_passed_over(model, read):
+    put(model, (None, framed(7, {"id": 1})), (None, b"plain"), (None, framed(7, {"id": 3})))
+    ((error, position),) = read(0, 3, values=decoder())
+    assert str(error).startswith("t-0: offset 1: value: no schema id")
+    assert position == 0
+    (table,) = read(2, 3, values=decoder())
+    assert table.column("value").to_pylist() == [{"id": 3}]
+    (table,) = read(0, 3, values=decoder(on_error="null"))
+    assert table.column("value").to_pylist() == [{"id": 1}, None, {"id": 3}]
+    assert [error is None for error in table.column("value_error").to_pylist()] == [True, False, True]
+
+
+def test_the_error_comes_again_until_a_seek(model):
+    put(model, (None, b"plain"), (None, framed(7, {"id": 3})))
+    with Consumer(**OPTIONS) as consumer:
+        consumer.assign([("t", 0)])
+        for _ in range(2):
+            with pytest.raises(DecodeError, match="offset 0"):
+                list(consumer.columns(timeout=60, values=decoder()))
+        assert consumer.metrics()["consumer.records"] == 0
+        consumer.seek("t", 0, 1)
+        assert next(consumer.columns(timeout=60, values=decoder())).column("value").to_pylist() == [{"id": 3}]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "reason"),
+    [
+        ({"values": "schemas/"}, TypeError, r"values must be a kafkacodec\.values\.ValueDecoder, not str"),
+        ({"keys": bytes.decode}, TypeError, r"keys must be a kafkacodec\.values\.ValueDecoder, not "),
+        ({"columns": ["key"]}, ValueError, "values decodes the column 'value', which is not among columns"),
+    ],
+)
+def test_wrong_decoders(read, options, kind, reason):
+    with pytest.raises(kind, match=reason):
+        read(0, 1, **{"values": decoder(), **options})
