@@ -98,7 +98,7 @@ def test_the_versions_that_it_lists(server: Server, release: str) -> None:
 
 async def asked(server: str, work: Any, **options: Any) -> Any:
     """Run some work with a network of its own."""
-    network = Network(ClientSettings(bootstrap_servers=server, **options))
+    network = Network(ClientSettings(bootstrap_servers=server, allow_auto_create_topics=True, **options))
     try:
         return await work(network)
     finally:
