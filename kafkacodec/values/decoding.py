@@ -88,7 +88,9 @@ class DecodedValues:
         return int(len(self.errors) - self.errors.null_count)
 
     def __repr__(self) -> str:
-        return f"<DecodedValues: {len(self)} rows of {self.values.type}, {self.num_errors} errors>"
+        rows = "1 row" if len(self) == 1 else f"{len(self)} rows"
+        errors = "1 error" if self.num_errors == 1 else f"{self.num_errors} errors"
+        return f"<DecodedValues: {rows} of {self.values.type}, {errors}>"
 
 
 @suggests_options

@@ -62,6 +62,8 @@ class Encoder:
             one_of("format", format, FORMATS)
         if register and schema is None:
             raise ValueError("register needs a schema")
+        if not isinstance(registry, Registry | str):
+            raise TypeError(f"registry must be a Registry or its URL, not {type(registry).__name__}")
         self._registry = Registry(registry) if isinstance(registry, str) else registry
         self._subject, self._register, self._format = subject, register, format
         self._schema = Schema(schema, format or "avro") if isinstance(schema, str) else schema

@@ -74,6 +74,8 @@ class Schema:
     message: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise TypeError(f"the text of a schema must be str, not {type(self.text).__name__}")
         if self.format not in FORMATS:
             raise ValueError(f"format is {self.format!r}; formats are {', '.join(FORMATS)}")
         if len(self.text) > MAX_TEXT_BYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from kafkacodec.values.directory import SchemaDirectory
 from kafkacodec.values.schemas import Format, Schema, SchemaKey, Schemas, SchemaSource
@@ -24,22 +25,36 @@ def source_of(schemas: Any, format: Format) -> SchemaSource:
     """The source that the argument `schemas` of `kafkacodec.values.decode` means.
 
     Raises:
-        TypeError: it is not a source.
+        TypeError: it is not a source, or a dict of something else than schemas by number or UUID.
         FileNotFoundError, NotADirectoryError: it is not the path of a directory.
     """
     if isinstance(schemas, Schema):
         return _OneSchema({0: schemas})
     if isinstance(schemas, Mapping):
-        return Schemas(
-            {key: Schema(found, format) if isinstance(found, str) else found for key, found in schemas.items()}
-        )
+        return Schemas({_key(key): _schema(key, found, format) for key, found in schemas.items()})
     if isinstance(schemas, str) and schemas.startswith(("http://", "https://")):
         from kafkacodec.values.registry import Registry
 
         return Registry(schemas)
+    if isinstance(schemas, str) and schemas.lstrip().startswith("{"):
+        raise TypeError("schemas: the text of one schema for all values is given as kc.values.Schema(text)")
     if isinstance(schemas, (str, os.PathLike)):
         return SchemaDirectory(schemas)
     if callable(getattr(schemas, "find", None)) and callable(getattr(schemas, "version", None)):
         source: SchemaSource = schemas
         return source
     raise TypeError(f"schemas: expected a source, a path, a URL, a dict or a Schema, not {type(schemas).__name__}")
+
+
+def _key(key: Any) -> int | UUID:
+    if isinstance(key, int | UUID):
+        return key
+    raise TypeError(f"schemas: a dict has schemas by number (int) or UUID, not by {key!r:.40}")
+
+
+def _schema(key: Any, found: Any, format: Format) -> Schema:
+    if isinstance(found, Schema):
+        return found
+    if isinstance(found, str):
+        return Schema(found, format)
+    raise TypeError(f"schemas: {key} must be the text of a schema or a Schema, not {type(found).__name__}")

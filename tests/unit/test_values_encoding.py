@@ -144,6 +144,8 @@ def test_schemas_are_registered_only_when_asked():
         Encoder(registry.url, subject=SUBJECT)(VALUES[0])
     with pytest.raises(ValueError, match="register needs a schema"):
         Encoder("http://localhost:1", subject=SUBJECT, register=True)
+    with pytest.raises(TypeError, match="registry must be a Registry or its URL, not dict"):
+        Encoder({7: AVRO}, subject=SUBJECT)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="did you mean 'subject'"):
         Encoder("http://localhost:1", **{"subjekt": SUBJECT})
 

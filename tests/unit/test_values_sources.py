@@ -171,3 +171,29 @@ def test_the_topic_of_a_log_directory(tmp_path):
     assert kc.values.decode([FRAMED], kc.log.read_schemas(tmp_path)).values.to_pylist() == [WANT]
     with pytest.raises(FileNotFoundError, match="_other"):
         kc.log.read_schemas(tmp_path, topic="_other")
+
+
+@pytest.mark.parametrize(
+    ("schemas", "message"),
+    [
+        (ADDRESS, r"by number \(int\) or UUID, not by 'type'"),
+        ({"7": json.dumps(ADDRESS)}, r"by number \(int\) or UUID, not by '7'"),
+        ({7: ADDRESS}, "7 must be the text of a schema or a Schema, not dict"),
+        (json.dumps(ADDRESS), r"given as kc.values.Schema\(text\)"),
+        ([json.dumps(ADDRESS)], "expected a source, a path, a URL, a dict or a Schema, not list"),
+    ],
+)
+def test_what_is_no_source_of_schemas_is_refused_by_what_would_be_one(schemas, message):
+    with pytest.raises(TypeError, match=message):
+        kc.values.decode([FRAMED], schemas)
+
+
+def test_the_text_of_a_schema_is_text():
+    with pytest.raises(TypeError, match="text of a schema must be str, not dict"):
+        kc.values.Schema(ADDRESS)  # type: ignore[arg-type]
+
+
+def test_a_column_is_shown_with_its_numbers_of_rows_and_errors():
+    decoder = kc.values.ValueDecoder({7: json.dumps(ADDRESS)}, on_error="null")
+    assert repr(decoder.decode([FRAMED[:-1]])) == "<DecodedValues: 1 row of struct<city: string>, 1 error>"
+    assert repr(decoder.decode([FRAMED, FRAMED])) == "<DecodedValues: 2 rows of struct<city: string>, 0 errors>"
