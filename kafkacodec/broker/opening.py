@@ -45,7 +45,7 @@ _AUTHORIZER: Final = "authorizer.class.name"
 
 
 class Opening:
-    """The arguments of `kafkacodec.broker.serve`, checked. Raises ValueError."""
+    """The arguments of `kafkacodec.broker.serve`, checked. Raises TypeError, ValueError."""
 
     def __init__(
         self, data: Data, *, listen: str | Iterable[str], topics: Mapping[str, int] | Iterable[str],
@@ -81,7 +81,7 @@ class Opening:
                 raise ValueError(f"listen: {url.scheme}:// serves one broker, which may write")
         self._only_kafka07 = all(url.protocol == "kafka07" for url in self._urls)
         self._replication = self._replicated(list(replicas))
-        self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
+        self._topics = _topics(topics)
 
     def serving(self, stack: ExitStack) -> Serving:
         """The broker, not started; a temporary directory is removed at the end of a stack."""
@@ -132,6 +132,15 @@ class Opening:
         first = next((number for number, url in enumerate(self._urls) if url.protocol == "kafka"), None)
         of_kafka = [] if first is None else listeners[first :: len(self._urls)]
         return ",".join(listener.partition("://")[2] for listener in of_kafka)
+
+
+def _topics(topics: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
+    """The number of partitions by name; 0 for the default."""
+    if isinstance(topics, (str, bytes)):  # whose letters would be topics
+        raise TypeError(f"topics must be a list of names or partitions by name, not {topics!r:.80}")
+    if not isinstance(topics, Mapping):
+        return dict.fromkeys(topics, 0)
+    return {name: limit(f"topics: the partitions of {name!r}", number) for name, number in topics.items()}
 
 
 def _paths(data: Data) -> list[str]:

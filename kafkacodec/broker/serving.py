@@ -221,9 +221,9 @@ class Serving:
             raise
 
     def _known(self, topic: str, number: int) -> Topic:
-        found = self._node.catalog.topic(topic)
-        if found is None or self._node.catalog.partition(topic, number) is None:
-            raise KeyError(f"there is no partition {number} of a topic {topic!r}")
+        found = self._node.catalog.known(topic)
+        if self._node.catalog.partition(topic, number) is None:
+            raise KeyError(f"topic {topic!r} has no partition {number}")
         return found
 
     def _decide(self, records: Sequence[bytes]) -> None:
@@ -241,8 +241,7 @@ class Serving:
         """What decodes the records of a topic that are committed and not aborted. Raises KeyError."""
         if (owner := self._dialects.owner(topic, self._urls)) is not None:
             return owner.read(topic)
-        if (found := self._node.catalog.topic(topic)) is None:
-            raise KeyError(f"there is no topic {topic!r}")
+        found = self._node.catalog.known(topic)
         logs = [self._topics.partition(topic, number) for number in range(found.partitions)]
         pieces = [piece for log in logs if log is not None for piece in committed_batches(log)]
         return lambda: decode(b"".join(pieces), columns=None)

@@ -62,6 +62,9 @@ def test_missing_and_unreadable_paths(kafkacodec, tmp_path):
     assert "does not exist" in err
     code, _, err = kafkacodec("scan", tmp_path)
     assert (code, err) == (BAD_INPUT, f"kafkacodec: error: {tmp_path}: no Kafka log segments in this directory\n")
+    code, _, err = kafkacodec("dump", BROKER.parent)
+    assert code == BAD_INPUT
+    assert f"{BROKER.parent}: no Kafka log segments in this directory, but in directories below it" in err
     code, _, err = kafkacodec("scan", BROKER, "--topic", "nothing-like-it")
     assert code == BAD_INPUT
     code, _, err = kafkacodec("convert", ROOT / SEGMENT, "-o", tmp_path / "no" / "such" / "place.csv")

@@ -188,7 +188,7 @@ def test_no_bytes_on_a_terminal_and_no_guessed_format() -> None:
     code, shown = on_a_terminal("convert", BROKER, "-o", "-", "--format", "parquet")
     assert (code, "redirect standard output" in shown) == (WRONG_USAGE, True)
     _, err = piped("convert", BROKER, "-o", "-", code=WRONG_USAGE)
-    assert "add --format" in err
+    assert "add --format with one of parquet, " in err
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])

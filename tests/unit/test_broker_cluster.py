@@ -513,8 +513,19 @@ def test_what_cannot_be_done(kafka):
         kafka.move_leader("orders", 0, 2)
     with kc.broker.serve() as one, pytest.raises(ValueError, match=r"stop\(\)"):
         one.stop_broker(1)
+    with pytest.raises(KeyError, match="there is no topic 'order'; did you mean 'orders'"):
+        kafka.records("order")
+    with pytest.raises(KeyError, match="topic 'orders' has no partition 1"):
+        kafka.leader("orders", 1)
     with pytest.raises(ValueError, match="brokers"):
         kc.broker.serve(brokers=0)
+    for topics, error, message in (
+        ("orders", TypeError, "a list of names or partitions by name, not 'orders'"),
+        ({"orders": "3"}, TypeError, "the partitions of 'orders' must be an integer, not str"),
+        ({"orders": -1}, ValueError, "the partitions of 'orders' is -1"),
+    ):
+        with pytest.raises(error, match=message):
+            kc.broker.serve(topics=topics)
     with pytest.raises(ValueError, match=r"default\.replication\.factor"):
         kc.broker.serve(brokers=2, config={"default.replication.factor": 3})
 

@@ -110,7 +110,7 @@ def test_jaas_refused(config, message):
     [
         ({"kafka.bootstrap.servers": " "}, "^kafka.bootstrap.servers: missing; give host:port"),
         ({"kafka.bootstrap.servers": "a:x"}, "^kafka.bootstrap.servers: 'a:x' is not host:port"),
-        ({"kafka.fetch.min.byte": "1"}, "^kafka.fetch.min.byte: unknown option; did you mean 'fetch.min.bytes'"),
+        ({"kafka.fetch.min.byte": "1"}, "^kafka.fetch.min.byte: unknown option; did you mean 'kafka.fetch.min.bytes'"),
         ({"kafka.fetch.min.bytes": "many"}, "^kafka.fetch.min.bytes must be a whole number, not 'many'"),
         ({"kafka.fetch.min.bytes": "0"}, "^kafka.fetch.min.bytes must be from 1 to"),
         ({"kafka.isolation.level": "dirty"}, "^kafka.isolation.level must be 'read_uncommitted' or"),
@@ -130,6 +130,11 @@ def test_jaas_refused(config, message):
 def test_refused(options, message):
     with pytest.raises(OptionError, match=message):
         client_options({"kafka.bootstrap.servers": "a", **options}, ConsumerSettings)
+
+
+def test_servers_without_their_prefix():
+    with pytest.raises(OptionError, match=r"^bootstrap\.servers: unknown .* mean kafka\.bootstrap\.servers\?"):
+        parse_broker_options({"bootstrap.servers": "a:1", "subscribe": "orders"}, streaming=False)
 
 
 def test_options_of_producers_only():

@@ -17,6 +17,7 @@ ROWS = schema_of("topic string, value binary")
 @pytest.mark.parametrize(
     ("options", "schema", "message"),
     [
+        ({"bootstrap.servers": "a:1"}, ROWS, "bootstrap.servers: unknown option; did you mean kafka."),
         ({"Topics": "t"}, ROWS, "Topics: unknown option; did you mean topic?"),
         ({"topic": "a b"}, ROWS, "topic: "),
         ({"includeTimestamp": "maybe"}, ROWS, "includeTimestamp: "),

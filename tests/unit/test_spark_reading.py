@@ -157,6 +157,7 @@ def test_selectors():
         (LOGS / "nothing-*", {}, "path: no file or directory matches"),
         ("ftp://bucket/logs", {}, "path: ftp://bucket/logs is not a local path"),
         (LOGS, {"subscribe": "none,nonesuch"}, "subscribe: no segments of nonesuch"),
+        (LOGS, {"subscribe": "none,partition"}, "subscribe: no segments of partition; did you mean 'partitions'?"),
         (LOGS, {"assign": '{"partitions": [0, 9]}'}, "assign: no segments of partitions-9"),
         (
             LOGS,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.arguments import meant
 from kafkacodec.broker.state.access import Access
 from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.messages.stored import decode_metadata_record, encode_metadata_record
@@ -103,6 +104,13 @@ class Catalog:
         """A topic by its name."""
         found = self.metadata.topics.get(name)
         return None if found is None else Topic(name, found["topic_id"], len(found["partitions"]))
+
+    def known(self, name: str) -> Topic:
+        """A topic by its name. Raises KeyError, which names a similar one."""
+        if (found := self.topic(name)) is None:
+            hint = meant(name, self.names())
+            raise KeyError(f"there is no topic {name!r}{hint and '; '}{hint}")
+        return found
 
     def topic_of(self, topic_id: uuid.UUID) -> Topic | None:
         """A topic by its id."""

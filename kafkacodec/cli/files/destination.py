@@ -124,7 +124,9 @@ class Destination:
         kind = self.kind or format_of(self._name())
         if kind is None:
             reason = "standard output" if self.path == STANDARD else f"{self.path}: the suffix"
-            raise click.UsageError(f"{reason} names no known format; add {self.format_option}")
+            raise click.UsageError(
+                f"{reason} names no known format; add {self.format_option} with one of {', '.join(self.formats)}"
+            )
         if self.compression is not None and self.compression not in COMPRESSIONS.get(kind, ()):
             hint = f"; use one of {', '.join(COMPRESSIONS[kind])}" if kind in COMPRESSIONS else ""
             raise click.UsageError(f"--compression {self.compression} does not apply to {kind}{hint}")

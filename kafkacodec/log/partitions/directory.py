@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NoReturn, Unpack
@@ -244,11 +245,19 @@ def discover(
         here = [alone] if alone.segments else _partitions_below(path, levels)
         here = [p for p in here if p.state in ("current", "remote")] or here
         if not here:
-            packed = any(packed_as(entry.name) for entry in entries(path))
-            why = ", but packed files: unpack them first" if packed else ""
-            raise FileNotFoundError(errno.ENOENT, f"no Kafka log segments in this directory{why}", path)
+            raise FileNotFoundError(errno.ENOENT, f"no Kafka log segments in this directory{_instead(path)}", path)
         found += here
     return found + [Partition(directory, segments=names) for directory, names in files.items()]
+
+
+def _instead(path: str) -> str:
+    """What a directory without segments has, for the end of a sentence."""
+    if any(packed_as(entry.name) for entry in entries(path)):
+        return ", but packed files: unpack them first"
+    with suppress(OSError):
+        if below := _partitions_below(path, 1):
+            return f", but in directories below it: give such a one, as {os.path.dirname(below[0].path)}"
+    return ""
 
 
 def _partitions_below(path: str, levels: int) -> list[Partition]:

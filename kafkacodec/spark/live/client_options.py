@@ -13,11 +13,14 @@ from kafkacodec.client.security.java_config import java_security_options
 from kafkacodec.net.tls import client_context
 from kafkacodec.spark.errors import OptionError
 
-__all__ = ["client_options", "is_client_option", "shared_options"]
+__all__ = ["SERVERS", "client_options", "is_client_option", "shared_options"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
 _PREFIX: Final = "kafka."
+
+SERVERS: Final = f"{_PREFIX}bootstrap.servers"
+"""The option with the addresses of brokers."""
 
 _BINARY: Final = "keys and values are binary columns; use functions on them"
 _INLINE: Final = "give the PEM text as a file, by ssl.truststore.location or ssl.keystore.location"
@@ -108,7 +111,7 @@ def client_options(options: Mapping[str, str], settings: type[ClientSettings]) -
         if name in _REFUSED:
             raise OptionError(f"{_PREFIX}{name}: {_REFUSED[name]}")
     if not config.get("bootstrap.servers", "").strip():
-        raise OptionError("kafka.bootstrap.servers: missing; give host:port of at least one broker")
+        raise OptionError(f"{SERVERS}: missing; give host:port of at least one broker")
     _leave_out(config)
     try:
         found = java_security_options(config)
@@ -117,6 +120,7 @@ def client_options(options: Mapping[str, str], settings: type[ClientSettings]) -
         found |= options_from_config(config, option_defaults(settings))
     except TypeError as error:  # unknown option 'x'; did you mean 'y'?
         name, _, hint = str(error).removeprefix("unknown option ").partition("; ")
+        hint = hint.replace("mean '", f"mean '{_PREFIX}")
         raise OptionError(f"{_PREFIX}{name.strip(chr(39))}: unknown option; {hint}") from None
     except ValueError as error:
         raise OptionError(f"{_PREFIX}{error}") from None

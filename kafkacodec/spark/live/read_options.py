@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.live.client_options import client_options, is_client_option
+from kafkacodec.spark.live.client_options import SERVERS, client_options, is_client_option
 from kafkacodec.spark.option_values import boolean, one_of, positive, refuse_unknown, take
 from kafkacodec.spark.reading.bounds import EARLIEST, LATEST, Bound, Selection, parse_end, parse_selection, parse_start
 from kafkacodec.spark.reading.options import parse_columns
@@ -86,7 +86,7 @@ def parse_broker_options(options: Mapping[str, str], *, streaming: bool) -> Brok
     Raises:
         OptionError: an option is unknown, malformed or contradicts another one. The message starts with its name.
     """
-    given = refuse_unknown(options, _KNOWN, is_client_option)
+    given = refuse_unknown(options, (*_KNOWN, SERVERS), is_client_option)
     for name in _STREAM_ONLY:
         if name in given and not streaming:
             raise OptionError(f"{name}: only streams have triggers; remove it from the batch")

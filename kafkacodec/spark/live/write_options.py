@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from kafkacodec.client.checks import check_topic
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.live.client_options import client_options, is_client_option
+from kafkacodec.spark.live.client_options import SERVERS, client_options, is_client_option
 from kafkacodec.spark.reading.options import one_of, refuse_unknown, take
 
 __all__ = ["SinkOptions", "check_sink_schema", "parse_sink_options"]
@@ -64,7 +64,7 @@ def parse_sink_options(options: Mapping[str, str], schema: StructType, *, stream
         OptionError: an option is unknown or malformed; a column is missing or has another type.
     """
     own = {name: value for name, value in options.items() if not is_client_option(name)}
-    given = refuse_unknown(own, _STREAM_OPTIONS if streaming else _OPTIONS)
+    given = refuse_unknown(own, (*(_STREAM_OPTIONS if streaming else _OPTIONS), SERVERS))
     producer = client_options(options, ProducerSettings)
     for name, reason in _NOT_THE_USERS.items():
         if producer.get(name, "all") not in ("all", -1):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from typing import TypeVar
 
+from kafkacodec.arguments import meant
 from kafkacodec.errors import Truncated
 from kafkacodec.log import Partition, discover
 from kafkacodec.log.opening import full_path, is_directory, is_url
@@ -43,7 +44,7 @@ def partitions_of(options: ReadOptions) -> list[Partition]:
     found = selected(options)
     named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
     if selection.topics is not None:
-        _refuse("subscribe: no segments of", selection.topics - {topic for topic, _ in named})
+        _refuse_topics(selection.topics - {topic for topic, _ in named}, options.paths)
     if selection.partitions is not None:
         _refuse("assign: no segments of", _names(selection.partitions - named))
     for bound in (options.start, options.end):
@@ -139,6 +140,13 @@ def _refuse(what: str, names: Iterable[str]) -> None:
     listed = ", ".join(sorted(names))
     if listed:
         raise OptionError(f"{what} {listed}")
+
+
+def _refuse_topics(names: AbstractSet[str], paths: Iterable[str]) -> None:
+    if names:
+        listed = sorted(names)
+        hint = meant(listed[0], {p.topic for p in _discover(paths) if p.topic is not None})
+        raise OptionError(f"subscribe: no segments of {', '.join(listed)}{hint and '; '}{hint}")
 
 
 def _names(partitions: Iterable[TopicPartition]) -> list[str]:
