@@ -6,6 +6,7 @@ import io
 import json
 
 import pytest
+from pyarrow import parquet
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE, run
@@ -35,7 +36,10 @@ def places(tmp_path_factory):
         found = {"schema": text, "schemaType": kind, "id": number, "subject": f"{topic}-value", "version": 1}
         answers |= {f"/subjects/{topic}-value/versions/latest": found, f"/schemas/ids/{number}": found}
     data = tmp_path_factory.mktemp("data")
-    with serving(answers) as registry, kc.broker.serve(data, topics=dict.fromkeys(SCHEMAS, 1)) as broker:
+    with (
+        serving(answers) as registry,
+        kc.broker.serve(data, topics=dict.fromkeys((*SCHEMAS, "keyed", "filed"), 1)) as broker,
+    ):
         yield broker.bootstrap_servers, registry.url, data
 
 
@@ -70,13 +74,48 @@ def test_there_and_back(command, places, kind):
         assert '{"id":1,' in command(*arguments, *typed)[1]
 
 
+def test_keys_there_and_back(command, places):
+    server, registry, _ = places
+    typed = ["--keys", "protobuf", "--values", "json", "--schemas", registry]
+    lines = '{"id": 7, "note": "k"}|{"id": 1}\n{"id": 9}\n{"id": 8}|{"id": 2}\n'
+    key = ["--key-subject", "protobuf-value", "--subject", "json-value", "-K", "|"]
+    code, _, err = command("produce", "keyed", "-b", server, *typed, *key, stdin=lines)
+    assert (code, "keyed: 3 records" in err) == (DONE, True)
+    code, out, _ = command("consume", "keyed", "-b", server, "-e", *typed, "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["key"] and row["key"]["note"] for row in rows] == ["k", None, ""]
+    assert [row["value"]["id"] for row in rows] == [1, 9, 2]
+    code, _, err = command("produce", "keyed", "-b", server, *typed, *key, stdin='{"id": 1}|{}\n{"id": []}|{}\n')
+    assert (code, "error: record 2: key: the value does not match" in err) == (BAD_INPUT, True)
+    for wrong in (["--keys", "avro"], ["--values", "avro", "--schemas", registry, "--key-subject", "x"]):
+        assert command("produce", "keyed", "-b", server, *wrong)[0] == WRONG_USAGE
+
+
+def test_typed_records_in_a_file(command, places, tmp_path):
+    server, registry, _ = places
+    typed = ["--values", "json", "--schemas", registry, "--subject", "json-value"]
+    assert command("produce", "filed", "-b", server, *typed, stdin='{"id": 1}\n{"id": 2, "note": "x"}\n')[0] == DONE
+    with kc.client.Producer(server) as producer:
+        producer.send("filed", b"plain")
+    reading = ["consume", "filed", "-b", server, "-e", "--values", "json", "--schemas", registry, "--output"]
+    wrong, output = tmp_path / "wrong.parquet", tmp_path / "typed.parquet"
+    code, _, err = command(*reading, wrong)
+    assert (code, "filed-0: offset 2: value: " in err, wrong.exists()) == (BAD_INPUT, True, False)
+    code, _, err = command(*reading, output, "--on-value-error", "null")
+    assert (code, "1 value could not be decoded" in err, "3 records" in err) == (DONE, True, True)
+    table = parquet.read_table(output)
+    assert table.column("value").to_pylist() == [{"id": 1, "note": None}, {"id": 2, "note": "x"}, None]
+    assert table.column_names[-2:] == ["value_schema_id", "value_error"]
+    assert table.column("value_schema_id").to_pylist() == [3, 3, None]
+
+
 def test_what_does_not_fit(command, places):
     server, registry, _ = places
     typed = ["--values", "avro", "--schemas", registry]
     code, _, err = command("produce", "avro", "-b", server, *typed, stdin='{"id": "one"}\n')
-    assert (code, err.startswith("kafkacodec: error: record 1: the value does not match")) == (BAD_INPUT, True)
+    assert (code, err.startswith("kafkacodec: error: record 1: value: the value does not match")) == (BAD_INPUT, True)
     code, _, err = command("produce", "avro", "-b", server, *typed, stdin="{\n")
-    assert (code, err.startswith("kafkacodec: error: record 1: Expecting")) == (BAD_INPUT, True)
+    assert (code, err.startswith("kafkacodec: error: record 1: value: Expecting")) == (BAD_INPUT, True)
     wrong = ["--values", "json", "--schemas", registry, "--subject", "avro-value"]
     code, _, err = command("produce", "avro", "-b", server, *wrong, stdin="{}\n")
     assert (code, "the schema of avro-value is avro, not json" in err) == (BAD_INPUT, True)

@@ -112,7 +112,8 @@ def consume(
     With --values and --keys, Avro, Protobuf and JSON are printed as JSON; --schemas is a registry's URL, for instance.
 
     With --output it writes one file of Parquet, Arrow IPC, CSV or JSON, as `kafkacodec convert` does, and needs
-    --exit-at-end or --limit. The file appears when it is complete; a group commits after that.
+    --exit-at-end or --limit. The file appears when it is complete; a group commits after that. Typed keys and values
+    are columns then; records are kept in a temporary file until all their schemas are known.
 
     With -b kafka07://HOST:PORT it reads from a broker of Kafka 0.7, with -b kafka07+zookeeper://HOST:PORT and --group
     from all that are registered there.
@@ -139,8 +140,6 @@ def consume(
         raise click.UsageError("--group decides about partitions: --partition and --end-time do not apply")
     if output:
         _check_output(output, printing, follow and limit is None)
-        if typed.values or typed.keys:
-            raise click.UsageError("--output writes bytes as they are: --values and --keys are for what is printed")
     printer = printing.printer(several=True, headers=True)
     own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
     if group is not None:
@@ -161,10 +160,10 @@ def consume(
     with Consumer(**options) as consumer, _leaving(consumer), _progress(ranges, limit, to_file) as advance:
         _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
         commits = grouped and not output
-        search, records = wanted.search(), typed.typed_records()
+        search, records = wanted.search(), None if output else typed.typed_records()
         consumed = Consumed(consumer, ranges, grouped and not follow, search, limit, commits, advance, records)
         if output:
-            count = _write(output, consumed)
+            count = _write(output, consumed, typed)
             if grouped:
                 consumed.commit()
             note(f"{output.shown}: {counted(count, 'record')}")
@@ -197,10 +196,11 @@ def _check_output(output: Destination, printing: Printing, endless: bool) -> Non
     output.check([], as_json=printing.as_json)
 
 
-def _write(output: Destination, consumed: Consumed) -> int:
+def _write(output: Destination, consumed: Consumed, typed: ValueOptions) -> int:
     """Write the records as a table; returns their number."""
     import pyarrow as pa
 
+    from kafkacodec.cli.files.typed_output import write_typed
     from kafkacodec.log.segments.kinds import BATCHES
     from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
 
@@ -210,7 +210,13 @@ def _write(output: Destination, consumed: Consumed) -> int:
         for table in consumed.tables():
             yield pa.record_batch(table)
 
-    return output.write(schema, batches())
+    record_values = typed.record_values()
+    if record_values is None:
+        return output.write(schema, batches())
+    count = write_typed(output, schema, batches(), record_values)
+    if record_values.num_errors:
+        note(f"{counted(record_values.num_errors, 'value')} could not be decoded; the column of errors says why")
+    return count
 
 
 def _start(offset: str | None, start_time: int | None, group: str | None) -> Start:

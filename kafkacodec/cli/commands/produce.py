@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from kafkacodec.cli.files.sources import READ_FORMATS, Source
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
 from kafkacodec.cli.output import counted, progress
+from kafkacodec.cli.rows.encoded_lines import EncodingOptions, encoding_options
 from kafkacodec.cli.rows.kafka07_brokers import kafka07_servers, send_lines
 from kafkacodec.records.compression import CODECS
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from kafkacodec.cli.rows.produced_lines import Lines
     from kafkacodec.client import Delivery, Producer, TableDelivery
-    from kafkacodec.values import Encoder
 
 _LINES = "lines"
 _ENCODINGS = click.Choice(["text", *DECODERS])
@@ -49,9 +48,7 @@ _ENCODINGS = click.Choice(["text", *DECODERS])
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Lines: the key ends before this; such as ':' or '\\t'.")
 @click.option("-D", "--delimiter", metavar="TEXT", help="Lines: records end with this instead of a line feed.")
 @click.option("-Z", "--empty-as-null", is_flag=True, help="Lines: an empty key or value is null.")
-@click.option("--values", type=click.Choice(["avro", "protobuf", "json"]), help="Lines: values are JSON to encode so.")
-@click.option("--schemas", metavar="URL", help="The registry with the schema of the values.")
-@click.option("--subject", help="Where that is registered. Default: the topic and -value.")
+@encoding_options
 @click.option("--key-column", help="Column of the keys; key by default.")
 @click.option("--value-column", help="Column of the values; value by default.")
 @click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default.")
@@ -64,9 +61,7 @@ def produce(
     kind: str | None,
     partition: int | None,
     codec: str | None,
-    values: str | None,
-    schemas: str | None,
-    subject: str | None,
+    encoding: EncodingOptions,
     key_column: str | None,
     value_column: str | None,
     timestamp_column: str | None,
@@ -80,6 +75,8 @@ def produce(
     of the producer, such as acks=1 or linger.ms=100, come from -F and -X, also those of security. Exits with 0 when all
     records are acknowledged; the first error ends it.
 
+    With --values and --keys, those of lines are JSON, and are encoded with the latest schemas of a registry.
+
     With -b kafka07://HOST:PORT lines go to a broker of Kafka 0.7, which does not acknowledge them, and with
     -b kafka07+zookeeper://HOST:PORT to all that are registered there; keys choose the partition, and are not sent.
     """
@@ -90,7 +87,8 @@ def produce(
         plan = _lines(sources, lines)
         if plan is None:
             raise click.UsageError("Kafka 0.7 takes lines: --format lines")
-        count = send_lines(old, topic, (record for source in sources for record in plan.records(source)), codec)
+        records = encoding.encoders(topic).records(record for source in sources for record in plan.records(source))
+        count = send_lines(old, topic, records, codec)
         note(f"{topic}: {counted(count, 'message')}")
         return
     from kafkacodec.client import Producer
@@ -105,18 +103,17 @@ def produce(
     encodings = {"key": key_encoding, "value": value_encoding}
     if plan is not None and (any(asked.values()) or set(encodings.values()) != {"text"}):
         raise click.UsageError("options of columns do not apply to lines")
-    encoder = _encoder(values, schemas, subject or f"{topic}-value")
-    if encoder is not None and plan is None:
-        raise click.UsageError("--values encodes lines: --format lines")
+    if encoding and plan is None:
+        raise click.UsageError("--values and --keys encode lines: --format lines")
+    encoders = encoding.encoders(topic)
     with Producer(**options) as producer:
         sent = _Sent(producer, topic, partition)
         if plan is not None:
             with progress("sending", sum(source.size_in_bytes for source in sources) or None) as advance:
                 for source in sources:
                     source.advance = advance
-                    for key, value in plan.records(source):
-                        made = value if encoder is None else _encoded(encoder, value, sent.count)
-                        sent.record(key, made, plan.headers)
+                    for key, value in encoders.records(plan.records(source)):
+                        sent.record(key, value, plan.headers)
         else:
             with closing(batches(sources, asked, encodings)) as found:
                 for batch in found:
@@ -132,27 +129,6 @@ def _apart(topic: str | None, words: tuple[str, ...]) -> tuple[str, tuple[str, .
     files = words if topic is not None else words[1:]
     kind, context = click.Path(exists=True, dir_okay=False, allow_dash=True), click.get_current_context()
     return topic or words[0], tuple(str(kind.convert(path, None, context)) for path in files)
-
-
-def _encoder(format: str | None, schemas: str | None, subject: str) -> Encoder | None:
-    """What encodes values; None if they are sent as they are."""
-    if format is None:
-        if schemas is not None:
-            raise click.UsageError("--schemas needs --values")
-        return None
-    from kafkacodec.cli.options.values import registry
-    from kafkacodec.values import Encoder
-
-    if schemas is None:
-        raise click.UsageError("--values needs --schemas, the URL of a registry")
-    return Encoder(registry(schemas), subject=subject, format=format)  # type: ignore[arg-type]
-
-
-def _encoded(encoder: Encoder, line: bytes | None, before: int) -> bytes | None:
-    try:
-        return None if line is None else encoder(json.loads(line))
-    except (ValueError, RecursionError) as error:  # JSON's error is one, and EncodeError
-        raise click.ClickException(f"record {before + 1}: {error}") from None
 
 
 def _source(path: str, kind: str | None) -> Source:
