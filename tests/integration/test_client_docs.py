@@ -1,7 +1,7 @@
 """Every Python example of docs/client, of the README and of the cookbook runs as it is written, with a broker.
 
-The blocks of a page run in one process, in their order. Recipes of the cookbook without a broker are tested
-with the wheel.
+The blocks of a page run in one process, in their order. Those of the README and recipes of the cookbook without a
+broker are tested with the wheel.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_security(tmp_path: Path) -> None:
 def run(page: str, directory: Path, places: dict[str, str]) -> None:
     """Run the blocks of a page with other addresses, and compare what they print."""
     blocks = BLOCK.findall(PAGES[page].read_text())
-    if page == "recipes":
+    if page in ("start", "recipes"):
         blocks = [block for block in blocks if "localhost:9092" in block[0]]
     code = program(blocks)
     for place, there in places.items():
