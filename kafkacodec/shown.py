@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["cell_text", "html_table", "text", "timestamp"]
+__all__ = ["cell_text", "counted", "html_table", "text", "timestamp"]
 
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
 
@@ -76,11 +76,16 @@ def _beginning(value: bytes) -> bytes:
     return cut if len(cut) > len(head) - 4 else head
 
 
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """``1 segment``, ``2 segments``."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
 def html_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table for notebooks. All text is escaped."""
     from html import escape  # takes long to import, and most programs show no notebook
 
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    head = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in names)
     body = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
     )

@@ -23,6 +23,7 @@ from kafkacodec.shown import (
     DAYS as DAYS,
     MINUTES as MINUTES,
     SECONDS as SECONDS,
+    counted as counted,
     text as text,
     timestamp as timestamp,
 )
@@ -105,11 +106,6 @@ def interval(milliseconds: int) -> str:
     """The width of a bucket, in the largest unit that divides it: ``1 hour``, ``10 minutes``."""
     unit, _, name = next(entry for entry in _UNITS if milliseconds % entry[0] == 0)
     return counted(milliseconds // unit, name)
-
-
-def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """``1 segment``, ``2 segments``."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.lazy import np
 from kafkacodec.records import _record_rows
 from kafkacodec.records.record import Record
-from kafkacodec.shown import cell_text, html_table
+from kafkacodec.shown import cell_text, counted, html_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -243,16 +243,16 @@ class Columns(Table):
 
     def __repr__(self) -> str:
         names = ", ".join(self.column_names)
-        faults = f", {len(self.problems)} problems" if getattr(self, "problems", None) else ""
-        return f"<{type(self).__name__}: {len(self)} rows ({names}), {self.nbytes} bytes{faults}>"
+        faults = f", {counted(len(self.problems), 'problem')}" if getattr(self, "problems", None) else ""
+        return f"<{type(self).__name__}: {counted(len(self), 'row')} ({names}), {counted(self.nbytes, 'byte')}{faults}>"
 
     def _repr_html_(self) -> str:
         kinds = [kind for _, kind in self.columns]
         rows = min(len(self), _SHOWN_ROWS)
         cells = ([cell_text(*pair) for pair in zip(self._row(row), kinds, strict=True)] for row in range(rows))
         more = f", the first {rows} of which are" if rows < len(self) else ""
-        faults = f"; {len(self.problems)} problems" if getattr(self, "problems", None) else ""
-        return html_table(f"{type(self).__name__}: {len(self):,} rows{more}{faults}", self.column_names, cells)
+        faults = f"; {counted(len(self.problems), 'problem')}" if getattr(self, "problems", None) else ""
+        return html_table(f"{type(self).__name__}: {counted(len(self), 'row')}{more}{faults}", self.column_names, cells)
 
 
 @cache

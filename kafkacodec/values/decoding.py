@@ -17,6 +17,7 @@ from kafkacodec.arguments import limit, one_of
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
 from kafkacodec.records.columns import import_extra
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
+from kafkacodec.shown import counted
 from kafkacodec.signatures import suggests_options
 from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, framed, with_message_indexes
 from kafkacodec.values.payloads import payloads_of
@@ -88,9 +89,9 @@ class DecodedValues:
         return int(len(self.errors) - self.errors.null_count)
 
     def __repr__(self) -> str:
-        rows = "1 row" if len(self) == 1 else f"{len(self)} rows"
-        errors = "1 error" if self.num_errors == 1 else f"{self.num_errors} errors"
-        return f"<DecodedValues: {rows} of {self.values.type}, {errors}>"
+        return (
+            f"<DecodedValues: {counted(len(self), 'row')} of {self.values.type}, {counted(self.num_errors, 'error')}>"
+        )
 
 
 @suggests_options

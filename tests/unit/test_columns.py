@@ -229,6 +229,12 @@ def test_empty_tables_have_all_faces() -> None:
     assert "0 rows" in table._repr_html_()
 
 
+def test_one_row_is_not_rows() -> None:
+    table = kc.decode(kc.encode([(b"k", b"v")] * 1200))
+    assert (repr(table[:1])[:22], repr(table)[:27]) == ("<RecordColumns: 1 row ", "<RecordColumns: 1,200 rows ")
+    assert "RecordColumns: 1 row<" in table[:1]._repr_html_()
+
+
 def test_html_is_escaped_and_short() -> None:
     hostile = b"<script>alert('\xe2\x80\xae\x1b[31m')</script>"
     data = kc.encode([(hostile, b"x" * 10_000), ("Grüße".encode() * 100, None), (b"\xff", b"a\nb")] * 20)
@@ -240,6 +246,7 @@ def test_html_is_escaped_and_short() -> None:
     assert "x" * 100 not in shown
     assert '<td style="text-align:left">null</td>' in shown
     assert "a\\nb" in shown
+    assert shown.count("<th ") == shown.count('<th style="text-align:left">') == 6  # as the cells below them
     assert "Grüße" in shown
     headers = pa.table({"value": [b"v"], "headers": [[{"key": "<b>", "value": b"1"}, {"key": "n", "value": None}]]})
     assert "&lt;b&gt;=1, n=null" in kc.decode(kc.encode(headers))._repr_html_()

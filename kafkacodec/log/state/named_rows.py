@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kafkacodec.records.columns import import_extra
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
-from kafkacodec.shown import cell_text, html_table
+from kafkacodec.shown import cell_text, counted, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ class NamedRows(list[Row]):
         shown: list[Any] = self[:_SHOWN_ROWS]
         rows = ([cell_text(cell, _kind(name)) for name, cell in row._asdict().items()] for row in shown)
         more = f", the first {_SHOWN_ROWS} of which are" if len(self) > _SHOWN_ROWS else ""
-        return html_table(f"{type(self).__name__}: {len(self):,} rows{more}", self.row_type._fields, rows)
+        return html_table(f"{type(self).__name__}: {counted(len(self), 'row')}{more}", self.row_type._fields, rows)
 
 
 def _kind(name: str) -> str:
