@@ -260,5 +260,5 @@ def test_polars_and_arrow_by_name(log: Sample) -> None:
 
 def test_repr_tells_the_shape(log: Sample) -> None:
     assert repr(kc.decode(log.data(), columns=["offset"])).startswith(
-        f"<RecordColumns: {len(log.expected.records)} rows (offset)"
+        f"<RecordColumns: {len(log.expected.records):,} rows (offset)"
     )

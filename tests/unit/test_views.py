@@ -239,7 +239,7 @@ def test_what_a_table_says() -> None:
     data = record_set()
     table = kc.decode(data, layout="view")
     assert len(table) == ROWS
-    assert repr(table).startswith(f"<RecordColumns: {ROWS} rows (offset, timestamp")
+    assert repr(table).startswith(f"<RecordColumns: {ROWS:,} rows (offset, timestamp")
     assert 32 * ROWS < table.nbytes < 64 * ROWS  # the source is not its own memory
     packed = kc.decode(record_set("lz4"), layout="view")
     assert packed.nbytes > table.nbytes + sum(len(value or b"") for value in VALUES)
