@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafkacodec.spark.writing.recovery import recover_write
     from kafkacodec.spark.writing.staging import remove_abandoned
 
-# Public name -> its module. The modules import pyspark and are loaded on first use.
+# Public name -> its module. Most modules import pyspark and are loaded on first use.
 _HOMES = {
     "ExportReport": "exporting.report",
     "NoUsableJava": "environment.jvm",
@@ -81,7 +81,16 @@ __all__ = [
 ]
 
 
-_WITHOUT_PYSPARK = ("NoUsableJava", "java_home", "register", "require_pyspark", "session")
+_WITHOUT_PYSPARK = (
+    "ExportReport",
+    "NoUsableJava",
+    "OptionError",
+    "export",
+    "java_home",
+    "register",
+    "require_pyspark",
+    "session",
+)
 """Names that are there without pyspark; the functions that need it check that themselves."""
 
 _imported = at_first_use(__name__, _HOMES)

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from kafkacodec.spark.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = [
     "COLUMNS",
@@ -37,26 +28,31 @@ __all__ = [
 
 
 class Column(NamedTuple):
-    """A column's type in Spark and in Arrow, and the decoder's column that it is made from."""
+    """A column's type in Arrow, and the decoder's column that it is made from."""
 
-    spark: DataType
     arrow: pa.DataType
     core: str
+
+    @property
+    def spark(self) -> DataType:
+        """Its type in Spark. Exports without Spark do without its types."""
+        from pyspark.sql.pandas.types import from_arrow_type
+
+        found: DataType = from_arrow_type(self.arrow)
+        return found
 
 
 # Spark requires exactly these Arrow types of a Python data source: no large or view types, microseconds, UTC.
 COLUMNS = {
-    "key": Column(BinaryType(), pa.binary(), "key"),
-    "value": Column(BinaryType(), pa.binary(), "value"),
-    "topic": Column(StringType(), pa.string(), "topic"),
-    "partition": Column(IntegerType(), pa.int32(), "partition"),
-    "offset": Column(LongType(), pa.int64(), "offset"),
-    "timestamp": Column(TimestampType(), pa.timestamp("us", tz="UTC"), "timestamp"),
-    "timestampType": Column(IntegerType(), pa.int32(), "timestamp_type"),
+    "key": Column(pa.binary(), "key"),
+    "value": Column(pa.binary(), "value"),
+    "topic": Column(pa.string(), "topic"),
+    "partition": Column(pa.int32(), "partition"),
+    "offset": Column(pa.int64(), "offset"),
+    "timestamp": Column(pa.timestamp("us", tz="UTC"), "timestamp"),
+    "timestampType": Column(pa.int32(), "timestamp_type"),
     "headers": Column(
-        ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
-        pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        "headers",
+        pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))), "headers"
     ),
 }
 
@@ -73,11 +69,7 @@ METADATA_FIELDS = {
 """Its fields: the decoder's column that each is made from, and its type. The path is not from the decoder."""
 
 LOG_COLUMNS = COLUMNS | {
-    METADATA: Column(
-        StructType([StructField(name, from_arrow_type(kind)) for name, (_, kind) in METADATA_FIELDS.items()]),
-        pa.struct([(name, kind) for name, (_, kind) in METADATA_FIELDS.items()]),
-        METADATA,
-    )
+    METADATA: Column(pa.struct([(name, kind) for name, (_, kind) in METADATA_FIELDS.items()]), METADATA)
 }
 """The columns of files: also those that a live broker does not have."""
 
@@ -92,6 +84,8 @@ def column_names(*, headers: bool) -> tuple[str, ...]:
 
 def spark_schema(names: Sequence[str]) -> StructType:
     """The Spark schema of these columns, in this order."""
+    from pyspark.sql.types import StructField, StructType
+
     return StructType([StructField(name, LOG_COLUMNS[name].spark) for name in names])
 
 

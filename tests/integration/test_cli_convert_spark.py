@@ -57,7 +57,7 @@ def test_the_command_decodes_values(spark, kafkacodec, tmp_path):
     command = ("convert", tmp_path / "log", "--spark", "-o", tmp_path / "out", "--values", "avro")
     code, _, err = kafkacodec(*command, "--schemas", tmp_path)
     assert code == 2
-    assert "Error: --values with --spark needs --reader-schema FILE, or --schemas FILE: Spark has to" in err
+    assert "Error: --values in an export needs --reader-schema FILE, or --schemas FILE: its columns" in err
     code, _, err = kafkacodec(*command, "--schemas", tmp_path, "--reader-schema", tmp_path / "1.avsc")
     assert code == 0, err
     (path,) = files(tmp_path / "out")

@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.spark.exporting import job
-from kafkacodec.spark.exporting.task import ExportTask
 from kafkacodec.spark.writing import owner, staging
 from tests.integration.conftest import ROOT
 from tests.integration.test_spark_export import append, values
@@ -28,11 +26,6 @@ ALL = os.environ.get("KAFKACODEC_KILLS") == "all"
 ROUNDS = 40 if ALL else 12
 RANDOM_KILLS = 300 if ALL else 12
 DONE = os.WEXITED | os.WNOHANG | os.WNOWAIT
-
-
-def without_spark(spark: object, task: ExportTask) -> list[object]:
-    """The tasks of a run, one after the other in this process."""
-    return [task.write(number) for number in task.pieces]
 
 
 def offsets_of(target: Path) -> list[int]:
@@ -65,7 +58,6 @@ def test_killed_anywhere(tmp_path, format):
 
 def kill_anywhere(place, format):
     tmp_path = Path(place)
-    job._run = without_spark
     log, target = tmp_path / "log", tmp_path / "out"
     total = kills = 0
     chance = random.Random(7)
@@ -89,8 +81,7 @@ def kill_anywhere(place, format):
     assert not list(tmp_path.glob(".out.kafkacodec"))
 
 
-def test_what_a_killed_run_left_is_removed_if_nothing_is_new(tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "_run", without_spark)
+def test_what_a_killed_run_left_is_removed_if_nothing_is_new(tmp_path):
     append(tmp_path / "log", 0, 40)
     kc.spark.export(None, tmp_path / "log", tmp_path / "out")
     child = in_a_child(lambda: None)
@@ -147,9 +138,8 @@ class Iceberg:
         return list(self.place.glob("tables/kafka/records/data/*"))
 
 
-def test_killed_at_random_moments(tmp_path, monkeypatch):
+def test_killed_at_random_moments(tmp_path):
     """The driver of exports to Iceberg: all of a run is in the table or nothing, and the next one continues."""
-    monkeypatch.setattr(job, "_run", without_spark)
     table, chance, kills = Iceberg(tmp_path), random.Random(int(os.environ.get("KAFKACODEC_SEED", 11))), [0, 0]
     table.append(40)
     table.export()  # imports modules
@@ -235,8 +225,7 @@ def test_tasks_and_the_driver_are_killed(tmp_path):
     assert seen == [b"%d" % n for n in range(len(seen))]
 
 
-def test_what_a_killed_run_left_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "_run", without_spark)
+def test_what_a_killed_run_left_is_removed(tmp_path):
     append(tmp_path / "log", 0, 10)
     moment = itertools.count()
     while not list(tmp_path.glob(".out.kafkacodec/*/owner")):

@@ -9,7 +9,7 @@ import click
 
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.destination import destination_options
-from kafkacodec.cli.files.spark_export import SparkOptions, TableDestination, export, spark_options
+from kafkacodec.cli.files.table_export import ExportOptions, TableDestination, export, export_options
 from kafkacodec.cli.options.inputs import Reading, reading_options, threads_option
 from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import counted, progress, size
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 @click.option("--batch-columns", is_flag=True, help="Add columns of the batches: producer, sequence, codec, ...")
 @value_options
 @threads_option
-@spark_options
+@export_options
 def convert(
     reading: Reading,
     output: TableDestination,
     batch_columns: bool,
     typed: ValueOptions,
     threads: int | None,
-    spark: SparkOptions,
+    exporting: ExportOptions,
 ) -> None:
     """Write records to one file of Parquet, Arrow IPC, CSV or JSON.
 
@@ -47,12 +47,12 @@ def convert(
     With --values and --keys, Avro, Protobuf and JSON become typed columns; records are then read twice, first to find
     their schemas. Columns with the number of the schema and with errors follow.
 
-    With --spark, each call adds what is new since the last one to the directory or table that -o names: Parquet files,
-    or --format iceberg or delta. Columns are those of Spark's Kafka source. --values needs --reader-schema then, or
-    --schemas FILE.
+    With --partition-by or --spark, each call adds what is new since the last one to the directory or table that -o
+    names: Parquet files, or --format iceberg or delta. Columns are those of Spark's Kafka source. --values needs
+    --reader-schema then, or --schemas FILE.
     """
-    if spark:
-        export(reading, output, typed, spark)
+    if exporting:
+        export(reading, output, typed, exporting)
         return
     output.check_file()
     record_values = typed.record_values()

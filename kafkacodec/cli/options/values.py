@@ -88,7 +88,7 @@ class ValueOptions:
         """The options of `kafkacodec.spark.decode_values` that decode keys and values.
 
         Raises:
-            click.UsageError: as `record_values`; or Spark could not know the columns before it reads.
+            click.UsageError: as `record_values`; or the columns of an export would not be known before it reads.
         """
         from kafkacodec.values import Schema
 
@@ -101,7 +101,7 @@ class ValueOptions:
             reader = None if self.reader_schema is None or part == "key" else Schema(_text(self.reader_schema), format)
             if source is None or (reader is None and not isinstance(source, Schema)):
                 needed = "--schemas FILE" if part == "key" else "--reader-schema FILE, or --schemas FILE"
-                raise click.UsageError(f"--{part}s with --spark needs {needed}: Spark has to know the columns first")
+                raise click.UsageError(f"--{part}s in an export needs {needed}: its columns are fixed before it reads")
             found[part] = {
                 "schemas": source,
                 "reader_schema": reader,

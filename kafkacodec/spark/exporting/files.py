@@ -34,6 +34,7 @@ class RecordFile:
         self._options = options
         self._sink = pa.OSFile(path, "wb")
         self._writer = pq.ParquetWriter(self._sink, self._schema, **_settings(schema, options))
+        self._most_bytes = min(_ROW_GROUP_BYTES, options.file_bytes)  # a file's size is known by whole row groups
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._seen = _Seen()
@@ -44,7 +45,7 @@ class RecordFile:
         self._batches.append(batch.select(self._schema.names))
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
-        if self._rows >= self._options.row_group_rows or self._bytes >= _ROW_GROUP_BYTES:
+        if self._rows >= self._options.row_group_rows or self._bytes >= self._most_bytes:
             self._flush()
         return int(self._sink.tell())
 

@@ -7,12 +7,14 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.signatures import suggests_options
+from kafkacodec.spark.environment.requirements import require_pyspark
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.destination import Destination, Table
 from kafkacodec.spark.exporting.options import (
@@ -45,7 +47,7 @@ _PACKAGES = {"iceberg": "pyiceberg", "delta": "deltalake"}
 
 @suggests_options
 def export(
-    spark: SparkSession,
+    spark: SparkSession | None,
     source: str | os.PathLike[str] | Mapping[str, Any],
     target: str | os.PathLike[str],
     *,
@@ -65,7 +67,7 @@ def export(
     when it is complete. If it fails or is killed before, nothing of it is visible, and the next run does its work.
 
     Args:
-        spark: a session.
+        spark: a session; None does the same work in this process, one file after the other, and needs no pyspark.
         source: a path, or options of the format ``kafkalog``. Their start applies to partitions without a run so far.
         target: a directory, for Delta also a URL of an object store; for Iceberg, the name of a table, such as
             ``"kafka.records"``. Driver and executors have to see it under the same path. It is created if it does not
@@ -86,13 +88,16 @@ def export(
     Raises:
         OptionError: an option is unknown, wrong or does not match the target or the files; or with ``failOnDataLoss``,
             offsets after the last run cannot be read any more.
+        DecodeError: without Spark, records are damaged, with ``mode=FAILFAST``.
         KafkaCodecError: another run has been committed meanwhile, or a package is missing.
         OSError: a file cannot be read or written.
         pyspark.errors.PySparkException: a task fails, for example at damage with ``mode=FAILFAST``.
     """
     check_format(format)
+    if spark is not None:
+        require_pyspark()
     reading = source_options(source)
-    if any(is_url(path) for path in (*reading.paths, os.fspath(target))):
+    if spark is not None and any(is_url(path) for path in (*reading.paths, os.fspath(target))):
         reading = replace(reading, access=reading.access.over(hadoop_access(spark)))
     columns = columns_of(reading)
     typed = typed_columns(columns, {"value": values, "key": keys})
@@ -131,7 +136,7 @@ def _open(
 
 
 def _write(
-    spark: SparkSession,
+    spark: SparkSession | None,
     reading: ReadOptions,
     typed: TypedColumns | None,
     files: FileOptions,
@@ -142,8 +147,10 @@ def _write(
     """Run the tasks, then commit what they have written."""
     columns = columns_of(reading)
     output = destination.run_files(report.run or "")
+    # In one process, files end at their size only, not where those of another task begin.
+    pieces = planned.tasks if spark is not None else [tuple(chain.from_iterable(planned.tasks))]
     task = ExportTask(
-        {number: pickle.dumps(ranges) for number, ranges in enumerate(planned.tasks)},
+        {number: pickle.dumps(ranges) for number, ranges in enumerate(pieces)},
         reading,
         columns if "offset" in columns else (*columns, "offset"),
         typed,
@@ -160,7 +167,7 @@ def _write(
     return report
 
 
-def _written(spark: SparkSession, task: ExportTask, report: ExportReport) -> ExportReport:
+def _written(spark: SparkSession | None, task: ExportTask, report: ExportReport) -> ExportReport:
     """Run the tasks. Returns the report with what they have done; if that fails, nothing is left of it."""
     try:
         done = _run(spark, task)
@@ -172,8 +179,10 @@ def _written(spark: SparkSession, task: ExportTask, report: ExportReport) -> Exp
     return replace(report, files=tuple(files), problems=problems)
 
 
-def _run(spark: SparkSession, task: ExportTask) -> list[Written]:
+def _run(spark: SparkSession | None, task: ExportTask) -> list[Written]:
     """The results of all tasks, in their order."""
+    if spark is None:
+        return [task.write(number) for number in task.pieces]
     count = len(task.pieces)
     rows = spark.range(0, count, 1, count).mapInArrow(task.run, RESULT).collect()
     found = {row["task"]: Written.load(row["written"]) for row in rows}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column
-from pyspark.sql.types import DataType
 
 from kafkacodec.errors import DecodeError
 from kafkacodec.signatures import suggests_options
@@ -23,6 +21,10 @@ from kafkacodec.values.schemas import Format
 from kafkacodec.values.sources import source_of
 from kafkacodec.values.times import rows_beyond_microseconds
 from kafkacodec.values.unify import conformed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
 
 __all__ = ["ColumnDecoder", "column_decoder", "decode_values"]
 

@@ -1,4 +1,4 @@
-"""``kafkacodec convert --spark``, by `kafkacodec.spark.export`."""
+"""``kafkacodec convert`` to directories and tables, with Spark or without, by `kafkacodec.spark.export`."""
 
 from __future__ import annotations
 
@@ -26,27 +26,32 @@ if TYPE_CHECKING:
     from kafkacodec.spark import ExportReport
 
 TABLES = ("parquet", "iceberg", "delta")
-"""What Spark writes: directories of files, not one file."""
+"""What exports write: directories of files, not one file."""
 
 # The command's argument -> why an export does without it.
-_NOT_WITH_SPARK = {
+_NOT_IN_EXPORTS = {
     "numbers": "--partition: an export keeps its place in all partitions of a topic; choose by --topic",
     "start_offset": "--start-offset: an export starts where the last one ended; choose by --start-time",
     "end_offset": "--end-offset: an export ends where the logs end; choose by --end-time",
-    "verify_crc": "--no-crc: Spark's tasks always verify checksums",
+    "verify_crc": "--no-crc: an export always verifies checksums",
     "include_control": "--control: an export has no control records",
     "batch_columns": "--batch-columns: an export has the columns of records only",
-    "threads": "--threads: Spark decides how many tasks run; use --master 'local[N]'",
     "force": "--force: an export adds to what is there, and replaces nothing",
     "csv_safe": "--csv-safe applies to CSV",
 }
-_WITH_SPARK_ONLY = {"master": "--master", "partition_by": "--partition-by", "catalog": "--catalog"}
+_NOT_WITH_SPARK = {"threads": "--threads: Spark decides how many tasks run; use --master 'local[N]'"}
+_WITH_SPARK_ONLY = {"master": "--master needs --spark"}
+_NOT_IN_ONE_PROCESS = _WITH_SPARK_ONLY | {"threads": "--threads: an export without Spark has one thread; use --spark"}
+_IN_EXPORTS_ONLY = _WITH_SPARK_ONLY | {
+    "catalog": "--catalog needs --spark or --partition-by",
+    "file_size": "--file-size needs --spark or --partition-by",
+}
 
 _WILD = re.compile(r"(\*|\?|\[[^\]]+\])")
 
 
 class TableDestination(Destination):
-    """A file, or a directory or table that Spark writes."""
+    """A file, or a directory or table that an export writes."""
 
     formats: ClassVar[tuple[str, ...]] = (*FORMATS, *(name for name in TABLES if name not in FORMATS))
 
@@ -57,69 +62,79 @@ class TableDestination(Destination):
             click.UsageError: with the reason.
         """
         if self.kind is not None and self.kind not in FORMATS:
-            raise click.UsageError(f"--format {self.kind} needs --spark")
+            raise click.UsageError(f"--format {self.kind} needs --spark or --partition-by")
 
-    def table_format(self) -> str:
-        """What Spark is to write.
+    def table_format(self, flag: str) -> str:
+        """What the export that this option asks for is to write.
 
         Raises:
-            click.UsageError: Spark does not write it.
+            click.UsageError: it does not write that.
         """
         kind = self.kind or "parquet"
         if kind not in TABLES:
-            raise click.UsageError(f"--spark writes {', '.join(TABLES)}, not {kind}")
+            raise click.UsageError(f"{flag} writes {', '.join(TABLES)}, not {kind}")
         if self.path == STANDARD:
-            raise click.UsageError("--spark writes a directory or a table, not standard output")
+            raise click.UsageError(f"{flag} writes a directory or a table, not standard output")
         return kind
 
 
 @dataclass(frozen=True)
-class SparkOptions:
-    """The options of an export that a conversion lacks."""
+class ExportOptions:
+    """The options of an export that a conversion lacks. ``--spark`` or ``--partition-by`` asks for one."""
 
     spark: bool
     master: str | None
     partition_by: str | None
     catalog: str | None
+    file_size: int | None
 
     def __bool__(self) -> bool:
-        return self.spark
+        return self.spark or self.partition_by is not None
 
     def __post_init__(self) -> None:
-        refused = _NOT_WITH_SPARK if self.spark else dict.fromkeys(_WITH_SPARK_ONLY)
+        refused = _IN_EXPORTS_ONLY
+        if self:
+            refused = _NOT_IN_EXPORTS | (_NOT_WITH_SPARK if self.spark else _NOT_IN_ONE_PROCESS)
         context = click.get_current_context()
         for name, reason in refused.items():
             if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(reason or f"{_WITH_SPARK_ONLY[name]} needs --spark")
+                raise click.UsageError(reason)
 
 
-def export(reading: Reading, output: TableDestination, typed: ValueOptions, options: SparkOptions) -> None:
+def export(reading: Reading, output: TableDestination, typed: ValueOptions, options: ExportOptions) -> None:
     """Export what is new since the last time, and print a summary.
 
     Raises:
-        click.UsageError: an option does not apply to exports, or pyspark is missing.
+        click.UsageError: an option does not apply to exports, or a package is missing.
         KafkaCodecError, OSError: as `kafkacodec.spark.export`; and Spark's own errors, in a sentence.
     """
-    kind, target = output.table_format(), output.path
+    kind, target = output.table_format("--spark" if options.spark else "--partition-by"), output.path
     assert target is not None
     arguments: dict[str, Any] = {"format": kind, "catalog": options.catalog}
     if output.compression is not None:
         arguments["compression"] = output.compression
+    if options.file_size is not None:
+        arguments["file_bytes"] = options.file_size << 20
     if options.partition_by is not None:
         arguments["partition_by"] = tuple(filter(None, (part.strip() for part in options.partition_by.split(","))))
     with _usage_errors():
-        from kafkacodec.spark import require_pyspark
+        if options.spark:
+            from kafkacodec.spark import require_pyspark
 
-        require_pyspark()
+            require_pyspark()
         from kafkacodec.spark.exporting.job import export as run
         from kafkacodec.spark.exporting.options import FileOptions, partitioning
         from kafkacodec.spark.schema import column_names
-        from kafkacodec.spark.sessions.own_session import in_own_session
 
         FileOptions(compression=output.compression or FileOptions.compression)
         partitioning(arguments.get("partition_by", ()), column_names(headers=True))
         arguments |= {f"{part}s": options for part, options in typed.column_options().items()}
     source = source_options(reading)
+    if not options.spark:
+        _summarize(run(None, source, target, **arguments))
+        return
+    from kafkacodec.spark.sessions.own_session import in_own_session
+
     report = in_own_session(
         lambda spark: run(spark, source, target, **arguments),
         {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()},
@@ -137,7 +152,7 @@ def source_options(reading: Reading) -> dict[str, str]:
     """
 
     if reading.on_error == "stop":
-        raise click.UsageError("--on-error stop: Spark's tasks fail at damage, or skip it")
+        raise click.UsageError("--on-error stop: an export fails at damage, or skips it")
     found = {
         "paths": json.dumps(reading.paths),
         "includeHeaders": "true",
@@ -193,12 +208,18 @@ _OPTIONS = (
     click.option(
         "--partition-by",
         metavar="COLUMNS",
-        help="Some of topic,partition,date. Default: all three.",
+        help="Write a directory with directories of topic, partition, date, or some of them. With --spark: all three.",
+    ),
+    click.option(
+        "--file-size",
+        metavar="MIB",
+        type=click.IntRange(1, 1 << 20),
+        help="End a file of a directory or table at this size. Default: 256.",
     ),
     click.option("--catalog", metavar="NAME", help="For Iceberg: the catalog in pyiceberg's configuration."),
 )
 
 
-def spark_options(command: Command) -> Command:
-    """Adds the options to a command, which gets them as `SparkOptions` in the argument ``spark``."""
-    return gathered(command, "spark", SparkOptions, _OPTIONS)
+def export_options(command: Command) -> Command:
+    """Adds the options to a command, which gets them as `ExportOptions` in the argument ``exporting``."""
+    return gathered(command, "exporting", ExportOptions, _OPTIONS)

