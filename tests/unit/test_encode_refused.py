@@ -232,7 +232,7 @@ def test_a_range_without_records_that_no_batch_can_span() -> None:
 
 
 def test_rows_have_no_common_range() -> None:
-    with pytest.raises(TypeError, match="unknown option 'first_offset'"):
+    with pytest.raises(TypeError, match="2 unknown options: 'first_offset'"):
         kc.encode_rows(pa.table({"row": [0]}), first_offset=1, last_offset=2)  # type: ignore[call-arg]
 
 

@@ -248,9 +248,9 @@ def test_times_beyond_64_bits(timestamp, found):
     assert kc.log.Partition(ROOT / "logs" / "kraft-4.1.0" / "none-0").offset_of_timestamp(timestamp) == found
 
 
-@pytest.mark.parametrize("timestamp", ["2024", 1.5, None])
+@pytest.mark.parametrize("timestamp", [b"2024", 1.5, None])
 def test_times_of_another_type(timestamp):
-    with pytest.raises(TypeError, match="milliseconds or a datetime"):
+    with pytest.raises(TypeError, match="must be milliseconds, a datetime, a date or text, not"):
         kc.log.Partition(ROOT / "logs" / "kraft-4.1.0" / "none-0").offset_of_timestamp(timestamp)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from kafkacodec.lazy import np
 from kafkacodec.records.decode import iter_records
 from kafkacodec.records.plan import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, plan_of
 from kafkacodec.records.reading import read_chunks
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARKERS", "Marker", "by_offset", "marker_of", "marker_type", "markers_in"]
 
-MARKERS = np.dtype([("offset", "i8"), ("kind", "i4"), ("coordinator_epoch", "i4"), ("timestamp", "i8")])
+MARKERS = [("offset", "i8"), ("kind", "i4"), ("coordinator_epoch", "i4"), ("timestamp", "i8")]
 """Markers as rows: each with its offset, and the attributes of `Marker`."""
 
 _KEY_BYTES, _VALUE_BYTES = 4, 6
