@@ -53,7 +53,6 @@ def test_the_same_records(tmp_path: Path, path: Path) -> None:
         b"\0\0\0\x06\x01\0\0\0\0\x01",
         b"\xff\xff\xff\xff\x01" + bytes(20),
         b"\x7f\xff\xff\xff\x01" + bytes(20),
-        b"PK\x03\x04" + bytes(40),
     ],
 )
 def test_other_files_are_not_taken_for_logs_of_kafka_07(tmp_path: Path, content: bytes) -> None:
