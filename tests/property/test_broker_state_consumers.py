@@ -115,7 +115,7 @@ class ConsumerGroups(RuleBasedStateMachine):
             held |= member.assigned | member.revoking
 
     def teardown(self) -> None:
-        for _ in range(8):
+        for _ in range(25):  # a member that was refused is there until its session ends
             for slot in list(self.readers):
                 self.beat(slot, False, True)
             self.bench.wait(2_000)
