@@ -6,6 +6,7 @@ KAFKACODEC_KILLS=all kills more often. `test_spark_kills` kills at each moment o
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,18 +17,16 @@ import pytest
 
 from kafkacodec.log import LogDirectory, LogWriter
 from kafkacodec.spark.writing.recovery import read_state
-from tests.integration import ready_python
 from tests.integration.conftest import ROOT
 
 pytestmark = pytest.mark.spark
 
 KILLS = 8 if os.environ.get("KAFKACODEC_KILLS") == "all" else 1
 PER_BATCH = 20
-BATCHES = 4 * KILLS + 4
-RECORDS = PER_BATCH * BATCHES
+RECORDS = PER_BATCH * (KILLS + 4)
 
 QUERY = """
-import os, sys, time
+import sys
 import kafkacodec as kc
 from tests.integration import ready_python
 
@@ -40,16 +39,9 @@ def write(frame, number):
     txn = {"txnAppId": "copying", "txnVersion": number}
     frame.repartition(2).write.format("kafkalog").mode("append").options(**options, **txn).save(f"{place}/foreachBatch")
 
-def held(rows):
-    while os.path.exists(f"{place}/hold"):
-        time.sleep(0.01)
-    yield from rows
-
 def start(kind):
     stream = spark.readStream.format("kafkalog").option("maxOffsetsPerTrigger", limit).load(f"{place}/source")
-    stream = stream.select("key", "value")
-    writer = stream.mapInArrow(held, stream.schema).writeStream
-    writer = writer.option("checkpointLocation", f"{place}/{kind}.checkpoint")
+    writer = stream.select("key", "value").writeStream.option("checkpointLocation", f"{place}/{kind}.checkpoint")
     if kind == "writeStream":
         writer = writer.format("kafkalog").options(**options).option("path", f"{place}/{kind}")
     else:
@@ -69,58 +61,41 @@ def start(place: Path, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, env=environment, stdout=said, stderr=said, start_new_session=True)
 
 
+def batches(place: Path) -> int:
+    """The number of micro-batches that are recorded as written, of the query that has fewer."""
+    return min(_batches(place / kind) for kind in KINDS)
+
+
 def _batches(out: Path) -> int:
     versions = read_state(str(out)).versions.values() if out.exists() else ()
     return max(versions, default=-1) + 1
 
 
-def _staged(out: Path) -> bool:
-    return any(out.glob("kafkalog.*/owner"))
-
-
-def _pending(out: Path) -> bool:
-    return out.exists() and read_state(str(out)).journal is not None
-
-
-def kill(query: subprocess.Popen[bytes], place: Path, said: Path, *, writing: bool) -> None:
-    """Kill it after a micro-batch or two: while tasks of both kinds write, or while one of them publishes."""
-    wanted, hold = {kind: min(_batches(place / kind) + 2, BATCHES) for kind in KINDS}, place / "hold"
-
-    def reached(kind: str) -> bool:
-        return _batches(place / kind) >= wanted[kind]
-
-    def now() -> bool:
-        if not writing:
-            return any(map(reached, KINDS)) and any(_pending(place / kind) for kind in KINDS)
-        if any(map(reached, KINDS)):
-            hold.touch()
-        return all(_staged(place / kind) or _batches(place / kind) == BATCHES for kind in KINDS) and hold.exists()
-
-    deadline = time.monotonic() + 300
-    while not now():
-        assert query.poll() is None, said.read_text()[-3000:]
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    os.killpg(query.pid, signal.SIGKILL)
-    assert query.wait() == -signal.SIGKILL
-    hold.unlink(missing_ok=True)
-
-
 def test_killed_queries_write_each_record_once(tmp_path: Path) -> None:
     """One of each kind, which one driver runs."""
-    ready_python.start(*ready_python.prepare())  # no query's JVM is an ancestor of its workers
+    rnd = random.Random(11)
     with LogWriter(tmp_path / "source", "t", 0, sync=False) as writer:
         writer.write([(b"%d" % (n % 7), b"%d" % n) for n in range(RECORDS)])
     log = tmp_path / "log"
-    for number in range(KILLS):
-        kill(start(tmp_path, log), tmp_path, log, writing=number % 2 == 0)
-        for out in filter(Path.exists, (tmp_path / kind for kind in KINDS)):
-            assert {partition.topic for partition in LogDirectory(out).all_partitions} <= {"copy"}
-    query = start(tmp_path, log)
-    assert query.wait(240) == 0, log.read_text()[-3000:]
+    kills = 0
+    while True:
+        query = start(tmp_path, log)
+        wanted = batches(tmp_path) + rnd.randrange(1, 3)
+        deadline = time.monotonic() + 300
+        while kills < KILLS and batches(tmp_path) < min(wanted, RECORDS // PER_BATCH - 1) and query.poll() is None:
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.05)
+        if kills < KILLS:
+            time.sleep(rnd.random() * 0.5)
+            os.killpg(query.pid, signal.SIGKILL)
+            kills += query.wait() == -signal.SIGKILL
+        else:
+            assert query.wait(240) == 0, log.read_text()[-3000:]
+            break
+    assert kills == KILLS
     for out in (tmp_path / kind for kind in KINDS):
         rows = [r.value or b"" for p in LogDirectory(out).all_partitions for chunk in p.read() for r in chunk.records()]
         assert sorted(rows) == sorted(b"%d" % n for n in range(RECORDS))
-        assert _batches(out) == BATCHES
+        assert _batches(out) == RECORDS // PER_BATCH
         assert LogDirectory(out).verify().ok
         assert not list(out.glob("kafkalog.*"))

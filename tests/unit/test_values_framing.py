@@ -131,7 +131,7 @@ def test_results_are_tables_for_other_libraries():
     found = kc.values.decode([b"\x00\x00\x00\x00\x07\x06", b"x"], SCHEMAS, on_error="null")
     assert pa.table(found).column_names == ["value", "schema_id", "schema_uuid", "error"]
     assert pl.DataFrame(found)["error"].is_null().to_list() == [True, False]
-    assert repr(found) == "<DecodedValues: 2 rows of struct<a: int32>, 1 errors>"
+    assert repr(found) == "<DecodedValues: 2 rows of struct<a: int32>, 1 error>"
     assert len(kc.values.decode([], SCHEMAS)) == 0
 
 
