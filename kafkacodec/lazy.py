@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["at_first_use", "imported_later", "np"]
+__all__ = ["at_first_use", "import_extra", "imported_later", "np"]
 
 
 def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
@@ -44,6 +44,21 @@ class _Deferred:
 def imported_later(name: str) -> Any:
     """What stands for a module, and imports it when one of its names is first asked for."""
     return _Deferred(name)
+
+
+_INSTALL = {"pyarrow": "'kafkacodec[arrow]'", "pandas": "pandas", "polars": "polars"}
+
+
+def import_extra(module: str) -> Any:
+    """An optional package.
+
+    Raises:
+        ImportError: it is not installed; the message says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(f"{module} is not installed: pip install {_INSTALL[module]}", name=module) from None
 
 
 # Half of the time in which a program starts: for modules that a client or a broker loads, but that seldom use it.

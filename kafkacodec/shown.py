@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -81,12 +81,15 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
-def html_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table for notebooks. All text is escaped."""
+def html_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()) -> str:
+    """A table for notebooks; `numbers` are the columns that are aligned to the right. All text is escaped."""
     from html import escape  # takes long to import, and most programs show no notebook
 
-    head = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in names)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
-    )
-    return f"<div><p>{escape(caption)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    styles = [f'style="text-align:{"right" if name in numbers else "left"}"' for name in names]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        pairs = zip(styles, cells, strict=True)
+        return "<tr>" + "".join(f"<{tag} {style}>{escape(cell)}</{tag}>" for style, cell in pairs) + "</tr>"
+
+    head, body = line("th", names), "".join(line("td", row) for row in rows)
+    return f"<div><p>{escape(caption)}</p><table><thead>{head}</thead><tbody>{body}</tbody></table></div>"

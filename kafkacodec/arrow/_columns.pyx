@@ -159,7 +159,7 @@ cdef class Table:
         raise TypeError(f"{type(self).__qualname__} cannot be created directly; the decoding functions return it")
 
     def __reduce_ex__(self, protocol):
-        raise TypeError(f"{type(self).__qualname__} cannot be copied or pickled; convert it with to_pyarrow() instead")
+        raise TypeError(f"{type(self).__qualname__} cannot be copied or pickled; convert it with to_arrow() instead")
 
     def __dealloc__(self):
         if self.table != NULL:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kafkacodec.errors import EncodeError
-from kafkacodec.records.columns import import_extra
+from kafkacodec.lazy import import_extra
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,7 +12,7 @@ from kafkacodec.arguments import limit
 from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
-from kafkacodec.lazy import np
+from kafkacodec.lazy import import_extra, np
 from kafkacodec.records import _record_rows
 from kafkacodec.records.record import Record
 from kafkacodec.shown import cell_text, counted, html_table
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["BatchHeaders", "Columns", "Field", "Problem", "Problems", "RecordColumns", "Schema", "import_extra"]
+__all__ = ["BatchHeaders", "Columns", "Field", "Problem", "Problems", "RecordColumns", "Schema"]
 
 MAX_PROBLEMS = 10_000
 """Limit on the problems that a table lists: each takes about 700 bytes of memory, and a damaged batch as few as 26."""
@@ -225,7 +225,7 @@ class Columns(Table):
         return self.take(np.flatnonzero(chosen))
 
     def to_pyarrow(self) -> pa.RecordBatch:
-        """The table as a ``pyarrow.RecordBatch``, without a copy. Needs pyarrow."""
+        """The same as `to_arrow`, as one ``pyarrow.RecordBatch``."""
         return import_extra("pyarrow").record_batch(self)
 
     def to_arrow(self) -> pa.Table:
@@ -252,7 +252,9 @@ class Columns(Table):
         cells = ([cell_text(*pair) for pair in zip(self._row(row), kinds, strict=True)] for row in range(rows))
         more = f", the first {rows} of which are" if rows < len(self) else ""
         faults = f"; {counted(len(self.problems), 'problem')}" if getattr(self, "problems", None) else ""
-        return html_table(f"{type(self).__name__}: {counted(len(self), 'row')}{more}{faults}", self.column_names, cells)
+        caption = f"{type(self).__name__}: {counted(len(self), 'row')}{more}{faults}"
+        numbers = [name for name, kind in self.columns if kind.startswith(("int", "uint"))]
+        return html_table(caption, self.column_names, cells, numbers)
 
 
 @cache
@@ -315,20 +317,3 @@ class BatchHeaders(Columns):
     def num_batches(self) -> int:
         """The number of rows."""
         return len(self)
-
-
-_INSTALL = {"pyarrow": "'kafkacodec[arrow]'", "pandas": "pandas", "polars": "polars"}
-
-
-def import_extra(module: str) -> Any:
-    """An optional package.
-
-    Raises:
-        ImportError: it is not installed; the message says how to install it.
-    """
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise ImportError(f"{module} is not installed: pip install {_INSTALL[module]}", name=module) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
-from kafkacodec.records.columns import import_extra
+from kafkacodec.named_rows import Tabular
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.shown import counted
 from kafkacodec.signatures import suggests_options
@@ -50,8 +50,10 @@ _CHUNK_ROWS = 1 << 20
 _SCHEMA = pa.schema([("schema_id", pa.int64()), ("schema_uuid", pa.string()), ("error", pa.string())])
 
 
-class DecodedValues:
+class DecodedValues(Tabular):
     """Decoded keys or values, a row for each. Offers ``__arrow_c_stream__`` of the Arrow PyCapsule interface.
+
+    Notebooks show the first rows as a table.
 
     Attributes:
         values (pa.ChunkedArray): the values, null where the input is null or a row has an error.
@@ -74,14 +76,19 @@ class DecodedValues:
         """The columns ``value``, ``schema_id``, ``schema_uuid`` and ``error`` as a table, without a copy."""
         return self._table
 
-    def to_pandas(self) -> Any:
-        """The same as a ``pandas.DataFrame``. Needs pandas."""
-        import_extra("pandas")
-        return self._table.to_pandas()
+    def _columns(self) -> Mapping[str, Any]:
+        return {"value": Any, "schema_id": int, "schema_uuid": str, "error": str}
 
-    def to_polars(self) -> Any:
-        """The same as a ``polars.DataFrame``."""
-        return import_extra("polars").DataFrame(self._table)
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for batch in self._table.to_batches(max_chunksize=_SHOWN_AT_ONCE):
+            columns = [map(_plain, column) for column in batch.columns]
+            yield from (dict(zip(self._columns(), row, strict=True)) for row in zip(*columns, strict=True))
+
+    def _num_rows(self) -> int:
+        return len(self)
+
+    def _caption(self) -> str:
+        return f"DecodedValues of {self.values.type}, {counted(self.num_errors, 'error')}"
 
     @property
     def num_errors(self) -> int:
@@ -92,6 +99,21 @@ class DecodedValues:
         return (
             f"<DecodedValues: {counted(len(self), 'row')} of {self.values.type}, {counted(self.num_errors, 'error')}>"
         )
+
+
+_SHOWN_AT_ONCE = 50
+
+
+def _plain(scalar: pa.Scalar) -> Any:
+    """A value of a column as Python's objects; nanoseconds, which these do not have, as a number."""
+    if isinstance(scalar, pa.StructScalar) and scalar.is_valid:
+        return {name: _plain(part) for name, part in scalar.items()}
+    if isinstance(scalar, pa.ListScalar) and scalar.is_valid:
+        return [_plain(part) for part in scalar.values]
+    try:
+        return scalar.as_py()
+    except ValueError:
+        return scalar.value
 
 
 @suggests_options

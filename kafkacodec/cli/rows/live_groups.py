@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kafkacodec.assignment.partitions import TopicPartition
     from kafkacodec.client import Admin
     from kafkacodec.client.admin.groups import GroupListing
+    from kafkacodec.client.admin.offsets import OffsetAndTimestamp
 
 __all__ = ["live_groups", "live_lag", "live_offsets"]
 
@@ -114,6 +115,7 @@ def _owners(described: GroupDescription) -> dict[TopicPartition, Member]:
 def _ends(admin: Admin, keys: Sequence[TopicPartition], level: str | None) -> dict[TopicPartition, int]:
     """The ends of partitions, or their starts with None. Those of deleted topics are missing."""
     spec: Literal["earliest", "latest"] = "earliest" if level is None else "latest"
+    found: Mapping[TopicPartition, OffsetAndTimestamp]
     try:
         found = admin.list_offsets(
             dict.fromkeys(keys, spec),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec.cli.console import say, say_json
@@ -11,6 +11,8 @@ from kafkacodec.errors import ItemErrors, UnsupportedVersion
 
 if TYPE_CHECKING:
     from kafkacodec.client import Admin
+    from kafkacodec.client.admin.offsets import OffsetAndTimestamp
+    from kafkacodec.client.admin.replicas import LogDir
 
 __all__ = ["LivePartition", "LiveTopic", "live_partitions", "show_partitions", "show_topics"]
 
@@ -69,8 +71,8 @@ def live_partitions(admin: Admin, wanted: Callable[[str, int], bool]) -> list[Li
         if wanted(topic.name, part.partition)
     }
     led = [key for key, (_, part) in found.items() if part.leader is not None]
-    starts = admin.list_offsets(dict.fromkeys(led, "earliest"))
-    ends = admin.list_offsets(dict.fromkeys(led, "latest"))
+    starts: Mapping[Any, OffsetAndTimestamp] = admin.list_offsets(dict.fromkeys(led, "earliest"))
+    ends: Mapping[Any, OffsetAndTimestamp] = admin.list_offsets(dict.fromkeys(led, "latest"))
     sizes = _sizes(admin)
     return [
         LivePartition(
@@ -114,6 +116,7 @@ def _sum(numbers: list[int | None]) -> int | None:
 
 def _sizes(admin: Admin) -> dict[tuple[Any, ...], int]:
     """The sizes of replicas by broker, topic and partition; empty where a broker does not tell them."""
+    brokers: Mapping[int, Mapping[str, LogDir]]
     try:
         brokers = admin.describe_log_dirs()
     except UnsupportedVersion:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, ItemErrors
 from kafkacodec.messages.keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
@@ -99,6 +99,7 @@ class AclOperations(Operations):
         ask = Ask(api_key=CREATE_ACLS, request=request, read=read, place=anywhere, **_pattern_version(prefixed))
         await self._each(ask, new, timeout_ms, "ACLs were not created")
 
+    @as_rows(Acl)
     async def describe_acls(self, acl_filter: AclFilter | None = None, *, timeout_ms: int | None = None) -> list[Acl]:
         """Describe the rules that match a filter, or all rules.
 
@@ -120,6 +121,7 @@ class AclOperations(Operations):
             Ask(api_key=DESCRIBE_ACLS, request=request, read=read, place=anywhere, **needs), "", timeout_ms
         )
 
+    @as_rows(Acl)
     async def delete_acls(
         self, filters: AclFilter | Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> dict[AclFilter, list[Acl]]:

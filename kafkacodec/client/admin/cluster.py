@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 from kafkacodec import messages
 from kafkacodec.arguments import one_of
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
@@ -91,6 +91,7 @@ class ClusterOperations(Operations):
         )
         return await self._one(ask, "", timeout_ms)
 
+    @as_rows(Feature, keys={"feature": str})
     async def describe_features(self, *, timeout_ms: int | None = None) -> dict[str, Feature]:
         """Describe the features of the cluster as one broker sees them (Kafka 2.7 and later; empty before)."""
 

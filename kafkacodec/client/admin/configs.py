@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import ANY, Answer, Place
 from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
@@ -82,6 +82,7 @@ class Subtract(str):
 class ConfigOperations(Operations):
     """The calls on configurations."""
 
+    @as_rows(ConfigEntry, keys={"resource_type": str, "resource_name": str})
     async def describe_configs(
         self,
         resources: Iterable[tuple[ConfigResourceType, str]],
@@ -202,6 +203,7 @@ class ConfigOperations(Operations):
 
         await self._alter(ALTER_CONFIGS, request, wanted, timeout_ms)
 
+    @as_rows(ConfigResource)
     async def list_config_resources(
         self, types: Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
     ) -> list[ConfigResource]:

@@ -9,7 +9,7 @@ from kafkacodec import messages
 from kafkacodec.arguments import one_of
 from kafkacodec.client.admin.group_descriptions import DESCRIBES, GROUP_ID_NOT_FOUND, GroupDescription
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, at_broker, group_coordinator, several
+from kafkacodec.client.admin.operations import Operations, as_rows, at_broker, group_coordinator, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError, ItemErrors, UnsupportedVersion, error
 from kafkacodec.messages.keys import DELETE_GROUPS, LEAVE_GROUP, LIST_GROUPS
@@ -43,6 +43,7 @@ class GroupListing(NamedTuple):
 class GroupOperations(Operations):
     """The calls on groups and their members."""
 
+    @as_rows(GroupListing)
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: int | None = None
     ) -> dict[str, GroupListing]:
@@ -88,6 +89,7 @@ class GroupOperations(Operations):
         lists = await self._each(ask, brokers, timeout_ms, "brokers did not list their groups")
         return {group.group_id: group for groups in lists.values() for group in sorted(groups)}
 
+    @as_rows(GroupDescription)
     async def describe_groups(
         self,
         groups: str | Iterable[str],

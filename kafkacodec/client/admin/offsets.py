@@ -10,7 +10,16 @@ from kafkacodec import messages
 from kafkacodec.arguments import IsolationLevel, one_of
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
-from kafkacodec.client.admin.operations import Operations, by_topic, group_coordinator, group_name, mapped, pairs
+from kafkacodec.client.admin.operations import (
+    PARTITION,
+    Operations,
+    as_rows,
+    by_topic,
+    group_coordinator,
+    group_name,
+    mapped,
+    pairs,
+)
 from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
@@ -65,6 +74,7 @@ class GroupOffset(NamedTuple):
 class OffsetOperations(Operations):
     """The calls on offsets of partitions and groups."""
 
+    @as_rows(OffsetAndTimestamp, keys=PARTITION)
     async def list_offsets(
         self,
         partitions: Mapping[tuple[str, int], OffsetSpec],
@@ -113,6 +123,7 @@ class OffsetOperations(Operations):
         )
         return await self._each(ask, times, timeout_ms, "offsets could not be listed")
 
+    @as_rows(GroupOffset, keys=PARTITION)
     async def list_group_offsets(
         self,
         group: str,

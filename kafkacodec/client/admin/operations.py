@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from kafkacodec import messages
 from kafkacodec.arguments import meant, require_int
@@ -23,14 +24,17 @@ from kafkacodec.errors import (
     UnsupportedVersion,
 )
 from kafkacodec.messages.keys import METADATA
+from kafkacodec.named_rows import NamedRows, RowsByKey, Shape
 
 if TYPE_CHECKING:
     from kafkacodec.client.core.cluster import Cluster
     from kafkacodec.client.options import ClientSettings
 
 __all__ = [
+    "PARTITION",
     "Operations",
     "anywhere",
+    "as_rows",
     "at_broker",
     "by_topic",
     "group_coordinator",
@@ -42,6 +46,12 @@ __all__ = [
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+P = ParamSpec("P")
+
+Call: TypeAlias = Callable[P, Coroutine[Any, Any, V]]
+
+PARTITION: Final = {"topic": str, "partition": int}
+"""The columns of a `TopicPartition`."""
 
 _MOST_MS: Final = 2**31 - 1
 _OF_ALL: Final = (UnsupportedVersion, AuthenticationFailed)
@@ -139,6 +149,38 @@ class Operations:
         backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         deadline = self._now() + self._timeout(timeout_ms)
         return Job(ask, keys, self._cluster, deadline, backoff, settings.request_timeout_ms)
+
+
+class _AsRows(Protocol):
+    """Decorates a call, whose result becomes a table."""
+
+    @overload
+    def __call__(self, call: Call[P, dict[K, V]]) -> Call[P, RowsByKey[K, V]]: ...
+    @overload
+    def __call__(self, call: Call[P, list[V]]) -> Call[P, NamedRows[V]]: ...
+
+
+def as_rows(
+    row: Any, *, keys: Mapping[str, Any] | None = None, inner: Mapping[str, Any] | None = None, cell: str = ""
+) -> _AsRows:
+    """Decorates calls that return a dict or a list: it is a table in notebooks, with `to_arrow` and its siblings.
+
+    Arguments are those of `Shape`; of a list, `row` is the class of its items.
+    """
+    shape = Shape(row, keys or {}, inner or {}, cell)
+
+    def decorate(call: Any) -> Any:
+        @wraps(call)
+        async def tabular(*arguments: Any, **options: Any) -> Any:
+            found = await call(*arguments, **options)
+            return RowsByKey(found, shape) if isinstance(found, dict) else NamedRows(found, row)
+
+        kind = call.__annotations__["return"]
+        name, bracket, parts = kind.partition("[")
+        call.__annotations__["return"] = {"dict": "RowsByKey", "list": "NamedRows"}[name] + bracket + parts
+        return tabular
+
+    return decorate
 
 
 def _code(found: Exception) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from kafkacodec import messages
 from kafkacodec.arguments import one_of
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere
+from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
@@ -28,6 +28,7 @@ _EXACT, _DEFAULT, _ANY = range(3)
 class QuotaOperations(Operations):
     """The calls on quotas."""
 
+    @as_rows(float, keys={"entity": dict[str, str | None]}, inner={"quota": str}, cell="value")
     async def describe_client_quotas(
         self,
         entity: Mapping[QuotaEntityType, str | None] | None = None,

@@ -9,7 +9,7 @@ from kafkacodec import messages
 from kafkacodec.arguments import one_of
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, at_broker, by_topic, mapped, pairs
+from kafkacodec.client.admin.operations import PARTITION, Operations, as_rows, at_broker, by_topic, mapped, pairs
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import (
@@ -122,6 +122,7 @@ class ReplicaOperations(Operations):
             "partitions were not reassigned",
         )
 
+    @as_rows(Reassignment, keys=PARTITION)
     async def list_partition_reassignments(
         self, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Reassignment]:
@@ -148,6 +149,7 @@ class ReplicaOperations(Operations):
 
         return await self._one(Ask(api_key=LIST_PARTITION_REASSIGNMENTS, request=request, read=read), "", timeout_ms)
 
+    @as_rows(TopicPartition)
     async def elect_leaders(
         self,
         partitions: Iterable[tuple[str, int]],
@@ -189,6 +191,7 @@ class ReplicaOperations(Operations):
         found = await self._each(ask, pairs("partitions", partitions), timeout_ms, "leaders were not elected")
         return [key for key, changed in found.items() if changed]
 
+    @as_rows(LogDir, keys={"broker": int}, inner={"path": str})
     async def describe_log_dirs(
         self, brokers: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> dict[int, dict[str, LogDir]]:

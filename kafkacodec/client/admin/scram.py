@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere, several
+from kafkacodec.client.admin.operations import Operations, anywhere, as_rows, several
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
@@ -62,6 +62,7 @@ class UserMechanism(NamedTuple):
 class ScramOperations(Operations):
     """The calls on SCRAM users."""
 
+    @as_rows(ScramCredentialInfo, keys={"user": str})
     async def describe_user_scram_credentials(
         self, users: str | Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> dict[str, list[ScramCredentialInfo]]:

@@ -9,7 +9,9 @@ from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import (
+    PARTITION,
     Operations,
+    as_rows,
     by_topic,
     group_coordinator,
     group_name,
@@ -41,6 +43,7 @@ class ShareGroupOffset(NamedTuple):
 class ShareOffsetOperations(Operations):
     """The calls on offsets of share groups."""
 
+    @as_rows(ShareGroupOffset, keys=PARTITION)
     async def list_share_group_offsets(
         self,
         group: str,

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, group_coordinator, several
+from kafkacodec.client.admin.operations import Operations, as_rows, group_coordinator, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import STREAMS_GROUP_DESCRIBE
 from kafkacodec.protocol.terms import authorized_operations
 
 __all__ = [
+    "Endpoint",
     "StreamsGroupDescription",
     "StreamsGroupMember",
     "StreamsGroupOperations",
@@ -38,6 +39,13 @@ class StreamsTasks(NamedTuple):
     warmup: list[StreamsTask]
 
 
+class Endpoint(NamedTuple):
+    """Where an application answers interactive queries; equal to the tuple ``(host, port)``."""
+
+    host: str
+    port: int
+
+
 class StreamsGroupMember(NamedTuple):
     """A member of a streams group: a thread of an application, whose process has the uuid `process_id`."""
 
@@ -49,7 +57,7 @@ class StreamsGroupMember(NamedTuple):
     epoch: int
     topology_epoch: int
     process_id: str
-    user_endpoint: tuple[str, int] | None
+    user_endpoint: Endpoint | None
     client_tags: dict[str, str]
     assignment: StreamsTasks
     target_assignment: StreamsTasks
@@ -87,6 +95,7 @@ class StreamsGroupDescription(NamedTuple):
 class StreamsGroupOperations(Operations):
     """The calls on streams groups."""
 
+    @as_rows(StreamsGroupDescription)
     async def describe_streams_groups(
         self,
         groups: str | Iterable[str],
@@ -147,7 +156,7 @@ def _member(entry: Any) -> StreamsGroupMember:
         entry.member_epoch,
         entry.topology_epoch,
         entry.process_id,
-        None if endpoint is None else (endpoint.host, endpoint.port),
+        None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
         {tag.key: tag.value for tag in entry.client_tags},
         _tasks(entry.assignment),
         _tasks(entry.target_assignment),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.arguments import require_int
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere, several
+from kafkacodec.client.admin.operations import Operations, anywhere, as_rows, several
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import (
@@ -143,6 +143,7 @@ class TokenOperations(Operations):
 
         return await self._one(Ask(api_key=EXPIRE_DELEGATION_TOKEN, request=request, read=_expiry), "", timeout_ms)
 
+    @as_rows(DelegationToken)
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> list[DelegationToken]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere, by_topic, mapped, several
+from kafkacodec.client.admin.operations import PARTITION, Operations, anywhere, as_rows, by_topic, mapped, several
 from kafkacodec.client.admin.topic_terms import (
     CreatedTopic,
     NewPartitions,
@@ -35,6 +35,7 @@ _NO_CREATION_VERSION = 4  # of Metadata: can request a topic without creating it
 class TopicOperations(Operations):
     """The calls on topics."""
 
+    @as_rows(CreatedTopic)
     async def create_topics(
         self,
         topics: str | NewTopic | Iterable[str | NewTopic] | Mapping[str, int],
@@ -105,6 +106,7 @@ class TopicOperations(Operations):
         )
         await self._each(ask, names, timeout_ms, "topics were not deleted")
 
+    @as_rows(TopicListing)
     async def list_topics(
         self, *, include_internal: bool = False, timeout_ms: int | None = None
     ) -> dict[str, TopicListing]:
@@ -123,6 +125,7 @@ class TopicOperations(Operations):
 
         return await self._one(Ask(api_key=METADATA, request=request, read=read, place=anywhere), "", timeout_ms)
 
+    @as_rows(TopicDescription)
     async def describe_topics(
         self,
         topics: str | Iterable[str],
@@ -200,6 +203,7 @@ class TopicOperations(Operations):
         ask = Ask(api_key=CREATE_PARTITIONS, request=request, read=read, final=frozenset({UNKNOWN_TOPIC_OR_PARTITION}))
         await self._each(ask, new, timeout_ms, "topics got no partitions")
 
+    @as_rows(int, keys=PARTITION, cell="start_offset")
     async def delete_records(
         self, before: Mapping[tuple[str, int], int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
-from kafkacodec.client.admin.operations import Operations, at_broker, by_topic, pairs, several
+from kafkacodec.client.admin.operations import PARTITION, Operations, as_rows, at_broker, by_topic, pairs, several
 from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.errors import BrokerError
@@ -80,6 +80,7 @@ class FencedProducer(NamedTuple):
 class TransactionOperations(Operations):
     """The calls on producers and transactions."""
 
+    @as_rows(ProducerState, keys=PARTITION)
     async def describe_producers(
         self, partitions: Iterable[tuple[str, int]], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, list[ProducerState]]:
@@ -105,6 +106,7 @@ class TransactionOperations(Operations):
         ask = Ask(api_key=DESCRIBE_PRODUCERS, request=request, read=read, place=lambda key: Leader(*key))
         return await self._each(ask, pairs("partitions", partitions), timeout_ms, "partitions could not be described")
 
+    @as_rows(TransactionListing)
     async def list_transactions(
         self,
         *,
@@ -152,6 +154,7 @@ class TransactionOperations(Operations):
             raise ValueError(f"brokers do not know the transaction state {', '.join(map(repr, sorted(unknown)))}")
         return {found.transactional_id: found for listed, _ in lists.values() for found in sorted(listed)}
 
+    @as_rows(TransactionDescription)
     async def describe_transactions(
         self, transactional_ids: str | Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, TransactionDescription]:
@@ -243,6 +246,7 @@ class TransactionOperations(Operations):
         ask = Ask(api_key=WRITE_TXN_MARKERS, request=request, read=read, place=lambda key: Leader(*key))
         await self._one(ask, key, timeout_ms)
 
+    @as_rows(FencedProducer, keys={"transactional_id": str})
     async def fence_producers(
         self, transactional_ids: str | Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, FencedProducer]:

@@ -20,7 +20,7 @@ from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.security.java_config import config_options
-from kafkacodec.records.columns import import_extra
+from kafkacodec.lazy import import_extra
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:

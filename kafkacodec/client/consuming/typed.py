@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kafkacodec.records.columns import RecordColumns, import_extra
+from kafkacodec.lazy import import_extra
+from kafkacodec.records.columns import RecordColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,8 +23,8 @@ from kafkacodec.client.producing.queue import (
 )
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import EncodeError, LimitExceeded
+from kafkacodec.lazy import import_extra
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
-from kafkacodec.records.columns import import_extra
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import EncodePlan, iter_writable
 from kafkacodec.records.partition import partition

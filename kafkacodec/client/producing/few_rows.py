@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from kafkacodec.client.producing.outcome import Outcome, Part, TableOutcome
 from kafkacodec.client.producing.queue import PartitionQueue, Queues, TopicQueues
 from kafkacodec.errors import EncodeError
-from kafkacodec.records.columns import import_extra
+from kafkacodec.lazy import import_extra
 
 __all__ = ["FewRows", "add", "are_few", "rows_of"]
 

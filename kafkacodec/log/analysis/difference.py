@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from kafkacodec.log.files.access import note
 from kafkacodec.log.order.continuity import ALWAYS_COMPACTED
 from kafkacodec.log.partitions.inside import origin_of
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.named_rows import Tabular, fields_of
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.comparing import COMPARED, differing
 
@@ -55,8 +56,10 @@ class ChangedRecord(NamedTuple):
 
 
 @dataclass
-class Difference:
+class Difference(Tabular):
     """The comparison of two copies of a partition. How batches are formed and compressed does not count.
+
+    Its table, in notebooks and of `to_arrow` and its siblings, has the ranges of each side and the changed records.
 
     Attributes:
         topic (str | None), partition (int | None): which; None if unknown.
@@ -92,6 +95,20 @@ class Difference:
         """Whether both sides have the partition, with the same records, and all could be read."""
         there = self.a is not None and self.b is not None
         return there and not (self.a_only or self.b_only or self.changed or self.problems)
+
+    def _caption(self) -> str:
+        return f"Difference of {self.topic}-{self.partition}: {self.equal_records:,} equal records"
+
+    def _columns(self) -> Mapping[str, Any]:
+        return {"side": str, **fields_of(OffsetRange), "columns": list[str]}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for side, ranges in (("a", self.a_ranges), ("b", self.b_ranges)):
+            for part in ranges:
+                yield {"side": side, **part._asdict(), "columns": []}
+        for offset, columns in self.records:
+            where = {"first_offset": offset, "last_offset": offset, "num_records": 1}
+            yield {"side": "both", **where, "cause": "changed", "columns": list(columns)}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON; problems as text."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.named_rows import NamedRows
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["KeyStatistics", "KeyUse"]
@@ -100,7 +101,7 @@ class KeyStatistics:
         self._merge()
         return not (self.records_error or self.bytes_error)
 
-    def top(self, count: int, *, by: str = "records") -> list[KeyUse]:
+    def top(self, count: int, *, by: str = "records") -> NamedRows[KeyUse]:
         """The keys with the most records, or with ``by="bytes"`` with the most bytes.
 
         Equal ones are ordered by the key. If the counts are not exact, keys that may have none are left out.
@@ -110,7 +111,7 @@ class KeyStatistics:
         found = self._table if self.exact else self._table.filter(pc.field(by) > 0)
         rows = found.take(pc.select_k_unstable(found, k=count, sort_keys=order))
         columns = (rows.column(name).to_pylist() for name in _SCHEMA.names)
-        return [KeyUse(*row) for row in zip(*columns, strict=True)]
+        return NamedRows((KeyUse(*row) for row in zip(*columns, strict=True)), KeyUse)
 
     def _merge(self) -> None:
         if not self._pending:

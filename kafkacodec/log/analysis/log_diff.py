@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
 
 from kafkacodec.arguments import limit as checked_limit
 from kafkacodec.log.analysis.difference import DEFAULT_LIMIT, Difference, compare
@@ -11,16 +13,52 @@ from kafkacodec.log.analysis.partition_statistics import partition_statistics
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.inside import origin_of
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.named_rows import Tabular, fields_of
+from kafkacodec.shown import counted
 from kafkacodec.signatures import suggests_options
 
-__all__ = ["diff", "difference", "pairs"]
+__all__ = ["Differences", "diff", "difference", "pairs"]
 
 Source = str | os.PathLike[str] | Partition | Sequence[Partition]
 Pair = tuple[Partition | None, Partition | None]
 
 
+class Differences(Tabular, Iterator[Difference]):
+    """An iterator of `Difference` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`.
+
+    The table has those that were not taken yet, with a column for each attribute and ``equal``; it compares all that
+    is left, and iteration still yields each.
+    """
+
+    def __init__(self, both: Sequence[Pair], limit: int) -> None:
+        self._left = deque(both)
+        self._limit = limit
+        self._found: deque[Difference] = deque()
+
+    def __next__(self) -> Difference:
+        if self._found:
+            return self._found.popleft()
+        if not self._left:
+            raise StopIteration
+        return difference(*self._left.popleft(), self._limit)
+
+    def __repr__(self) -> str:
+        return f"<Differences: {counted(len(self._found) + len(self._left), 'partition')}>"
+
+    def _columns(self) -> Mapping[str, Any]:
+        return {**fields_of(Difference), "equal": bool}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        while self._left:
+            self._found.append(difference(*self._left.popleft(), self._limit))
+        return (vars(found) | {"equal": found.equal} for found in self._found)
+
+    def _hidden(self) -> Set[str]:
+        return frozenset({"a_ranges", "b_ranges", "changed_columns", "records"})
+
+
 @suggests_options
-def diff(a: Source, b: Source, *, limit: int = DEFAULT_LIMIT) -> Iterator[Difference]:
+def diff(a: Source, b: Source, *, limit: int = DEFAULT_LIMIT) -> Differences:
     """Compare two copies of logs: two log directories, partitions or segments, or a directory and an older copy.
 
     Records are compared by offset: timestamp, key, value and headers, in bounded memory. How they are formed into
@@ -31,8 +69,9 @@ def diff(a: Source, b: Source, *, limit: int = DEFAULT_LIMIT) -> Iterator[Differ
         a, b: paths, partitions, or lists of partitions.
         limit: how many ranges of offsets, and how many records, a `Difference` lists; its counts include the others.
 
-    Yields:
-        Difference: for each partition of either side, by topic and number; damage is in its `problems`.
+    Returns:
+        Differences: an iterator of a `Difference` for each partition of either side, by topic and number; damage is in
+            its `problems`.
 
     Raises:
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
@@ -40,7 +79,7 @@ def diff(a: Source, b: Source, *, limit: int = DEFAULT_LIMIT) -> Iterator[Differ
         OSError: a segment cannot be read.
     """
     most = checked_limit("limit", limit)
-    return (difference(*pair, most) for pair in pairs(_partitions(a), _partitions(b)))
+    return Differences(pairs(_partitions(a), _partitions(b)), most)
 
 
 def _partitions(source: Source) -> list[Partition]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,18 @@ from kafkacodec.log.partitions.planning import end_of
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.transactions import scan_transactions
 from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.named_rows import NamedRows, fields_of
 from kafkacodec.signatures import suggests_options
 
-__all__ = ["PartitionStatistics", "breaks_of", "merge_statistics", "partition_statistics", "per_topic", "statistics"]
+__all__ = [
+    "PartitionStatistics",
+    "Statistics",
+    "breaks_of",
+    "merge_statistics",
+    "partition_statistics",
+    "per_topic",
+    "statistics",
+]
 
 ATTEMPTS = 3
 """How often a partition is listed again if a broker removed a segment meanwhile."""
@@ -85,6 +94,33 @@ class PartitionStatistics(BatchTotals):
         return super().to_dict() | more
 
 
+class Statistics(NamedRows[PartitionStatistics]):
+    """A list of `PartitionStatistics` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`.
+
+    The table has a column for each attribute and property, and the number of producers.
+    """
+
+    @staticmethod
+    def cells(row: PartitionStatistics) -> dict[str, Any]:
+        """The values of a row, by column."""
+        return row.to_dict()
+
+    def _columns(self) -> Mapping[str, Any]:
+        found = dict(fields_of(PartitionStatistics))
+        del found["producers"]
+        found |= {"num_producers": int, "compression_ratio": float | None, "absent_offsets": int | None}
+        return {name: found.pop(name) for name in _FIRST} | found
+
+    def _hidden(self) -> Set[str]:
+        return self._columns().keys() - {*_FIRST}
+
+
+_FIRST = (
+    "topic", "partition", "state", "num_segments", "size_in_bytes", "num_records", "first_offset", "last_offset",
+    "first_timestamp", "last_timestamp", "formats", "compression_ratio", "damaged_bytes", "problems"
+)  # fmt: skip
+"""The first columns of the table, which notebooks show."""
+
 _PARTITION_SUMS = (
     "num_partitions",
     "num_segments",
@@ -103,7 +139,7 @@ def statistics(
     records: bool = False,
     verify_crc: bool = False,
     threads: int | None = 1,
-) -> list[PartitionStatistics]:
+) -> Statistics:
     """Statistics of partitions, from the headers of their batches; with `records`, from everything.
 
     Reads about 60 bytes a batch, and continues after damage, which is in `problems` and `damaged_bytes`. A partition
@@ -117,7 +153,7 @@ def statistics(
         threads: threads that compute checksums, as in `kafkacodec.scan`.
 
     Returns:
-        list[PartitionStatistics]: in the order given, in log directories by topic and partition.
+        Statistics: a list of `PartitionStatistics` in the order given, in log directories by topic and partition.
 
     Raises:
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
@@ -125,7 +161,7 @@ def statistics(
     """
     given = [partitions] if isinstance(partitions, (str, os.PathLike, Partition)) else partitions
     found = [p for item in given for p in ([item] if isinstance(item, Partition) else discover(item))]
-    return [partition_statistics(p, records=records, verify_crc=verify_crc, threads=threads) for p in found]
+    return Statistics(partition_statistics(p, records=records, verify_crc=verify_crc, threads=threads) for p in found)
 
 
 def merge_statistics(parts: Iterable[PartitionStatistics]) -> PartitionStatistics:
@@ -151,7 +187,7 @@ def merge_statistics(parts: Iterable[PartitionStatistics]) -> PartitionStatistic
     return merged
 
 
-def per_topic(partitions: Iterable[PartitionStatistics]) -> list[PartitionStatistics]:
+def per_topic(partitions: Iterable[PartitionStatistics]) -> Statistics:
     """The statistics of each topic, by name; partitions of an unknown topic by themselves."""
     groups: dict[tuple[bool, str], list[PartitionStatistics]] = {}
     for partition in partitions:
@@ -159,7 +195,7 @@ def per_topic(partitions: Iterable[PartitionStatistics]) -> list[PartitionStatis
         groups.setdefault((not known, partition.topic if partition.topic is not None else partition.path), []).append(
             partition
         )
-    return [merge_statistics(groups[key]) for key in sorted(groups)]
+    return Statistics(merge_statistics(groups[key]) for key in sorted(groups))
 
 
 def _common(values: Sequence[str | None]) -> str | None:

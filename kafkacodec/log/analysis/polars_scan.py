@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from kafkacodec.lazy import import_extra
 from kafkacodec.log.analysis.predicates import bounds_of, places_of
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.selection import Selection
 from kafkacodec.log.reading.options import ReadOptions
-from kafkacodec.records.columns import import_extra
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, PLACE_COLUMNS, RECORD_COLUMNS
 from kafkacodec.signatures import shows_options
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.kinds import kind_of
+from kafkacodec.named_rows import Tabular, fields_of
 from kafkacodec.records.compression import CODECS, compress, compressor, decompress
 from kafkacodec.signatures import suggests_options
 
@@ -73,8 +74,8 @@ class CodecResult:
 
 
 @dataclass
-class CodecTrial:
-    """The result of `codec_trial`.
+class CodecTrial(Tabular):
+    """The result of `codec_trial`: a table of its results in notebooks, and with `to_arrow` and its siblings.
 
     Attributes:
         log_bytes (int): the size of all segments, without space at their ends that a broker preallocates.
@@ -106,6 +107,12 @@ class CodecTrial:
         self.records_bytes += sum(map(len, stretch.payloads))
         for name, count in stretch.stored.items():
             self.codecs[name] = self.codecs.get(name, 0) + count
+
+    def _columns(self) -> Mapping[str, Any]:
+        return fields_of(CodecResult)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return map(vars, self.results)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts, lists, strings and numbers, for JSON; None for NaN."""

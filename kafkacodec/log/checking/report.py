@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kafkacodec.errors import MissingOffsets
+from kafkacodec.named_rows import Tabular, fields_of
 from kafkacodec.shown import html_table
 
 MAX_FINDINGS = 1000
@@ -69,8 +71,10 @@ _SUMS = (
 
 
 @dataclass(repr=False)
-class Report:
+class Report(Tabular):
     """The contents and the faults of a segment, a partition or a log directory.
+
+    Notebooks show the first findings as a table; `to_arrow` and its siblings have all that are kept.
 
     Attributes:
         path (str): the inspected file or directory.
@@ -141,6 +145,12 @@ class Report:
             "findings": [vars(finding) for finding in self.findings],
         }
 
+    def _columns(self) -> Mapping[str, Any]:
+        return fields_of(Finding)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        return map(vars, self.findings)
+
     def __repr__(self) -> str:
         """The summary and the first findings; `str` has all that are kept."""
         lines = str(self).split("\n")
@@ -157,7 +167,7 @@ class Report:
         caption = f"{lines[0]}: {lines[-1]}" + (
             f"; the first {len(shown)} findings of {hidden + len(shown)}" if hidden else ""
         )
-        return html_table(caption, ["level", "kind", "file", "byte", "offset", "finding"], rows)
+        return html_table(caption, ["level", "kind", "file", "byte", "offset", "finding"], rows, ["byte", "offset"])
 
     def __str__(self) -> str:
         formats = ", ".join(f"{count} {name}" for name, count in sorted(self.formats.items()))

@@ -25,7 +25,7 @@ from kafkacodec.log.partitions.selection import Selection
 from kafkacodec.log.partitions.topic import Topic
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.shown import html_table
+from kafkacodec.shown import counted, html_table
 from kafkacodec.signatures import shows_options, suggests_options
 
 LOST_AND_FOUND = "lost+found"
@@ -62,7 +62,8 @@ class LogDirectory:
     def _repr_html_(self) -> str:
         found = [self.topic(name) for name in self.topics]
         rows = ([t.name, str(len(t.partitions)), f"{t.size_in_bytes:,}"] for t in found)
-        return html_table(f"{self!r}: {len(found)} topics", ["topic", "partitions", "bytes"], rows)
+        names = ["topic", "partitions", "bytes"]
+        return html_table(f"{self!r}: {counted(len(found), 'topic')}", names, rows, numbers=names[1:])
 
     @cached_property
     def all_partitions(self) -> list[Partition]:

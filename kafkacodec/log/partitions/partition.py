@@ -34,7 +34,7 @@ from kafkacodec.log.segments.kinds import BATCHES, SegmentKind, kind_of
 from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
-from kafkacodec.shown import html_table
+from kafkacodec.shown import counted, html_table
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ class Partition(Readable):
     def _repr_html_(self) -> str:
         there = [segment for segment in self.segments if not layout.is_stand_in(segment.path)]
         rows = ([os.path.basename(s.path), str(s.base_offset), f"{s.size_in_bytes:,}"] for s in there)
-        return html_table(f"{self!r}: {len(there)} segments", ["segment", "base offset", "bytes"], rows)
+        names = ["segment", "base offset", "bytes"]
+        return html_table(f"{self!r}: {counted(len(there), 'segment')}", names, rows, numbers=names[1:])
 
     @cached_property
     def segments(self) -> list[Segment]:

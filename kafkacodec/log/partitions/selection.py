@@ -14,7 +14,7 @@ from kafkacodec.log.reading.readable import Readable
 from kafkacodec.log.segments.kinds import SegmentKind
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
-from kafkacodec.shown import html_table
+from kafkacodec.shown import counted, html_table
 from kafkacodec.signatures import shows_options, suggests_options
 
 
@@ -46,11 +46,12 @@ class Selection(Readable):
 
     def _repr_html_(self) -> str:
         rows = ([str(p.topic), str(p.partition), str(len(p.segments)), f"{p.size_in_bytes:,}"] for p in self.partitions)
-        return html_table(f"Selection: {self._about()}", ["topic", "partition", "segments", "bytes"], rows)
+        names = ["topic", "partition", "segments", "bytes"]
+        return html_table(f"Selection: {self._about()}", names, rows, numbers=names[1:])
 
     def _about(self) -> str:
         topics = len({partition.topic for partition in self.partitions})
-        return f"{len(self.partitions)} partitions of {topics} topics in {self.path}"
+        return f"{counted(len(self.partitions), 'partition')} of {counted(topics, 'topic')} in {self.path}"
 
     @property
     def size_in_bytes(self) -> int:

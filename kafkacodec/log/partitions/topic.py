@@ -36,7 +36,8 @@ class Topic(Selection):
 
     def _repr_html_(self) -> str:
         rows = ([str(p.partition), str(len(p.segments)), f"{p.size_in_bytes:,}"] for p in self.partitions)
-        return html_table(f"Topic {self.name} in {self.path}", ["partition", "segments", "bytes"], rows)
+        names = ["partition", "segments", "bytes"]
+        return html_table(f"Topic {self.name} in {self.path}", names, rows, numbers=names)
 
     def partition(self, number: int) -> Partition:
         """One partition.

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 from kafkacodec.arguments import limit, refuse_unknown
 from kafkacodec.arrow._columns import append
 from kafkacodec.errors import LimitExceeded
+from kafkacodec.lazy import import_extra
 from kafkacodec.log.reading.counting import count_by_headers
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.segments.kinds import BATCHES
 from kafkacodec.records import _record_rows
-from kafkacodec.records.columns import Problem, Problems, RecordColumns, import_extra
+from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, plan_of
 from kafkacodec.records.record import Record
 from kafkacodec.signatures import shows_options

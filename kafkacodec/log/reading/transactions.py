@@ -8,7 +8,7 @@ if markers were lost to damage. A batch belongs to one producer, so an aborted o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -30,6 +30,7 @@ from kafkacodec.log.reading.markers import MARKERS, markers_in
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
+from kafkacodec.named_rows import Tabular
 from kafkacodec.records.columns import BatchHeaders
 
 ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
@@ -54,8 +55,11 @@ _NO_END = int(np.iinfo(np.int64).max)
 
 
 @dataclass
-class Transactions:
+class Transactions(Tabular):
     """The transactions that matter for reading a span of a log.
+
+    Its table, in notebooks and of `to_arrow` and its siblings, has a row for each: `producer_id`, `first_offset`,
+    `last_offset` (null while it is open), and `state`: ``committed``, ``aborted`` or ``open``.
 
     Attributes:
         aborted (numpy.ndarray): structured int64 fields producer_id, first_offset, last_offset (of the abort marker),
@@ -74,6 +78,17 @@ class Transactions:
     def last_stable_offset(self) -> int | None:
         """The first offset of the oldest open transaction; None if none is open."""
         return min(self.open.values(), default=None)
+
+    def _columns(self) -> Mapping[str, Any]:
+        return {"producer_id": int, "first_offset": int, "last_offset": int | None, "state": str}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        aborted = set(self.aborted.tolist())
+        for row in self.finished.tolist():
+            state = "aborted" if row in aborted else "committed"
+            yield dict(zip(self._columns(), (*row, state), strict=True))
+        for producer, first in sorted(self.open.items(), key=lambda item: item[1]):
+            yield dict(zip(self._columns(), (producer, first, None, "open"), strict=True))
 
     def index_entries(self, start_offset: int, end_offset: int) -> npt.NDArray[np.void]:
         """The entries of a transaction index for the markers in [start_offset, end_offset), as a broker writes them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from kafkacodec.log.state.groups import (
     read_committed_offsets,
     read_consumer_groups,
 )
-from kafkacodec.log.state.named_rows import NamedRows
+from kafkacodec.named_rows import NamedRows
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["PartitionLag", "lag"]
@@ -89,12 +89,6 @@ class PartitionLags(NamedRows[PartitionLag]):
     """A list of `PartitionLag` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`."""
 
     row_type = PartitionLag
-    schema = "LAG"
-
-    @staticmethod
-    def cells(row: PartitionLag) -> dict[str, Any]:
-        """The fields."""
-        return row._asdict()
 
 
 @suggests_options

@@ -18,9 +18,9 @@ from kafkacodec.log.partitions.merged import MergedPartition
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.reading.markers import marker_type
 from kafkacodec.log.state.group_state import CommittedOffset, Group, GroupMember, GroupState, OwnedPartitions
-from kafkacodec.log.state.named_rows import NamedRows
 from kafkacodec.log.state.stored import note_record, sound_chunks
 from kafkacodec.messages.stored import decode_coordinator_record
+from kafkacodec.named_rows import NamedRows
 from kafkacodec.records.record import Record
 from kafkacodec.signatures import suggests_options
 
@@ -41,7 +41,6 @@ class CommittedOffsets(NamedRows[CommittedOffset]):
     """A list of `CommittedOffset` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`."""
 
     row_type = CommittedOffset
-    schema = "OFFSETS"
 
     @staticmethod
     def cells(row: CommittedOffset) -> dict[str, Any]:
@@ -56,7 +55,6 @@ class Groups(NamedRows[Group]):
     """A list of `Group`, likewise."""
 
     row_type = Group
-    schema = "GROUPS"
 
     @staticmethod
     def cells(row: Group) -> dict[str, Any]:

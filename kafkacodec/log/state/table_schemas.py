@@ -1,17 +1,10 @@
-"""The schemas of the tables of committed offsets, groups, lag and cluster metadata, and building them from rows."""
+"""The schemas of the tables of committed offsets, groups, lag and cluster metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import Any
-
 import pyarrow as pa
 
-from kafkacodec.arguments import limit
-from kafkacodec.errors import CorruptRecord, LimitExceeded
-
-__all__ = ["GROUPS", "LAG", "METADATA", "OFFSETS", "table_of"]
+__all__ = ["GROUPS", "LAG", "METADATA", "OFFSETS"]
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -114,20 +107,3 @@ METADATA = {
     "features": pa.schema({"feature": pa.string(), "level": pa.int16()}),
 }
 """The schemas of `metadata_table`. Ids are text; types and operations of access control are Kafka's numbers."""
-
-_ROWS_AT_ONCE = 4096
-
-
-def table_of(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes: int) -> pa.Table:
-    """A table built in chunks, so that at most one of them exceeds the limit."""
-    left = limit("max_total_bytes", max_total_bytes)
-    parts: list[pa.RecordBatch] = []
-    try:
-        while chunk := list(islice(rows, _ROWS_AT_ONCE)):
-            parts.append(pa.RecordBatch.from_pylist(chunk, schema))
-            left -= parts[-1].nbytes
-            if left < 0:
-                raise LimitExceeded(f"the table would exceed max_total_bytes ({max_total_bytes})")
-    except (pa.ArrowInvalid, OverflowError) as error:
-        raise CorruptRecord(f"a stored number is out of range: {error}") from None
-    return pa.Table.from_batches(parts, schema)

@@ -15,7 +15,8 @@ import pyarrow as pa
 from kafkacodec.log.state.group_lag import PartitionLag
 from kafkacodec.log.state.groups import CommittedOffset, CommittedOffsets, Group, Groups
 from kafkacodec.log.state.metadata_image import ClusterMetadata
-from kafkacodec.log.state.table_schemas import GROUPS, LAG, METADATA, OFFSETS, table_of
+from kafkacodec.log.state.table_schemas import GROUPS, LAG, METADATA, OFFSETS
+from kafkacodec.named_rows import table_of
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.signatures import suggests_options
 
