@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["cell_text", "counted", "html_table", "text", "timestamp"]
+__all__ = ["cell_text", "counted", "html_table", "repr_of", "text", "timestamp"]
 
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
 
@@ -79,6 +79,12 @@ def _beginning(value: bytes) -> bytes:
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """``1 segment``, ``2 segments``."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def repr_of(thing: object, *facts: object) -> str:
+    """The ``repr`` of an object with a state: ``<Name: one fact, another>``; facts that are None are left out."""
+    said = ", ".join(str(fact) for fact in facts if fact is not None)
+    return f"<{type(thing).__name__}{': ' * bool(said)}{said}>"
 
 
 def html_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()) -> str:

@@ -17,6 +17,7 @@ from kafkacodec.broker.injecting import AsyncInjection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.encode import encode
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Broker:
         self.listeners: list[str] = []
 
     def __repr__(self) -> str:
-        return f"<Broker: {', '.join(self.listeners) or 'not started'}, {self.data}>"
+        return repr_of(self, ", ".join(self.listeners) or "not started", self.data)
 
     async def __aenter__(self) -> Self:
         try:

@@ -13,6 +13,7 @@ from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Relea
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.encode import encode
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Broker:
         self.bootstrap_servers: str = opening.bootstrap_servers(self.listeners)
 
     def __repr__(self) -> str:
-        return f"<Broker: {', '.join(self.listeners)}, {self.data}>"
+        return repr_of(self, *self.listeners, self.data)
 
     def __enter__(self) -> Self:
         return self

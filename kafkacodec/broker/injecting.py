@@ -13,6 +13,7 @@ from kafkacodec.arguments import limit, suggestion
 from kafkacodec.broker.kafka.apis import TABLE
 from kafkacodec.broker.kafka.faults import Rule
 from kafkacodec.messages import APIS
+from kafkacodec.shown import counted, repr_of
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.request import Request
@@ -68,6 +69,9 @@ class Injection:
         self._changed = threading.Condition()
         rule.noticed = self._notice
 
+    def __repr__(self) -> str:
+        return repr_of(self, f"{counted(self.met, 'request')} met")
+
     def __enter__(self) -> Self:
         return self
 
@@ -112,6 +116,9 @@ class AsyncInjection:
         self._remove = remove
         self._waiting: list[asyncio.Future[None]] = []
         rule.noticed = self._notice
+
+    def __repr__(self) -> str:
+        return repr_of(self, f"{counted(self.met, 'request')} met")
 
     async def __aenter__(self) -> Self:
         return self

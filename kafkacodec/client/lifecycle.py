@@ -149,7 +149,7 @@ class BlockingClient(_Uncopied):
     _face: Any
 
     def __repr__(self) -> str:
-        return repr(self._face).replace(".aio", "", 1)
+        return repr(self._face).replace("aio.", "", 1)
 
     def __del__(self) -> None:
         thread = getattr(self, "_thread", None)
@@ -198,7 +198,7 @@ def shown(client: object, settings: ClientSettings, *, closed: bool) -> str:
     """The `repr` of an asyncio client, without secrets."""
     group = getattr(settings, "group_id", None)
     of = f"{', '.join(settings.bootstrap_servers)}{'' if group is None else f', group {group!r}'}"
-    return f"<kafkacodec.client.aio.{type(client).__name__} of {of}, {'closed' if closed else 'open'}>"
+    return f"<aio.{type(client).__name__}: {of}, {'closed' if closed else 'open'}>"
 
 
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:

@@ -20,6 +20,7 @@ from typing import ClassVar, TypeAlias
 from kafkacodec.assignment.dividing import assign_range
 from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
 from kafkacodec.patterns import PatternError, whole_matcher
+from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
 
 __all__ = [
@@ -379,6 +380,9 @@ class Registry:
                 self._add(parse_node(path, data))
             except DecodeError as e:
                 self.problems.append(e)
+
+    def __repr__(self) -> str:
+        return repr_of(self, counted(len(self.brokers), "broker"), counted(len(self.topics), "topic"))
 
     def _add(self, node: Node | None) -> None:
         match node:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from kafkacodec.errors import DecodeError, LocalProtocolError, RemoteProtocolError, UnsupportedVersion
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE, SIZE_BYTES, frame_size
+from kafkacodec.shown import counted, repr_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -45,8 +46,8 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
 
     def __repr__(self) -> str:
         kept = "received later" if self.paused else "of an incomplete frame"
-        waiting = f"{self.pending} pending, {len(self._received)} bytes {kept}"
-        return f"<{type(self).__name__}: {self.role}, {waiting}{self._state()}>"
+        waiting = f"{counted(len(self._received), 'byte')} {kept}{self._state()}"
+        return repr_of(self, self.role, f"{self.pending} pending", waiting)
 
     def _state(self) -> str:
         """More state for `repr`: whether it is paused, and the failure."""

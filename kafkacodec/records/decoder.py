@@ -20,6 +20,7 @@ from kafkacodec.records.plan import (
 )
 from kafkacodec.records.reading import ended, read_chunks
 from kafkacodec.records.record import Record
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class Decoder:
         self._allowance = allowance_of(max_total_bytes, "read chunks with iter_columns")
         self._idle: list[Core] = []  # decoders of `_plan`, none with several threads or layouts that depend on the data
         self._readers: list[Core] = []  # decoders of all records' columns
+
+    def __repr__(self) -> str:
+        return repr_of(self, f"layout {self._plan.layout}", f"on_error {self._plan.on_error}")
 
     def decode(self, data: Buffer) -> RecordColumns:
         """All records of a record set as one table, as `kafkacodec.decode` returns them.

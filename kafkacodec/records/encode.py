@@ -17,6 +17,7 @@ from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.records._encoder import BatchEncoder
 from kafkacodec.records._record_chunks import ArrowChunk, ListChunk, RecordChunk
 from kafkacodec.records.compression import CODECS, compress, compressor
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import shows_options
 
 __all__ = [
@@ -214,6 +215,9 @@ class Encoder:
     def __init__(self, *, threads: int | None = 1, **options: Unpack[RecordSetOptions]) -> None:
         self._plan, self._threads = EncodePlan.of(options), num_threads(threads)
         self._idle: list[tuple[BatchEncoder, Callable[[Any], Any] | None]] = []
+
+    def __repr__(self) -> str:
+        return repr_of(self, f"magic {self._plan.magic}", f"codec {self._plan.codec}")
 
     def encode(self, records: Any) -> bytes:
         """Encodes records as a record set, as `kafkacodec.encode` does.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.arrow._rows import Needle, header_ends
 from kafkacodec.lazy import np
 from kafkacodec.patterns import PatternError
+from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ class Search:
         self._conditions = [tried for _, tried in tests]
         read = {name for names, _ in tests for name in names}
         self.columns = tuple(name for name in ("key", "value", "headers") if name in read)
+
+    def __repr__(self) -> str:
+        return repr_of(self, counted(len(self._conditions), "condition") + (", inverted" if self.invert else ""))
 
     def __bool__(self) -> bool:
         """Whether there is any condition."""

@@ -17,7 +17,7 @@ from kafkacodec.arguments import limit, one_of
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
 from kafkacodec.named_rows import Tabular
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
-from kafkacodec.shown import counted
+from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
 from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, framed, with_message_indexes
 from kafkacodec.values.payloads import payloads_of
@@ -96,9 +96,7 @@ class DecodedValues(Tabular):
         return int(len(self.errors) - self.errors.null_count)
 
     def __repr__(self) -> str:
-        return (
-            f"<DecodedValues: {counted(len(self), 'row')} of {self.values.type}, {counted(self.num_errors, 'error')}>"
-        )
+        return repr_of(self, f"{counted(len(self), 'row')} of {self.values.type}", counted(self.num_errors, "error"))
 
 
 _SHOWN_AT_ONCE = 50
@@ -206,6 +204,9 @@ class ValueDecoder:
         self._found: dict[SchemaKey, ResolvedSchema | SchemaError] = {}
         self._plans: dict[tuple[SchemaKey, ...], Plan] = {}
         self._prepared: Plan | None = None
+
+    def __repr__(self) -> str:
+        return repr_of(self, self._part, f"framing {self._framing}", self._source)
 
     def keys(self, column: Any, *, headers: Any = None) -> list[SchemaKey]:
         """What identifies the schemas of a column's rows, each once."""

@@ -22,6 +22,7 @@ from typing import Any
 from uuid import UUID
 
 from kafkacodec.errors import SchemaError, SchemaNotFound
+from kafkacodec.shown import repr_of
 from kafkacodec.values.schemas import FORMATS, MAX_TEXT_BYTES, Format, Reference, Schema, SchemaKey, Schemas
 
 __all__ = ["SchemaDirectory"]
@@ -58,7 +59,7 @@ class SchemaDirectory:
             self._add(described)
 
     def __repr__(self) -> str:
-        return f"SchemaDirectory({os.fspath(self._path)!r})"
+        return repr_of(self, os.fspath(self._path))
 
     def find(self, key: SchemaKey) -> Schema:
         """The schema with this number or UUID."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kafkacodec.arguments import one_of
 from kafkacodec.errors import EncodeError, SchemaError
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 from kafkacodec.values.decoding import require_packages
 from kafkacodec.values.registry import Registry
@@ -70,7 +71,7 @@ class Encoder:
         self._ready: _Ready | None = None
 
     def __repr__(self) -> str:
-        return f"Encoder({self._registry!r}, subject={self._subject!r})"
+        return repr_of(self, f"subject {self._subject}", self._registry)
 
     def __call__(self, value: Any) -> bytes | None:
         """The bytes of a value; None for None.

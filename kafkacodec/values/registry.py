@@ -20,6 +20,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Re
 from uuid import UUID
 
 from kafkacodec.errors import RegistryError, SchemaError, SchemaNotFound
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 from kafkacodec.values.schemas import MAX_TEXT_BYTES, Format, Reference, Schema, SchemaKey
 
@@ -97,7 +98,7 @@ class Registry:
         self._found: dict[SchemaKey | tuple[str, int], Schema] = {}
 
     def __repr__(self) -> str:
-        return f"Registry({self._url!r})"
+        return repr_of(self, self._url)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (self._url, self._headers, self._timeout, self._retries)

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from kafkacodec.errors import SchemaError, SchemaNotFound
+from kafkacodec.shown import counted, repr_of
 from kafkacodec.values.schemas import Format, Reference, Schema, SchemaKey
 
 __all__ = ["SchemaTopic"]
@@ -50,7 +51,8 @@ class SchemaTopic:
         return len(self._by_version)
 
     def __repr__(self) -> str:
-        return f"<SchemaTopic: {len(self)} versions of {len({subject for subject, _ in self._by_version})} subjects>"
+        subjects = len({subject for subject, _ in self._by_version})
+        return repr_of(self, f"{counted(len(self), 'version')} of {counted(subjects, 'subject')}")
 
     def find(self, key: SchemaKey) -> Schema:
         """The schema with this number or GUID."""

@@ -107,15 +107,15 @@ def test_closing_in_another_loop_is_refused(make):
 @pytest.mark.parametrize("make", [client.Producer, client.Admin, KafkaConnection, aio.Producer, aio.Admin])
 def test_repr_says_what_it_is_and_whether_it_is_open(make):
     made = make([NOBODY, "localhost"])
-    name = f"kafkacodec.client.{'aio.' if make.__module__.startswith(aio.__name__) else ''}{make.__name__}"
-    assert repr(made) == f"<{name} of {NOBODY}, localhost:9092, open>"
+    name = f"{'aio.' if make.__module__.startswith(aio.__name__) else ''}{make.__name__}"
+    assert repr(made) == f"<{name}: {NOBODY}, localhost:9092, open>"
     closed = made.close()
     if closed is not None:
         asyncio.run(closed)
-    assert repr(made) == f"<{name} of {NOBODY}, localhost:9092, closed>"
+    assert repr(made) == f"<{name}: {NOBODY}, localhost:9092, closed>"
 
 
 def test_repr_of_members_has_the_group():
     with client.Consumer("orders", bootstrap_servers=NOBODY, group_id="billing") as made:
-        assert repr(made) == f"<kafkacodec.client.Consumer of {NOBODY}, group 'billing', open>"
-    assert repr(share_consumer(NOBODY)) == f"<kafkacodec.client.aio.ShareConsumer of {NOBODY}, group 'workers', open>"
+        assert repr(made) == f"<Consumer: {NOBODY}, group 'billing', open>"
+    assert repr(share_consumer(NOBODY)) == f"<aio.ShareConsumer: {NOBODY}, group 'workers', open>"

@@ -246,7 +246,7 @@ def test_no_secret_is_shown(nobody):
     settings = ConsumerSettings(bootstrap_servers=nobody, sasl_plain_password="hunter2", ssl_password="hunter2")
     assert "hunter2" not in repr(settings)
     with Consumer(bootstrap_servers=nobody, group_id="billing") as consumer:
-        assert repr(consumer) == f"<kafkacodec.client.Consumer of {nobody}, group 'billing', open>"
+        assert repr(consumer) == f"<Consumer: {nobody}, group 'billing', open>"
 
 
 def test_errors_survive_pickling():

@@ -98,7 +98,7 @@ def test_an_asyncio_producer_that_is_left_open_says_what_is_lost(caplog):
         for _ in range(3):
             await knowing(producer).send("t", b"v")
 
-    with pytest.warns(ResourceWarning, match="Producer of 127.0.0.1:1, open> was not closed"):
+    with pytest.warns(ResourceWarning, match="Producer: 127.0.0.1:1, open> was not closed"):
         asyncio.run(main())
     assert "the producer was closed before brokers acknowledged all records: 3 are not" in caplog.messages
 

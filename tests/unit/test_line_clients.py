@@ -168,7 +168,7 @@ def test_a_dropped_client_warns_and_ends(server):
     consumer.poll()
     thread, clients = consumer._thread, [consumer]
     del consumer
-    with pytest.warns(ResourceWarning, match=r"line\.Consumer of .* was not closed; .* at .*test_line_clients"):
+    with pytest.warns(ResourceWarning, match=r"line\.Consumer: .* was not closed; .* at .*test_line_clients"):
         clients.clear()
     thread._thread.join(30)
     assert not thread._thread.is_alive()

@@ -119,7 +119,7 @@ cdef class Delivery(Awaitable):
     def __repr__(self):
         part = self._outcome.find(self._index)
         if part is None:
-            return "<Delivery pending>"
+            return "<Delivery: pending>"
         if part.error is not None:
-            return f"<Delivery failed: {part.error!r}>"
-        return f"<Delivery {part.topic}-{part.partition} offset {offset_in(part, self._index)}>"
+            return f"<Delivery: failed, {part.error!r}>"
+        return f"<Delivery: {part.topic}-{part.partition}, offset {offset_in(part, self._index)}>"

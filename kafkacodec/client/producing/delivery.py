@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafkacodec.client.producing._delivery import Awaitable
 from kafkacodec.client.producing.outcome import OffsetRange, TableMetadata, TableOutcome
+from kafkacodec.shown import counted, repr_of
 
 __all__ = ["TableDelivery"]
 
@@ -31,4 +32,4 @@ class TableDelivery(Awaitable[TableMetadata]):
         return self._outcome.failure
 
     def __repr__(self) -> str:
-        return f"<TableDelivery {self._outcome.resolved} rows known, {'done' if self.done() else 'pending'}>"
+        return repr_of(self, f"{counted(self._outcome.resolved, 'row')} known", "done" if self.done() else "pending")

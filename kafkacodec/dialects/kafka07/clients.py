@@ -54,7 +54,7 @@ class Client:
         self._made_in: tuple[str, int] | None = None  # then the place where that was
 
     def __repr__(self) -> str:
-        return f"<kafkacodec.dialects.kafka07.aio.{type(self).__name__} of {self._name}>"
+        return f"<kafka07.aio.{type(self).__name__}: {self._name}>"
 
     def __del__(self) -> None:
         engine = getattr(self, "_engine", None)

@@ -84,7 +84,7 @@ class _Client:
         self._made_in: tuple[str, int] | None = None  # then the place where that was
 
     def __repr__(self) -> str:
-        return f"<kafkacodec.dialects.line.aio.{type(self).__name__} of {self._servers.name}>"
+        return f"<line.aio.{type(self).__name__}: {self._servers.name}>"
 
     def __del__(self) -> None:
         servers = getattr(self, "_servers", None)

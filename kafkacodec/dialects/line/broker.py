@@ -18,6 +18,7 @@ from kafkacodec.dialects.line.partitions import Partitions, by_crc
 from kafkacodec.dialects.line.replication import Partition
 from kafkacodec.dialects.line.storage import Storage
 from kafkacodec.errors import KafkaCodecError, LocalProtocolError
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["HANDLERS", "Broker", "Reply"]
@@ -91,6 +92,9 @@ class Broker:
         self._groups = Groups(
             storage, self._partitions.count, limits, now=now, failed=self._failures.append, manages=self._managing()
         )
+
+    def __repr__(self) -> str:
+        return repr_of(self, repr(self._storage))
 
     def receive(self, line: str | LineProtocolError, now: int, connection: Hashable = None) -> list[Reply]:
         """Take a request line and return the responses that are due, on this and on other connections.

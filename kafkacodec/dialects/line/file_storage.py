@@ -13,6 +13,7 @@ from kafkacodec.dialects.line.group_files import GroupFiles
 from kafkacodec.dialects.line.record_log import RecordLog, open_or_make
 from kafkacodec.dialects.line.storage import Rows
 from kafkacodec.errors import LocalProtocolError
+from kafkacodec.shown import repr_of
 
 __all__ = ["FileStorage"]
 
@@ -46,6 +47,9 @@ class FileStorage(GroupFiles):
             self._lock.close()
             raise
         self.cut_bytes = self._records.cut_bytes
+
+    def __repr__(self) -> str:
+        return repr_of(self, os.fspath(self._directory))
 
     def close(self) -> None:
         """Close the files and release the lock."""

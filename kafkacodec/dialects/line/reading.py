@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError
+from kafkacodec.shown import counted, repr_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -32,6 +33,9 @@ class LineReader:
         self._unfinished = bytearray()
         self._size = 0  # of the unfinished line, including dropped bytes
         self._position = 0  # of that line, in all bytes received
+
+    def __repr__(self) -> str:
+        return repr_of(self, f"{counted(len(self._unfinished), 'byte')} of an unfinished line")
 
     @property
     def unfinished(self) -> bytes:

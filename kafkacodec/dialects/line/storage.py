@@ -6,6 +6,8 @@ import errno
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from kafkacodec.shown import counted, repr_of
+
 __all__ = ["MemoryStorage", "Rows", "Storage"]
 
 Rows = list[dict[str, Any]]
@@ -61,6 +63,9 @@ class MemoryStorage:
         self._groups: Rows = []
         self._offsets: Rows = []
         self._room = max_bytes
+
+    def __repr__(self) -> str:
+        return repr_of(self, counted(sum(map(len, self._records.values())), "record"))
 
     def append(self, topic: str, partition: int, key: str, value: str) -> int:
         """Append a record and return its offset. Raises OSError if `max_bytes` is exceeded."""

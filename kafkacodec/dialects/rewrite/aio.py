@@ -39,11 +39,19 @@ class MessageAndOffset(NamedTuple):
     message: Any
 
 
+def _places(servers: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{host}:{port}" for host, port in servers)
+
+
 class _Client:
     """What both have in common: one that is dropped without `close` warns."""
 
     _closed = False
     _made: tuple[str, int] | None = None
+    _about: str
+
+    def __repr__(self) -> str:
+        return f"<rewrite.aio.{type(self).__name__}: {self._about}, {'closed' if self._closed else 'open'}>"
 
     def __del__(self) -> None:
         if not self._closed and self._made is not None:
@@ -83,7 +91,9 @@ class KafkaConnection(_Client):
 
     @suggests_options
     def __init__(self, bootstrap: str | Iterable[str], *, request_timeout_ms: int = 30_000) -> None:
-        self._servers = Servers(addresses(bootstrap, "bootstrap"), limit("request_timeout_ms", request_timeout_ms, 1))
+        servers = addresses(bootstrap, "bootstrap")
+        self._about = _places(servers)
+        self._servers = Servers(servers, limit("request_timeout_ms", request_timeout_ms, 1))
         self._waiting: set[asyncio.Task[None]] = set()
         self._found: deque[Rpc] = deque()
         self._arrived = asyncio.Event()
@@ -171,7 +181,9 @@ class Consumer(_Client):
     """
 
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
-        self._work = Consuming(ConsumerConfig.parse(config), options)
+        settings = ConsumerConfig.parse(config)
+        self._about = f"{_places(settings.servers)}, group {settings.group!r}"
+        self._work = Consuming(settings, options)
         self._made = made_at()
 
     @property

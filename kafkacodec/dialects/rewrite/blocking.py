@@ -27,6 +27,9 @@ class _InCalls:
         self._made, self._face._made = self._face._made, None
         self._loop = new_loop()
 
+    def __repr__(self) -> str:
+        return repr(self._face).replace("aio.", "", 1)
+
     def __enter__(self) -> Self:
         return self
 

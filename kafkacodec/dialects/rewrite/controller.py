@@ -34,6 +34,7 @@ from kafkacodec.dialects.rewrite.rpcs import (
     refusal,
 )
 from kafkacodec.errors import LocalProtocolError
+from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["Broker", "GroupController", "Reply"]
@@ -118,6 +119,9 @@ class GroupController:
         self._touched: dict[str, None] = {}
         self._due_at: int | None = None
         self._replaced: list[tuple[str, Waiting]] = []  # registrations to answer with REPLACED, and their groups
+
+    def __repr__(self) -> str:
+        return repr_of(self, f"{self.broker.host}:{self.broker.port}", counted(len(self._groups), "group"))
 
     # Calls of the host
 

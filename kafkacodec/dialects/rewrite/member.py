@@ -32,6 +32,7 @@ from kafkacodec.dialects.rewrite.rpcs import (
     Rpc,
 )
 from kafkacodec.errors import LocalProtocolError, RemoteProtocolError
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["Action", "Assigned", "Failed", "GroupMember", "MemberState", "Rewound", "Send", "Stop"]
@@ -137,6 +138,9 @@ class GroupMember:
         self._heartbeat_at = 0
         self._heard_at = 0
         self._answer_by = 0  # while discovering, registering or rewinding
+
+    def __repr__(self) -> str:
+        return repr_of(self, self.consumer_id, f"group {self.group!r}", self.state.name.lower())
 
     def start(self, now: int) -> list[Action]:
         """Find the controller. Raises LocalProtocolError if the member is not idle."""

@@ -17,6 +17,7 @@ from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import RecordMetadata
 from kafkacodec.dialects.threads import ThreadClient
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, KafkaCodecError, LocalProtocolError, QueueFull
+from kafkacodec.shown import counted, repr_of
 
 __all__ = ["KafkaMessage", "Producer", "SendResponse"]
 
@@ -47,6 +48,10 @@ class SendResponse:
     def __init__(self, outcomes: Sequence[Outcome], loop: asyncio.AbstractEventLoop) -> None:
         self._outcomes, self._loop = list(outcomes), loop
         self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        known = sum(one.done() for one in self._outcomes)
+        return repr_of(self, f"{known} of {counted(len(self._outcomes), 'message')} known")
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all are known to be delivered or not; False if that took longer than `timeout` seconds."""

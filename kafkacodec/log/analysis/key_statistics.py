@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkacodec.named_rows import NamedRows
+from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["KeyStatistics", "KeyUse"]
@@ -66,6 +67,9 @@ class KeyStatistics:
         self._table: pa.Table = _SCHEMA.empty_table()
         self._pending: list[pa.Table] = []
         self._pending_rows = self._pending_bytes = self._most_keys = 0
+
+    def __repr__(self) -> str:
+        return repr_of(self, counted(self.num_keys, "key"), "exact" if self.exact else "counts are estimates")
 
     def add(self, keys: pa.Array, sizes: npt.NDArray[np.int64]) -> None:
         """Add records.

@@ -25,7 +25,7 @@ from kafkacodec.log.partitions.selection import Selection
 from kafkacodec.log.partitions.topic import Topic
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.shown import counted, html_table
+from kafkacodec.shown import counted, html_table, repr_of
 from kafkacodec.signatures import shows_options, suggests_options
 
 LOST_AND_FOUND = "lost+found"
@@ -54,7 +54,7 @@ class LogDirectory:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
 
     def __repr__(self) -> str:
-        return f"LogDirectory({self.path!r})"
+        return repr_of(self, self.path)
 
     def __fspath__(self) -> str:
         return self.path

@@ -10,6 +10,7 @@ from kafkacodec.arguments import IsolationLevel
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.partitions.inside import relisted
 from kafkacodec.log.partitions.partition import Partition
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 
 __all__ = ["Follower", "Growth"]
@@ -62,6 +63,9 @@ class Follower:
         self.next_offset = partition.start_offset() if next_offset is None else next_offset
         self.isolation_level = isolation_level
         self._files: frozenset[tuple[str, int, int]] | None = None
+
+    def __repr__(self) -> str:
+        return repr_of(self, self.partition.path, f"offset {self.next_offset}")
 
     def poll(self) -> Growth | None:
         """What has changed since the last call; None if nothing has.

@@ -17,6 +17,7 @@ from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.transactions import Transactions, TransactionTracker
 from kafkacodec.log.segments.walk import Damage, first_batches, walk, walk_over_damage
+from kafkacodec.shown import repr_of
 
 __all__ = ["MergedPartition", "observe"]
 
@@ -57,7 +58,7 @@ class MergedPartition(Partition):
         self.segments = leader.segments
 
     def __repr__(self) -> str:
-        return f"MergedPartition({[replica.path for replica in self.replicas]!r})"
+        return repr_of(self, *(replica.path for replica in self.replicas))
 
     @property
     def high_watermark(self) -> int | None:

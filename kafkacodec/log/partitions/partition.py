@@ -34,7 +34,7 @@ from kafkacodec.log.segments.kinds import BATCHES, SegmentKind, kind_of
 from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
-from kafkacodec.shown import counted, html_table
+from kafkacodec.shown import counted, html_table, repr_of
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Partition(Readable):
             self.segments = self._in_order([os.fspath(segment) for segment in segments])
 
     def __repr__(self) -> str:
-        return f"Partition({self.path!r})"
+        return repr_of(self, self.path)
 
     def __fspath__(self) -> str:
         return self.path

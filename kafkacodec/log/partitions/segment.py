@@ -25,6 +25,7 @@ from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.headers import scan
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DEFAULT_MAX_TOTAL_BYTES, DecodeOptions, checked_range, plan_of
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Segment(Readable):
         self._in_place: tuple[FileIdentity | None, Surroundings] | None = None  # where it fits: see `breaks`
 
     def __repr__(self) -> str:
-        return f"Segment({self.path!r})"
+        return repr_of(self, self.path)
 
     def __fspath__(self) -> str:
         return self.path

@@ -14,7 +14,7 @@ from kafkacodec.log.reading.readable import Readable
 from kafkacodec.log.segments.kinds import SegmentKind
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import PLACE_COLUMNS, RECORD_COLUMNS
-from kafkacodec.shown import counted, html_table
+from kafkacodec.shown import counted, html_table, repr_of
 from kafkacodec.signatures import shows_options, suggests_options
 
 
@@ -42,7 +42,7 @@ class Selection(Readable):
             raise ValueError("a selection has at least one partition")
 
     def __repr__(self) -> str:
-        return f"<Selection: {self._about()}>"
+        return repr_of(self, self._about())
 
     def _repr_html_(self) -> str:
         rows = ([str(p.topic), str(p.partition), str(len(p.segments)), f"{p.size_in_bytes:,}"] for p in self.partitions)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.selection import Selection
-from kafkacodec.shown import html_table
+from kafkacodec.shown import counted, html_table, repr_of
 
 
 class Topic(Selection):
@@ -32,7 +32,7 @@ class Topic(Selection):
         self.name = name
 
     def __repr__(self) -> str:
-        return f"<Topic: {self.name}, {len(self.partitions)} partitions in {self.path}>"
+        return repr_of(self, self.name, f"{counted(len(self.partitions), 'partition')} in {self.path}")
 
     def _repr_html_(self) -> str:
         rows = ([str(p.partition), str(len(p.segments)), f"{p.size_in_bytes:,}"] for p in self.partitions)

@@ -20,6 +20,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.writing.index_entries import NO_TIMESTAMP, IndexEntries
 from kafkacodec.records.encode import EncodedBatch
+from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
 
 DEFAULT_INDEX_INTERVAL = 4096
@@ -187,6 +188,9 @@ class SegmentWriter(publishing.Committing):
         # Held while this process lives: `remove_unfinished` removes files that are not locked.
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def __repr__(self) -> str:
+        return repr_of(self, self._name, counted(self.num_records, "record"))
 
     @property
     def size_in_bytes(self) -> int:

@@ -28,6 +28,7 @@ from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
 from kafkacodec.records.encode import BatchOptions, EncodedBatch, EncodePlan, iter_encoded
 from kafkacodec.records.headers import scan
+from kafkacodec.shown import repr_of
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
@@ -142,6 +143,9 @@ class LogWriter(publishing.Committing):
         except BaseException:
             self._lock.release()
             raise
+
+    def __repr__(self) -> str:
+        return repr_of(self, self.path, f"offset {self.next_offset}")
 
     @shows_options(BatchOptions, EncodePlan)
     def write(self, records: Any, **options: Unpack[BatchOptions]) -> int:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.net.sasl.oauthbearer import provided
+from kafkacodec.shown import repr_of
 
 if TYPE_CHECKING:
     from kafkacodec.net.settings import SaslSettings
@@ -48,7 +49,7 @@ class SaslExchange:
         self._client: Any = getattr(import_module(f"{__name__}.{module}"), name)(settings, host)
 
     def __repr__(self) -> str:
-        return f"<SaslExchange: {self.mechanism}>"
+        return repr_of(self, self.mechanism)
 
     @property
     def needs_token(self) -> bool:
