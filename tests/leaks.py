@@ -1,9 +1,10 @@
-"""Whether work leaks objects."""
+"""Whether work leaks objects, and how much memory it takes."""
 
 from __future__ import annotations
 
 import gc
 import sys
+import tracemalloc
 from collections.abc import Callable
 
 _ROUNDS = 5
@@ -29,3 +30,24 @@ def assert_no_leak(work: Callable[[], None]) -> None:
             return
         grown.append((blocks, references))
     raise AssertionError(f"memory blocks and references to None that each round left: {grown}")
+
+
+def assert_takes_less(most: int, work: Callable[[], object]) -> None:
+    """Do the work, whose result or exception is forgotten with it: it takes less than `most` bytes at any moment.
+
+    What threads of other tests and the ends of their objects allocate meanwhile counts as well, so one clean round is
+    enough: what the work itself takes, it takes every time.
+    """
+    taken = []
+    for _ in range(_ROUNDS):
+        tracemalloc.start()
+        try:
+            work()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        if peak < most:
+            return
+        taken.append(peak)
+        gc.collect()
+    raise AssertionError(f"bytes that each round took, where less than {most} are right: {taken}")

@@ -13,14 +13,14 @@ import contextlib
 import pickle
 import random
 import re
-import tracemalloc
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import kafkacodec as kc
 from kafkacodec import messages
 from tests.fuzz.driver import Finding, Target
+from tests.leaks import assert_takes_less
 from tests.message_values import damage
 from tests.protocol_vectors import vectors
 
@@ -41,14 +41,19 @@ class Input(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}:{self.version}:{self.body.hex()}"
 
+    @classmethod
+    def of(cls, vector: dict[str, Any]) -> Input:
+        """One of the golden bodies."""
+        name = vector["schema"] if "schema" in vector else vector["api"] + vector["kind"].capitalize()
+        return cls(name, int(vector["version"]), bytes.fromhex(vector["hex"]))
+
 
 def seeds() -> Iterator[Input]:
     """The golden bodies, sound and damaged, that are not too long to be tried often."""
     for file in ("requests", "responses", "bad", "data"):
         for vector in vectors(file):
-            name = vector["schema"] if file == "data" else vector["api"] + vector["kind"].capitalize()
             if len(vector["hex"]) <= 2 * LONGEST:
-                yield Input(name, int(vector["version"]), bytes.fromhex(vector["hex"]))
+                yield Input.of(vector)
 
 
 def run(tried: Input) -> str:
@@ -57,7 +62,6 @@ def run(tried: Input) -> str:
     The memory of every tenth body is held to them too: measuring takes as long again.
     """
     cls = messages.message_class(tried.name)
-    cls._programs[tried.version]  # compiled on first use, which is not the input's doing
     if zlib.crc32(tried.body) % 10 == 0:
         check_memory(tried)
     try:
@@ -72,13 +76,17 @@ def run(tried: Input) -> str:
 
 def check_memory(tried: Input) -> None:
     """Whether decoding takes no more memory than it may. Of a bytearray, every object is made at once."""
-    tracemalloc.start()
-    with contextlib.suppress(kc.DecodeError):
-        messages.message_class(tried.name).decode(bytearray(tried.body), tried.version)
-    taken = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    if taken > FIXED_BYTES + BYTES_PER_BYTE * len(tried.body):
-        raise Finding(f"{tried}: {taken} bytes of memory for {len(tried.body)} bytes")
+    cls = messages.message_class(tried.name)
+    cls._programs[tried.version]  # compiled on first use, which is not the input's doing
+
+    def decode() -> None:
+        with contextlib.suppress(kc.DecodeError):
+            cls.decode(bytearray(tried.body), tried.version)
+
+    try:
+        assert_takes_less(FIXED_BYTES + BYTES_PER_BYTE * len(tried.body), decode)
+    except AssertionError as error:
+        raise Finding(f"{tried}: too much memory for {len(tried.body)} bytes: {error}") from error
 
 
 def _check_round_trip(tried: Input, message: messages.Message) -> None:

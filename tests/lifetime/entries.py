@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import kafkacodec as kc
 from kafkacodec import messages, protocol
+from kafkacodec.broker.topics._head import read_head
 from kafkacodec.dialects import kafka07, line
 from kafkacodec.log.segments._resync import Resync
 from kafkacodec.records._crc import crc32
@@ -153,6 +154,11 @@ def _entries() -> Iterator[tuple[str, Entry]]:
     yield "scan", Entry(SET, b"\0" * 8 + b"\xff" * 60, kc.scan, lambda table: table["position"].tolist())
     yield "scan and stop", Entry(_spoiled(SET), None, lambda data: kc.scan(data, on_error="stop"), len)
     yield "fetch_to_columns", Entry(SET, _spoiled(SET), lambda data: protocol.fetch_to_columns(_fetched(data)), _rows)
+    one = kc.encode(ROWS)
+    yield (
+        "a produced batch",
+        Entry(one, one[:16] + b"\x09" + one[17:], read_head, lambda head: (head.crc_ok, head.records_ok)),
+    )
     yield "Resync", Entry(_spoiled(SET), None, Resync, lambda search: [search.next(0), search.next(1)])
 
     yield "crc32c", Entry(SET * 30, None, kc.crc32c)

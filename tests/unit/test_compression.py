@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import random
 import struct
-import tracemalloc
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +31,7 @@ from kafkacodec.errors import (
 from kafkacodec.records import _compression
 from kafkacodec.records.compression import CODECS, LEVELS, compress, decompress
 from tests.corpus import Row, Sample, assert_same_records, blobs, sample, segments
+from tests.leaks import assert_takes_less
 
 MIB = 1 << 20
 LIMIT = 16 * MIB
@@ -198,14 +198,12 @@ BOMBS = [f"corrupt/{name}" for name in ("v1-gzip-bomb", "v2-gzip-bomb-one-record
 @pytest.mark.parametrize("name", [*BOMBS, "corrupt/v2-zstd-bomb-after-records"])
 def test_bombs_take_no_more_than_the_limit(name: str) -> None:
     codec, magic, payload = first_payload(name)
-    tracemalloc.start()
-    try:
+
+    def refused() -> None:
         with pytest.raises(LimitExceeded):
             decompress(codec, payload, magic=magic, limit=4 * MIB)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 9 * MIB  # the limit, and again while the library's buffer grows
+
+    assert_takes_less(9 * MIB, refused)  # the limit, and again while the library's buffer grows
 
 
 def gzip_bomb() -> bytes:
@@ -228,15 +226,13 @@ def snappy_bomb() -> bytes:
 )
 def test_the_limit_is_exact_and_comes_before_the_memory(codec: int, made: Callable[[], bytes]) -> None:
     bomb = made()
-    tracemalloc.start()
-    try:
+
+    def refused(limit: int) -> None:
         with pytest.raises(LimitExceeded):
-            decompress(codec, bomb, limit=8 * MIB)
-        assert tracemalloc.get_traced_memory()[1] < 17 * MIB
-        with pytest.raises(LimitExceeded):
-            decompress(codec, bomb, limit=80 * MIB - 1)
-    finally:
-        tracemalloc.stop()
+            decompress(codec, bomb, limit=limit)
+
+    assert_takes_less(17 * MIB, lambda: refused(8 * MIB))
+    refused(80 * MIB - 1)
     assert len(decompress(codec, bomb, limit=80 * MIB)) == 80 * MIB
 
 
@@ -250,13 +246,12 @@ def test_the_limit_is_exact_and_comes_before_the_memory(codec: int, made: Callab
     ],
 )
 def test_sizes_that_the_data_claims_are_not_believed(codec: int, payload: bytes) -> None:
-    tracemalloc.start()
-    try:
+
+    def refused() -> None:
         with pytest.raises(DecodeError):
             decompress(codec, payload, limit=1 << 40)
-        assert tracemalloc.get_traced_memory()[1] < MIB
-    finally:
-        tracemalloc.stop()
+
+    assert_takes_less(MIB, refused)
 
 
 CONTENTS = [b"", b"a", bytes(range(256)) * 64, random.Random(1).randbytes(100_000), b"words and words, " * 70_000]

@@ -1,16 +1,14 @@
 """Memory use of hostile bodies, and references after errors."""
 
-import contextlib
 import ctypes
 import gc
-import tracemalloc
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec import messages
-from tests.fuzz.messages import BYTES_PER_BYTE, FIXED_BYTES
-from tests.leaks import assert_no_leak
+from tests.fuzz.messages import BYTES_PER_BYTE, Input, check_memory
+from tests.leaks import assert_no_leak, assert_takes_less
 from tests.protocol_vectors import vectors
 
 
@@ -23,34 +21,24 @@ def test_counts_are_bounded_by_the_bytes_left():
 
 def test_hostile_bodies_take_little_memory():
     for vector in vectors("bad"):
-        cls = getattr(messages, vector["api"] + vector["kind"].capitalize())
-        cls._programs[vector["version"]]
-    worst = 0.0
-    tracemalloc.start()
-    try:
-        for vector in vectors("bad"):
-            cls = getattr(messages, vector["api"] + vector["kind"].capitalize())
-            raw = bytes.fromhex(vector["hex"])
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
-            with contextlib.suppress(kc.DecodeError):  # of a bytearray, so that every object is made
-                cls.decode_prefix(bytearray(raw), vector["version"])
-            worst = max(worst, (tracemalloc.get_traced_memory()[1] - before - FIXED_BYTES) / max(1, len(raw)))
-    finally:
-        tracemalloc.stop()
-    assert worst < BYTES_PER_BYTE
+        check_memory(Input.of(vector))
+
+
+def test_what_others_allocate_by_chance_is_no_memory_of_the_work():
+    others = iter([1 << 20, 0])
+    assert_takes_less(1 << 16, lambda: bytes(next(others)))
+    with pytest.raises(AssertionError, match="each round took"):
+        assert_takes_less(1 << 16, lambda: bytes(1 << 20))
 
 
 def test_the_densest_messages():
     """Arrays with elements of one or two bytes."""
     body = bytes(4) + (2000).to_bytes(4, "big") + b"\0\0" * 2000 + bytes(3)
-    tracemalloc.start()
-    try:
-        decoded = messages.MetadataRequest.decode((2000).to_bytes(4, "big") + b"\0\0" * 2000, 0)
-        assert len(decoded.topics) == 2000
-        assert tracemalloc.get_traced_memory()[1] < BYTES_PER_BYTE * len(body)
-    finally:
-        tracemalloc.stop()
+
+    def decode():
+        assert len(messages.MetadataRequest.decode((2000).to_bytes(4, "big") + b"\0\0" * 2000, 0).topics) == 2000
+
+    assert_takes_less(BYTES_PER_BYTE * len(body), decode)
 
 
 def test_no_references_are_lost():

@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import shutil
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from kafkacodec.log.storage import stores
 from kafkacodec.log.tiered import directories
 from kafkacodec.log.tiered.keys import KEYS_VARIABLE
 from tests.hostile_store import HostileStore, use
+from tests.leaks import assert_takes_less
 
 DATA = Path(__file__).parents[1] / "data" / "tiered"
 KEY = str(DATA / "private-key.pem")
@@ -154,13 +154,12 @@ def test_a_manifest_of_very_many_chunks_takes_no_memory_for_them(tmp_path):
     manifest["chunkIndex"] = {"type": "fixed", "originalFileSize": count, **sizes}
     path.write_text(json.dumps(manifest))
     os.truncate(path.with_suffix(".log"), count)
-    tracemalloc.start()
-    try:
+
+    def scan():
         with pytest.raises(kc.errors.CorruptRecord, match="chunk 0 of the object"):
             kc.log.Segment(path.with_suffix(".log")).scan()
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+
+    assert_takes_less(1 << 20, scan)
 
 
 def test_recover_leaves_out_an_upload_with_a_damaged_manifest(tmp_path):
