@@ -5,6 +5,7 @@ KAFKACODEC_KILLS=all kills more often. `test_spark_kills` kills at each moment o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.spark
 
 KILLS = 8 if os.environ.get("KAFKACODEC_KILLS") == "all" else 1
 PER_BATCH = 20
-RECORDS = PER_BATCH * (KILLS + 4)
+BATCHES_PER_KILL = 3
+HUNG = 900  # seconds
+CHANGES = 30  # of files, of the two queries together in a micro-batch of each
 
 QUERY = """
 import sys
@@ -71,31 +74,44 @@ def _batches(out: Path) -> int:
     return max(versions, default=-1) + 1
 
 
+def files(place: Path) -> set[str]:
+    """Everything that the queries have written."""
+    places = [place / f"{kind}{suffix}" for kind in KINDS for suffix in ("", ".checkpoint")]
+    return {os.path.join(at, name) for out in places for at, _, names in os.walk(out) for name in names}
+
+
+def let_write(query: subprocess.Popen[bytes], place: Path, wanted: int, changes: int) -> None:
+    """Wait for micro-batches, and then until files have come and gone so often; less if the query ends."""
+    seen: set[str] = set()
+    hung = time.monotonic() + HUNG
+    while query.poll() is None and (batches(place) < wanted or changes):
+        before, seen = seen, files(place)
+        changes -= seen != before and batches(place) >= wanted
+        assert time.monotonic() < hung, sorted(seen)
+        time.sleep(0.001)
+
+
 def test_killed_queries_write_each_record_once(tmp_path: Path) -> None:
-    """One of each kind, which one driver runs."""
+    """One of each kind, which one driver runs. They are killed at moments of their work, however fast they are."""
     rnd = random.Random(11)
-    with LogWriter(tmp_path / "source", "t", 0, sync=False) as writer:
-        writer.write([(b"%d" % (n % 7), b"%d" % n) for n in range(RECORDS)])
     log = tmp_path / "log"
-    kills = 0
-    while True:
+    kills = records = 0
+    while kills < KILLS:
+        with LogWriter(tmp_path / "source", "t", 0, sync=False) as writer:
+            new = range(records, records + BATCHES_PER_KILL * PER_BATCH)
+            writer.write([(b"%d" % (n % 7), b"%d" % n) for n in new])
+            records = new.stop
         query = start(tmp_path, log)
-        wanted = batches(tmp_path) + rnd.randrange(1, 3)
-        deadline = time.monotonic() + 300
-        while kills < KILLS and batches(tmp_path) < min(wanted, RECORDS // PER_BATCH - 1) and query.poll() is None:
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.05)
-        if kills < KILLS:
-            time.sleep(rnd.random() * 0.5)
+        let_write(query, tmp_path, batches(tmp_path) + rnd.randrange(1, 3), rnd.randrange(1, CHANGES))
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(query.pid, signal.SIGKILL)
-            kills += query.wait() == -signal.SIGKILL
-        else:
-            assert query.wait(240) == 0, log.read_text()[-3000:]
-            break
-    assert kills == KILLS
+        status = query.wait()
+        assert status in (0, -signal.SIGKILL), log.read_text()[-3000:]
+        kills += status != 0
+    assert start(tmp_path, log).wait(HUNG) == 0, log.read_text()[-3000:]
     for out in (tmp_path / kind for kind in KINDS):
         rows = [r.value or b"" for p in LogDirectory(out).all_partitions for chunk in p.read() for r in chunk.records()]
-        assert sorted(rows) == sorted(b"%d" % n for n in range(RECORDS))
-        assert _batches(out) == RECORDS // PER_BATCH
+        assert sorted(rows) == sorted(b"%d" % n for n in range(records))
+        assert _batches(out) == records // PER_BATCH
         assert LogDirectory(out).verify().ok
         assert not list(out.glob("kafkalog.*"))
