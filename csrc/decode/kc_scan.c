@@ -32,36 +32,91 @@ typedef struct cell {
 static cell some(int64_t value) { return (cell){value, false}; }
 static cell unless(bool null, int64_t value) { return (cell){value, null}; }
 
-static int append_row(kc_table *t, const kc_batch *b, bool crc_known, bool crc_ok, kc_error *error) {
-    const bool horizon = b->attributes & KC_DELETE_HORIZON, old = b->magic < 2, wrapper = kc_batch_is_wrapper(b);
-    const int timestamp_type = b->attributes & KC_LOG_APPEND_TIME ? 1 : 0;
-    const cell cells[KC_NUM_HEADER_COLUMNS] = {
-        [KC_HEADER_POSITION] = some((int64_t)b->position),
-        [KC_HEADER_SIZE_IN_BYTES] = some((int64_t)b->size),
-        [KC_HEADER_BASE_OFFSET] = unless(wrapper, b->base_offset),
-        [KC_HEADER_LAST_OFFSET] = some(b->last_offset),
-        [KC_HEADER_MAGIC] = some(b->magic),
-        [KC_HEADER_TIMESTAMP_TYPE] = some(b->magic ? timestamp_type : -1),
-        [KC_HEADER_BASE_TIMESTAMP] = unless(b->base_timestamp == -1, b->base_timestamp),
-        [KC_HEADER_MAX_TIMESTAMP] = unless(b->max_timestamp == -1, b->max_timestamp),
-        [KC_HEADER_COUNT] = unless(wrapper, b->count),
-        [KC_HEADER_PRODUCER_ID] = unless(old, b->producer_id),
-        [KC_HEADER_PRODUCER_EPOCH] = unless(old, b->producer_epoch),
-        [KC_HEADER_BASE_SEQUENCE] = unless(old, b->base_sequence),
-        [KC_HEADER_PARTITION_LEADER_EPOCH] = unless(old, b->partition_leader_epoch),
-        [KC_HEADER_IS_TRANSACTIONAL] = some(b->attributes & KC_TRANSACTIONAL),
-        [KC_HEADER_IS_CONTROL] = some(b->attributes & KC_CONTROL),
-        [KC_HEADER_DELETE_HORIZON_MS] = unless(!horizon, b->base_timestamp),
-        [KC_HEADER_CRC] = some(b->crc),
-        [KC_HEADER_CRC_OK] = unless(!crc_known, crc_ok ? 1 : 0),
-    };
+/* A column's value in the row of a batch; crc_ok is negative if the checksum was not computed. The codec is a name. */
+static cell cell_of(kc_header_column id, const kc_batch *b, int crc_ok) {
+    const bool old = b->magic < 2;
+    switch (id) {
+        case KC_HEADER_POSITION:
+            return some((int64_t)b->position);
+        case KC_HEADER_SIZE_IN_BYTES:
+            return some((int64_t)b->size);
+        case KC_HEADER_BASE_OFFSET:
+            return unless(kc_batch_is_wrapper(b), b->base_offset);
+        case KC_HEADER_LAST_OFFSET:
+            return some(b->last_offset);
+        case KC_HEADER_MAGIC:
+            return some(b->magic);
+        case KC_HEADER_TIMESTAMP_TYPE:
+            return some(!b->magic ? -1 : b->attributes & KC_LOG_APPEND_TIME ? 1 : 0);
+        case KC_HEADER_BASE_TIMESTAMP:
+            return unless(b->base_timestamp == -1, b->base_timestamp);
+        case KC_HEADER_MAX_TIMESTAMP:
+            return unless(b->max_timestamp == -1, b->max_timestamp);
+        case KC_HEADER_COUNT:
+            return unless(kc_batch_is_wrapper(b), b->count);
+        case KC_HEADER_PRODUCER_ID:
+            return unless(old, b->producer_id);
+        case KC_HEADER_PRODUCER_EPOCH:
+            return unless(old, b->producer_epoch);
+        case KC_HEADER_BASE_SEQUENCE:
+            return unless(old, b->base_sequence);
+        case KC_HEADER_PARTITION_LEADER_EPOCH:
+            return unless(old, b->partition_leader_epoch);
+        case KC_HEADER_IS_TRANSACTIONAL:
+            return some(b->attributes & KC_TRANSACTIONAL);
+        case KC_HEADER_IS_CONTROL:
+            return some(b->attributes & KC_CONTROL);
+        case KC_HEADER_DELETE_HORIZON_MS:
+            return unless(!(b->attributes & KC_DELETE_HORIZON), b->base_timestamp);
+        case KC_HEADER_CRC:
+            return some(b->crc);
+        case KC_HEADER_CRC_OK:
+            return unless(crc_ok < 0, crc_ok);
+        default:
+            return (cell){0, true};
+    }
+}
+
+/* The columns that a table has. */
+typedef struct wanted_columns {
+    int count;
+    kc_header_column ids[KC_NUM_HEADER_COLUMNS];
+} wanted_columns;
+
+static wanted_columns wanted_of(const kc_table *t) {
+    wanted_columns wanted = {.count = 0};
     for (int id = 0; id < KC_NUM_HEADER_COLUMNS; id++) {
+        if (t->columns[id].wanted) wanted.ids[wanted.count++] = (kc_header_column)id;
+    }
+    return wanted;
+}
+
+/* Appends a value to a column of int64 with room, which has no nulls; false for others, which it leaves as they are. */
+static bool push_int64(kc_column *c, int64_t value) {
+    const size_t used = c->values.size;
+    if (c->field->type != KC_INT64 || c->validity.data || c->values.capacity - used < sizeof value) return false;
+    memcpy(c->values.data + used, &value, sizeof value);
+    c->values.size = used + sizeof value;
+    c->length++;
+    return true;
+}
+
+static int append_row(kc_table *t, const wanted_columns *wanted, const kc_batch *b, int crc_ok, kc_error *error) {
+    for (int i = 0; i < wanted->count; i++) {
+        const kc_header_column id = wanted->ids[i];
         kc_column *c = &t->columns[id];
-        if (!c->wanted) continue;
-        const char *name = kc_codec_name(kc_batch_codec(b));
-        int code = id == KC_HEADER_CODEC ? kc_column_append_bytes(c, name, strlen(name), error)
-                   : cells[id].null      ? kc_column_append_null(c, error)
-                                         : kc_column_append_int(c, cells[id].value, error);
+        int code = KC_OK;
+        if (id == KC_HEADER_CODEC) {
+            const char *name = kc_codec_name(kc_batch_codec(b));
+            code = kc_column_append_bytes(c, name, strlen(name), error);
+        } else {
+            const cell it = cell_of(id, b, crc_ok);
+            if (it.null) {
+                code = kc_column_append_null(c, error);
+            } else if (KC_UNLIKELY(!push_int64(c, it.value))) {
+                code = kc_column_append_int(c, it.value, error);
+            }
+        }
         if (code) return code;
     }
     t->length++;
@@ -70,6 +125,7 @@ static int append_row(kc_table *t, const kc_batch *b, bool crc_known, bool crc_o
 
 kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool verify_crc, int64_t max_batches,
                 kc_table *t, kc_error *error) {
+    const wanted_columns wanted = wanted_of(t);
     kc_cpu_clear_upper_halves();
     while (t->length < max_batches) {
         kc_span span;
@@ -77,8 +133,8 @@ kc_walk kc_scan(const uint8_t *data, uint64_t size, uint64_t *position, bool ver
         if (found != KC_WALK_BATCH) return found;
         kc_batch batch;
         kc_batch_read(data, &span, &batch);
-        bool crc_ok = verify_crc && kc_batch_compute_crc(data, &batch) == batch.crc;
-        if (append_row(t, &batch, verify_crc, crc_ok, error)) {
+        const int crc_ok = !verify_crc ? -1 : kc_batch_compute_crc(data, &batch) == batch.crc;
+        if (append_row(t, &wanted, &batch, crc_ok, error)) {
             error->position = *position;
             return KC_WALK_FAULT;
         }

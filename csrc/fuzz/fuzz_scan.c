@@ -2,8 +2,22 @@
  * damage is proportional to the data. */
 #include "decode/kc_resync.h"
 #include "decode/kc_scan.h"
+#include "decode/kc_transactions.h"
 #include "fuzz.h"
 #include "table_check.h"
+
+/* No more transactions end or are open than there are batches. */
+static void follow(const uint8_t *data, size_t size, const int64_t *positions, size_t count) {
+    kc_transactions t = {0};
+    kc_error error = {0};
+    MUST(kc_transactions_follow(&t, data, size, positions, count, &error) == KC_OK);
+    MUST(t.ended.size / sizeof(kc_ended) + t.count <= count);
+    const kc_ended *ended = (const kc_ended *)(const void *)t.ended.data;
+    for (size_t i = 0; i < t.ended.size / sizeof *ended; i++) {
+        MUST(ended[i].position >= 0 && (uint64_t)ended[i].position + (uint64_t)ended[i].size <= size);
+    }
+    kc_transactions_free(&t);
+}
 
 static void scan(const uint8_t *data, size_t size) {
     kc_table *t = kc_table_new(kc_header_fields, KC_NUM_HEADER_COLUMNS, UINT64_MAX);
@@ -19,6 +33,7 @@ static void scan(const uint8_t *data, size_t size) {
     int64_t at = 0;
     for (int64_t row = 0; row < t->length; at += sizes[row++]) MUST(positions[row] == at);
     MUST((uint64_t)at == position);
+    follow(data, size, positions, (size_t)t->length);
     kc_table_release(t);
 }
 

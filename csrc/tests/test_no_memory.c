@@ -8,6 +8,7 @@
 #include "build.h"
 #include "check.h"
 #include "decode/kc_scan.h"
+#include "decode/kc_transactions.h"
 #include "kafka07/kc_msgset07.h"
 #include "values/kc_protobuf.h"
 
@@ -246,6 +247,25 @@ static int sort_protobuf(void) {
 }
 
 TEST(no_memory_for_the_keys_of_maps) { CHECK(survives(sort_protobuf, "sort_protobuf")); }
+
+/* Transactions of many producers, all open, and one that ends. */
+static int follow_transactions(void) {
+    bytes records = {.size = 0}, log = {.size = 0};
+    kc_transactions t = {0};
+    kc_error error = {0};
+    int code = KC_OK;
+    add_record(&records, 0, 0, "key", NULL, NULL, NULL);
+    add_batch(&log, KC_TRANSACTIONAL | KC_CONTROL, 1, &records);
+    for (int64_t producer = 0; producer < 100 && !code; producer++) {
+        code = kc_transactions_open(&t, producer, producer, &error);
+    }
+    const int64_t start = 0;
+    if (!code) code = kc_transactions_follow(&t, log.data, log.size, &start, 1, &error);
+    kc_transactions_free(&t);
+    return code;
+}
+
+TEST(no_memory_for_open_transactions) { CHECK(survives(follow_transactions, "follow_transactions")); }
 
 static kc_error make_table(void) {
     kc_error error = {0};

@@ -4,22 +4,16 @@
 
 #include "base/kc_alloc.h"
 #include "base/kc_bytes.h"
+#include "base/kc_mix.h"
 
 enum { LEAST_SLOTS = 64, MOST_STEPS = 64 };
 
-/* The finalizer of SplitMix64: every bit of the input changes half of the output. */
-static uint64_t mixed(uint64_t v) {
-    v = (v ^ v >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    v = (v ^ v >> 27) * UINT64_C(0x94d049bb133111eb);
-    return v ^ v >> 31;
-}
-
 uint64_t kc_key_print(uint64_t seed, const uint8_t *bytes, size_t size) {
-    uint64_t print = mixed(seed + size);
-    for (; size >= 8; bytes += 8, size -= 8) print = mixed(print ^ kc_load_le64(bytes));
+    uint64_t print = kc_mix64(seed + size);
+    for (; size >= 8; bytes += 8, size -= 8) print = kc_mix64(print ^ kc_load_le64(bytes));
     uint64_t last = 0;
     for (size_t i = 0; i < size; i++) last = last << 8 | kc_load_u8(bytes + i);
-    print = mixed(print ^ last);
+    print = kc_mix64(print ^ last);
     return print ? print : 1;
 }
 

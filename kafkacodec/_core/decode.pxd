@@ -70,6 +70,30 @@ cdef extern from "decode/kc_aborted.h" nogil:
         pass
 
 
+cdef extern from "decode/kc_marker.h" nogil:
+    enum:
+        KC_MARKER_COMPRESSED
+        KC_MARKER_UNREADABLE
+
+
+cdef extern from "decode/kc_transactions.h" nogil:
+    ctypedef struct kc_open:
+        int64_t producer_id
+        int64_t first_offset
+        uint64_t taken
+
+    ctypedef struct kc_transactions:
+        kc_open *slots
+        size_t capacity
+        kc_buffer ended
+
+    int kc_transactions_open(kc_transactions *t, int64_t producer_id, int64_t first_offset, kc_error *error)
+    int kc_transactions_follow(
+        kc_transactions *t, const uint8_t *data, uint64_t size, const int64_t *positions, size_t count, kc_error *error
+    )
+    void kc_transactions_free(kc_transactions *t)
+
+
 cdef extern from "decode/kc_resync.h" nogil:
     ctypedef struct kc_resync:
         uint64_t credit

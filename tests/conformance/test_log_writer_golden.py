@@ -10,7 +10,6 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import LogWriter, Partition, SegmentWriter, read_producer_snapshot
 from kafkacodec.log.formats.checkpoints import parse_producer_snapshot
-from kafkacodec.log.reading.markers import markers_in
 from kafkacodec.log.writing.index_entries import IndexEntries
 from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL
@@ -114,7 +113,7 @@ def test_producers_of_batches_in_memory(name: str, tmp_path: Path) -> None:
     for segment in Partition(source).segments:
         for batch in batches(Path(segment.path).read_bytes()):
             headers = kc.scan(batch.data)
-            state.feed(headers, markers_in(batch.data))
+            state.feed(headers, batch.data)
         written = state.files_at(segment.base_offset or 0, state.next_offset)
         aborted = source / f"{segment.base_offset:020d}.txnindex"
         assert written.get(aborted.name, b"") == (aborted.read_bytes() if aborted.exists() else b"")

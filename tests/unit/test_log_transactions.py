@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 
 import numpy as np
@@ -162,9 +163,9 @@ def test_the_first_committed_records_need_few_headers(tmp_path, monkeypatch):
     seen = []
     feed = TransactionTracker.feed
 
-    def counting(self, headers, *rest):
+    def counting(self, headers, *rest, **options):
         seen.append(len(headers))
-        feed(self, headers, *rest)
+        feed(self, headers, *rest, **options)
 
     monkeypatch.setattr(TransactionTracker, "feed", counting)
     found = kc.log.Partition(directory).head(3, isolation_level="read_committed")
@@ -203,3 +204,49 @@ def test_markers_of_other_sizes(key, value, kind):
     damaged = bytearray(usual)
     damaged[-1] ^= 1
     assert markers_in(bytes(damaged) + usual).tolist() == [(7, 0, 3, 9)]
+
+
+def test_transactions_whose_markers_are_compressed_or_damaged(tmp_path):
+    """A compressed marker is decompressed; one that cannot be read is a problem, and a commit as far as is known."""
+
+    def compressed(batch):
+        """The same batch of magic 2 with its records compressed by gzip."""
+        records = gzip.compress(batch[61:])
+        size = len(records) + 49
+        checked = bytes([0, batch[22] | 1]) + batch[23:61] + records
+        return batch[:8] + size.to_bytes(4, "big") + batch[12:17] + kc.crc32c(checked).to_bytes(4, "big") + checked
+
+    def marker(offset, kind):
+        return kc.control_batch(kind, offset=offset, producer_id=1, producer_epoch=0, timestamp=1)
+
+    def record(offset):
+        return kc.encode([(None, b"%d" % offset)], base_offset=offset, producer_id=1, is_transactional=True)
+
+    damaged = bytearray(marker(5, "abort"))
+    damaged[-1] ^= 1
+    batches = [record(0), compressed(marker(1, "abort")), record(2), compressed(marker(3, "commit"))]
+    batches += [record(4), bytes(damaged), record(6), marker(7, "abort")]
+    (tmp_path / "t-0").mkdir()
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    path.write_bytes(b"".join(batches))
+    found = kc.log.Partition(tmp_path / "t-0").transactions()
+    assert found.aborted.tolist() == [(1, 0, 1), (1, 6, 7)]
+    assert found.finished.tolist() == [(1, 0, 1), (1, 2, 3), (1, 4, 5), (1, 6, 7)]
+    assert [str(p.reason) for p in found.problems if "marker" in p.reason] == ["the marker at offset 5 cannot be read"]
+    assert [p.path for p in found.problems if "marker" in p.reason] == [str(path)]
+
+
+def test_batches_out_of_order_are_followed_in_the_order_of_their_offsets(tmp_path):
+    """So that a marker ends what was written before it, wherever damage has put it."""
+    batches = [kc.encode([(None, b"v")], base_offset=offset, producer_id=1, is_transactional=True) for offset in (0, 2)]
+    markers = [
+        kc.control_batch(kind, offset=offset, producer_id=1, producer_epoch=0, timestamp=1)
+        for kind, offset in (("commit", 1), ("abort", 3))
+    ]
+    (tmp_path / "t-0").mkdir()
+    data = b"".join([batches[0], markers[1], batches[1], markers[0]])
+    (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(data)
+    found = kc.log.Partition(tmp_path / "t-0").transactions()
+    assert found.finished.tolist() == [(1, 0, 1), (1, 2, 3)]
+    assert found.aborted.tolist() == [(1, 2, 3)]
+    assert found.open == {}

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,17 +21,21 @@ from kafkacodec.internal_records import ControlType
 from kafkacodec.log.files.access import note, reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot
-from kafkacodec.log.opening import StoredFile, entries, open_file
+from kafkacodec.log.opening import entries, open_file
 from kafkacodec.log.opening.checkpoints import read_producer_snapshot
 from kafkacodec.log.opening.indexes import read_transaction_index
 from kafkacodec.log.opening.listing import may_overlap
+from kafkacodec.log.reading._transactions import COMPRESSED, OpenTransactions
 from kafkacodec.log.reading.lookup import Lookup
-from kafkacodec.log.reading.markers import MARKERS, markers_in
+from kafkacodec.log.reading.markers import marker_of
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
 from kafkacodec.named_rows import Tabular
 from kafkacodec.records.columns import BatchHeaders
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 ABORTED = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("last_offset", "i8")])
 
@@ -148,33 +152,41 @@ def scan_transactions(
     return tracker.result()
 
 
+class _Ended(NamedTuple):
+    """A row of `OpenTransactions.follow`; the first of its fields are those of `FINISHED`."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    kind: int
+    position: int
+    size_in_bytes: int
+
+
 class TransactionTracker:
     """Follows transactions through the batches of a log, oldest first."""
 
-    columns: tuple[str, ...] = (
-        "position",
-        "base_offset",
-        "last_offset",
-        "magic",
-        "producer_id",
-        "is_transactional",
-        "is_control",
-    )
+    columns: tuple[str, ...] = ("position", "base_offset", "last_offset")
     """Of batch headers: those that `feed` needs."""
 
     def __init__(self) -> None:
-        self.open: dict[int, int] = {}
+        self._open = OpenTransactions({})
         self.aborted: list[npt.NDArray[np.void]] = []
         self.finished: list[npt.NDArray[np.void]] = []
         self.problems: list[DecodeError] = []
         self.next_offset = 0
         self.damaged_from: int | None = None  # markers may be missing from this offset on
 
+    @property
+    def open(self) -> dict[int, int]:
+        """The first offset of each open transaction, by producer id."""
+        return self._open.first_offsets()
+
     def resume(self, snapshot: ProducerSnapshot) -> None:
         """Start from a producer snapshot."""
         running = snapshot.entries[snapshot["current_txn_first_offset"] >= 0]
-        self.open = dict(
-            zip(running["producer_id"].tolist(), running["current_txn_first_offset"].tolist(), strict=True)
+        self._open = OpenTransactions(
+            dict(zip(running["producer_id"].tolist(), running["current_txn_first_offset"].tolist(), strict=True))
         )
         self.next_offset = snapshot.offset
 
@@ -195,7 +207,10 @@ class TransactionTracker:
         aborted = np.concatenate([np.empty(0, ABORTED), *_ended_since(self.aborted, since)])
         order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
         finished = np.concatenate([np.empty(0, FINISHED), *_ended_since(self.finished, since)])
-        return Transactions(aborted[order], self.open, finished[np.argsort(finished["last_offset"])], self.problems)
+        ends = finished["last_offset"]
+        if (ends[1:] < ends[:-1]).any():
+            finished = finished[np.argsort(ends)]
+        return Transactions(aborted[order], self.open, finished, self.problems)
 
     def read_log(
         self, directory: str, segments: Sequence[SegmentFile], start_offset: int | None, end_offset: int | None
@@ -230,7 +245,9 @@ class TransactionTracker:
                     elif len(part):
                         if lost and lost[-1][1] == _NO_END:
                             lost[-1] = (lost[-1][0], int(part["base_offset"][0]))
-                        self.feed(part, self._markers(file, part), index)
+                        data = file.view(int(part["position"][0]), part.consumed)
+                        self.feed(part, data, index, path=file.path)
+                        file.check_size()
                     if enough is not None and self.decided(enough):
                         whole = False
                         break
@@ -254,65 +271,44 @@ class TransactionTracker:
         self.damaged_from = self.next_offset if self.damaged_from is None else self.damaged_from
         lost.append((self.next_offset, _NO_END))
 
-    def feed(self, headers: BatchHeaders, markers: npt.NDArray[np.void], index: TransactionIndex | None = None) -> None:
+    def feed(
+        self, headers: BatchHeaders, data: Buffer, index: TransactionIndex | None = None, *, path: str | None = None
+    ) -> None:
         """Take the next batches: of a file, or in memory.
 
         Args:
-            headers: theirs, at least one.
-            markers: the contents of the control batches among them, as `markers_in` finds them.
+            headers: theirs, at least one; the `columns`.
+            data: has the batches at their positions.
             index: the transaction index of their segment, which tells what markers that cannot be read were.
+            path: their file, for the problems.
         """
         self.next_offset = int(headers["last_offset"].max()) + 1
-        rows = np.flatnonzero(headers["is_transactional"] & (headers["magic"] == 2))
-        if not len(rows):
+        positions, offsets = headers["position"], headers["base_offset"]
+        if (offsets[1:] < offsets[:-1]).any():  # damage
+            positions = positions[np.argsort(offsets, kind="stable")]
+        ended = np.frombuffer(self._open.follow(data, positions.data), np.int64).reshape(-1, len(_Ended._fields))
+        if not len(ended):
             return
-        producers, offsets = headers["producer_id"][rows], headers["base_offset"][rows]
-        control = headers["is_control"][rows]
-        # By producer, then offset; a transaction is a run that ends with a marker.
-        order = np.lexsort((offsets, producers))
-        producers, offsets, control = producers[order], offsets[order], control[order]
-        ends = control.copy()
-        ends[:-1] |= producers[1:] != producers[:-1]
-        ends[-1] = True
-        last = np.flatnonzero(ends)
-        runs = np.empty(len(last), FINISHED)
-        runs["producer_id"], runs["last_offset"] = producers[last], offsets[last]
-        runs["first_offset"] = offsets[np.concatenate([[0], last[:-1] + 1])]
-        self._carry(runs, control[last])
-        finished = runs[control[last]]
-        if not len(finished):
-            return
+        finished = np.ascontiguousarray(ended[:, : _Ended._fields.index("kind")]).view(FINISHED)[:, 0]
         self.finished.append(finished)
-        aborted = finished[self._kinds(finished, markers, index) == ControlType.ABORT]
+        kinds = ended[:, _Ended._fields.index("kind")]
+        if kinds.min() < 0:
+            kinds = kinds.copy()
+            for i in np.flatnonzero(kinds < 0).tolist():
+                kinds[i] = self._kind(_Ended(*ended[i].tolist()), memoryview(data), index, path)
+        aborted = finished[kinds == ControlType.ABORT]
         if len(aborted):
             self.aborted.append(self._begun(aborted, index))
 
-    def _carry(self, runs: npt.NDArray[np.void], ended: npt.NDArray[np.bool_]) -> None:
-        """Let the first run of each producer begin where its open transaction did, and note the one that it leaves."""
-        producers = runs["producer_id"]
-        changes = np.concatenate([[True], producers[1:] != producers[:-1], [True]])
-        for i in np.flatnonzero(changes[:-1]).tolist() if self.open else ():
-            start = self.open.pop(int(producers[i]), None)
-            if start is not None:
-                runs["first_offset"][i] = start
-        left = runs[changes[1:] & ~ended]
-        self.open.update(zip(left["producer_id"].tolist(), left["first_offset"].tolist(), strict=True))
-
-    @staticmethod
-    def _kinds(
-        ended: npt.NDArray[np.void], markers: npt.NDArray[np.void], index: TransactionIndex | None
-    ) -> npt.NDArray[np.int64]:
-        """How each transaction ended. Where the marker cannot be read, the index has those that were aborted."""
-        known = markers[np.argsort(markers["offset"], kind="stable")]
-        at = np.searchsorted(known["offset"], ended["last_offset"], "right") - 1
-        kinds = np.full(len(ended), ControlType.COMMIT, np.int64)
-        if len(known):
-            kinds = known["kind"][at].astype(np.int64)
-        for i in np.flatnonzero((at < 0) | (known["offset"][at] != ended["last_offset"]) if len(known) else at < 0):
-            producer, marker = int(ended["producer_id"][i]), int(ended["last_offset"][i])
-            indexed = index is not None and index.has(producer, marker)
-            kinds[i] = ControlType.ABORT if indexed else ControlType.COMMIT
-        return kinds
+    def _kind(self, ended: _Ended, data: memoryview, index: TransactionIndex | None, path: str | None) -> int:
+        """How a transaction ended whose marker was not read. If it cannot be read, the index has those aborted."""
+        if ended.kind == COMPRESSED:
+            marker = marker_of(bytes(data[ended.position : ended.position + ended.size_in_bytes]))
+            if marker is not None:
+                return marker.kind
+        note(self.problems, CorruptRecord(f"the marker at offset {ended.last_offset} cannot be read", path=path))
+        indexed = index is not None and index.has(ended.producer_id, ended.last_offset)
+        return ControlType.ABORT if indexed else ControlType.COMMIT
 
     def _begun(self, aborted: npt.NDArray[np.void], index: TransactionIndex | None) -> npt.NDArray[np.void]:
         """The same transactions, those from which a marker may have been lost with the beginning of the index."""
@@ -323,23 +319,6 @@ class TransactionTracker:
             if index.has(int(aborted["producer_id"][i]), int(marker[i])):
                 first[i] = index.first_offset(int(marker[i]))
         return aborted
-
-    def _markers(self, file: StoredFile, headers: BatchHeaders) -> npt.NDArray[np.void]:
-        """The markers among the next batches; those that cannot be read are added to the problems."""
-        offsets = headers["base_offset"][self.marker_rows(headers)]
-        if not len(offsets):
-            return np.empty(0, MARKERS)
-        start, end = int(headers["position"][0]), headers.consumed
-        found = markers_in(file.view(start, end), start, end)
-        file.check_size()
-        for offset in offsets[~np.isin(offsets, found["offset"])].tolist():
-            note(self.problems, CorruptRecord(f"the marker at offset {offset} cannot be read", path=file.path))
-        return found
-
-    @staticmethod
-    def marker_rows(headers: BatchHeaders) -> npt.NDArray[np.intp]:
-        """Which batches are markers that `feed` needs."""
-        return np.flatnonzero(headers["is_transactional"] & headers["is_control"] & (headers["magic"] == 2))
 
 
 class TransactionIndex:

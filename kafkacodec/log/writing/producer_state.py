@@ -7,18 +7,21 @@ segment: without them even read_committed consumers get the records of aborted t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot
 from kafkacodec.log.formats.indexes import encode_transaction_index
 from kafkacodec.log.partitions.segment import Segment
-from kafkacodec.log.reading.markers import by_offset
+from kafkacodec.log.reading.markers import by_offset, markers_in
 from kafkacodec.log.reading.transactions import TransactionIndex, TransactionTracker
 from kafkacodec.log.writing.producers import Producers
 from kafkacodec.records.columns import BatchHeaders
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = ["ProducerState"]
 
@@ -32,7 +35,15 @@ class ProducerState(TransactionTracker):
         end_offset: the offset after their last record.
     """
 
-    columns = (*TransactionTracker.columns, "producer_epoch", "base_sequence", "max_timestamp")
+    columns = (
+        *TransactionTracker.columns,
+        "magic",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "max_timestamp",
+        "is_control",
+    )
 
     def __init__(self, directory: str, segments: Sequence[Segment], end_offset: int) -> None:
         super().__init__()
@@ -44,10 +55,14 @@ class ProducerState(TransactionTracker):
         super().resume(snapshot)
         self._producers = Producers(snapshot)
 
-    def feed(self, headers: BatchHeaders, markers: npt.NDArray[np.void], index: TransactionIndex | None = None) -> None:
+    def feed(
+        self, headers: BatchHeaders, data: Buffer, index: TransactionIndex | None = None, *, path: str | None = None
+    ) -> None:
         """Take the next batches; arguments as in `TransactionTracker.feed`."""
-        super().feed(headers, markers, index)
-        ended = by_offset(markers)
+        super().feed(headers, data, index, path=path)
+        ended = {}
+        if headers["is_control"].any():
+            ended = by_offset(markers_in(data, int(headers["position"][0]), headers.consumed))
         rows = np.flatnonzero((headers["magic"] == 2) & (headers["producer_id"] >= 0))
         names = ("producer_id", "producer_epoch", "base_sequence", "base_offset", "last_offset", "is_control")
         columns = [headers[name][rows].tolist() for name in names]
@@ -57,12 +72,6 @@ class ProducerState(TransactionTracker):
                 self._producers.marker(producer, epoch, ended.get(first), time)
             else:
                 self._producers.batch(producer, epoch, sequence, first, last, time)
-
-    @staticmethod
-    def marker_rows(headers: BatchHeaders) -> npt.NDArray[np.intp]:
-        """Which batches are markers that `feed` needs."""
-        of_producers = headers["is_transactional"] | (headers["producer_id"] >= 0)
-        return np.flatnonzero(of_producers & headers["is_control"] & (headers["magic"] == 2))
 
     def files_at(self, base_offset: int, end_offset: int) -> dict[str, bytes]:
         """A segment's files, by name: the producer snapshot at its end, and a transaction index if any was aborted.
