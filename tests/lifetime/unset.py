@@ -1,5 +1,5 @@
 """No result depends on memory that was never set, such as an option that a binding forgot: valgrind's memcheck follows
-each bit through every entry point. A sanitizer sees only what happened to be there.
+each bit through every entry point, hostile data, a log and a broker. A sanitizer sees only what happened to be there.
 
     python -m tests.lifetime.unset [--only TEXT]
 
@@ -14,8 +14,16 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
+from tests.lifetime.arrow import ARROW_ENTRIES
+from tests.lifetime.entries import ENTRIES
+from tests.lifetime.matrix import PLAIN, export_of
+from tests.limits.families import FAMILIES
 
 SECONDS = 1000
 """Timeout of valgrind."""
@@ -35,20 +43,53 @@ OURS = re.compile(r"\(in \S*/kafkacodec/\S+\)")
 LIBC = re.compile(r"vgpreload|/libc[.-]")
 
 
-def inside(only: str) -> None:
-    """The program that runs in valgrind: names of entry points and what valgrind says go to the same place."""
-    from tests.lifetime.arrow import ARROW_ENTRIES
-    from tests.lifetime.entries import ENTRIES
-    from tests.lifetime.matrix import PLAIN, export_of
-
+def entries() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every function that takes a buffer, with valid and with damaged bytes."""
     for name, entry in (ENTRIES | ARROW_ENTRIES).items():
-        if only not in name:
-            continue
-        print(f"entry {name}", file=sys.stderr, flush=True)
         for data in filter(None, (entry.good, entry.bad)):
             export = export_of(name, PLAIN[name in ARROW_ENTRIES], data)
-            with contextlib.suppress(KafkaCodecError):
-                entry.show(entry.call(export.data))
+            yield name, lambda entry=entry, export=export: entry.show(entry.call(export.data))  # type: ignore[misc]
+
+
+def hostile(place: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Little of each kind of data that would take long."""
+    for number, (name, family) in enumerate(FAMILIES.items()):
+        (place / str(number)).mkdir()
+        yield f"hostile: {name}", family.make(max(2, family.units // 20), place / str(number))
+
+
+def read_log() -> None:
+    log = kc.sample()
+    for topic in log.topics:
+        for isolation in ("read_committed", "read_uncommitted"):
+            assert [len(chunk.records()) for chunk in log.topic(topic).read(isolation_level=isolation)]
+    assert log.verify().ok
+
+
+def use_broker() -> None:
+    """Everything that a record passes through from a producer to a consumer."""
+    with kc.broker.serve(topics={"orders": 2}) as broker:
+        with kc.client.Producer(broker.bootstrap_servers, transactional_id="t") as producer:
+            for codec in ("none", "lz4"):
+                with producer.transaction():
+                    for number in range(20):
+                        producer.send("orders", b"%d" % number, key=b"k", headers={"codec": codec.encode()})
+        with kc.client.Consumer("orders", bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest",
+                                isolation_level="read_committed") as consumer:  # fmt: skip
+            left = 40
+            while left:
+                left -= len(next(consumer.columns(timeout=600)))
+
+
+def inside(only: str) -> None:
+    """The program that runs in valgrind: names and what valgrind says go to the same place."""
+    with tempfile.TemporaryDirectory() as place:
+        more = [("read a log", read_log), ("use a broker", use_broker)]
+        for name, call in (*entries(), *hostile(Path(place)), *more):
+            if only in name:
+                print(f"entry {name}", file=sys.stderr, flush=True)
+                with contextlib.suppress(KafkaCodecError):
+                    call()
     print("entry the end", file=sys.stderr, flush=True)
 
 
