@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Protocol
+
+from kafkacodec.net._effects import Append, Effect, Reply
 
 __all__ = [
     "CLOSE",
@@ -17,7 +19,6 @@ __all__ = [
     "NO_ANSWER",
     "Append",
     "Codec",
-    "Durability",
     "Effect",
     "Fate",
     "FilePart",
@@ -25,9 +26,6 @@ __all__ = [
     "Service",
     "together",
 ]
-
-Durability = Literal["written", "flushed"]
-"""How safe an append must be: the system has it, so that it survives the process; or the disk has it."""
 
 
 class Fate(Enum):
@@ -61,58 +59,6 @@ class FilePart:
     def view(self) -> memoryview:
         """The bytes, mapped."""
         return self._view()
-
-
-class Reply(NamedTuple):
-    """The answer to a request.
-
-    Attributes:
-        to: what the request came with: the host's object for it, which a service only keeps and gives back.
-        response: a message for the codec of that connection, `NO_ANSWER` or `CLOSE`.
-    """
-
-    to: Any
-    response: Any
-
-
-class Append(NamedTuple):
-    """Something to be appended to a log.
-
-    Attributes:
-        log: the log, by the name that the service and its store have for it, such as (topic, partition).
-        data: record batches as bytes; or keys and values, which the store writes as one batch.
-        token: given back to `appended` or `not_appended`; None if the service need not know.
-        durability: when the append counts as done.
-    """
-
-    log: Any
-    data: Any
-    token: Any = None
-    durability: Durability = "written"
-
-
-class Effect(NamedTuple):
-    """What is to be done: first all appends in their order, then all replies in theirs.
-
-    If one of the appends fails, the replies are not sent: `Service.not_appended` says what is answered instead.
-
-    Attributes:
-        appends, replies: belong together.
-        others: further effects, which neither wait for these nor fail with them.
-        written: logs that the service's storage has appended to already; where an append must be on the disk to count,
-            the replies wait for that.
-        lost: makes what is replied instead if the disk does not take what was written.
-    """
-
-    appends: Sequence[Append] = ()
-    replies: Sequence[Reply] = ()
-    others: Sequence[Effect] = ()
-    written: Sequence[Any] = ()
-    lost: Callable[[], Sequence[Reply]] = tuple
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to do."""
-        return bool(self.appends or self.replies or self.others)
 
 
 NOTHING: Final = Effect()

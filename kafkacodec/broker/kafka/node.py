@@ -255,7 +255,7 @@ class Node:
             data = EndMarker(data.producer_id, data.producer_epoch, data.committed, epoch, data.timestamp)
         elif isinstance(data, Prune):
             data = Cut(data.before)
-        return append._replace(data=data, token=partial(self._of_machine, machine, append))
+        return Append(append.log, data, partial(self._of_machine, machine, append), append.durability)
 
     def _of_machine(self, machine: Machine, append: Append, result: Any, error: Exception | None, now: float) -> Effect:
         if error is not None:

@@ -55,21 +55,25 @@ class _Work:
         node, request, response = self._node, self._request, self._response
         by_id = request.version >= _BY_ID
         found = node.topic_by(topic.name, topic.topic_id, by_id)
-        made = response.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        made = response.TopicProduceResponse()
+        made.name, made.topic_id = topic.name, topic.topic_id
         response.responses.append(made)
+        name = found.name if found is not None else topic.name
         for asked in topic.partition_data:
-            row = response.PartitionProduceResponse(index=asked.index, base_offset=-1)
+            row = response.PartitionProduceResponse()
+            row.index, row.base_offset = asked.index, -1
             made.partition_responses.append(row)
-            name = found.name if found is not None else topic.name
-            partition = None if found is None else node.topics.partition(found.name, asked.index)
-            row.error_code = self._refuses(name, asked.index, partition, by_id and found is None)
-            if row.error_code == errors.NOT_LEADER_OR_FOLLOWER and request.version >= _TELLS_LEADER:
+            partition = None if found is None else node.topics.partition(name, asked.index)
+            code = self._refuses(name, asked.index, partition, by_id and found is None)
+            if not code and partition is not None:
+                self._partition(row, partition, asked.records)
+                continue
+            row.error_code = code
+            if code == errors.NOT_LEADER_OR_FOLLOWER and request.version >= _TELLS_LEADER:
                 self._leaders = self._leaders or Leaders(request)
                 self._leaders.add(node, row.current_leader, name, asked.index)
-            elif row.error_code == errors.NOT_ENOUGH_REPLICAS and partition is not None:
+            elif code == errors.NOT_ENOUGH_REPLICAS and partition is not None:
                 row.log_start_offset = partition.start_offset
-            if not row.error_code and partition is not None:
-                self._partition(row, partition, asked.records)
 
     def begin(self) -> Effect:
         """The effect: all appends, or the answer if there are none; a transaction's partitions are verified first."""

@@ -81,6 +81,7 @@ class Catalog:
     tokens: dict[str, Any] = field(default_factory=dict)
     access: Access = field(default_factory=Access)
     _ids: dict[uuid.UUID, str] = field(default_factory=dict)
+    _asked: dict[str, Topic] = field(default_factory=dict)  # what `topic` has found since the last change
 
     # Loading
 
@@ -92,6 +93,7 @@ class Catalog:
 
     def apply(self, record: Any) -> None:
         """Apply a record."""
+        self._asked.clear()
         self.metadata.apply(record)
         change = _CHANGES.get(type(record).__name__)
         if change is not None:
@@ -102,8 +104,10 @@ class Catalog:
 
     def topic(self, name: str) -> Topic | None:
         """A topic by its name."""
-        found = self.metadata.topics.get(name)
-        return None if found is None else Topic(name, found["topic_id"], len(found["partitions"]))
+        asked = self._asked.get(name)
+        if asked is None and (found := self.metadata.topics.get(name)) is not None:
+            asked = self._asked[name] = Topic(name, found["topic_id"], len(found["partitions"]))
+        return asked
 
     def known(self, name: str) -> Topic:
         """A topic by its name. Raises KeyError, which names a similar one."""

@@ -1,6 +1,6 @@
 """The binding that reads and checks one produced batch."""
 cimport cython
-from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from kafkacodec._core cimport arrow as a
@@ -35,16 +35,12 @@ cdef class Head:
         return (self.batch.attributes & d.KC_TRANSACTIONAL) != 0
 
     @property
-    def is_control(self):
-        return (self.batch.attributes & d.KC_CONTROL) != 0
-
-    @property
-    def base_offset(self):
-        return self.batch.base_offset
-
-    @property
-    def last_offset(self):
-        return self.batch.last_offset
+    def is_sound(self):
+        """Whether producers write such headers."""
+        cdef p.produced_batch *batch = &self.batch
+        if batch.base_offset or batch.attributes & d.KC_CONTROL or batch.producer_id >= 0 > batch.base_sequence:
+            return False
+        return 0 < batch.count == batch.last_offset + 1
 
     @property
     def max_timestamp(self):
@@ -69,6 +65,47 @@ cdef class Head:
     @property
     def size(self):
         return self.batch.size
+
+    def produced(self, data, int64_t max_timestamp, int64_t append_time):
+        """The batch as it can be appended: its bytes, its largest timestamp, and the time that was written in it."""
+        cdef Produced made = Produced.__new__(Produced)
+        made.data = data
+        made.max_timestamp = max_timestamp
+        made.append_time = append_time
+        made.producer_id = self.batch.producer_id
+        made.producer_epoch = self.batch.producer_epoch
+        made.base_sequence = self.batch.base_sequence
+        made.count = self.batch.count
+        made.is_transactional = (self.batch.attributes & d.KC_TRANSACTIONAL) != 0
+        return made
+
+
+@cython.final
+@cython.freelist(32)
+@cython.auto_pickle(False)
+cdef class Produced:
+    cdef readonly object data
+    cdef readonly int64_t max_timestamp
+    cdef readonly int64_t producer_id
+    cdef readonly int64_t append_time
+    cdef readonly int32_t count
+    cdef readonly int32_t base_sequence
+    cdef readonly int16_t producer_epoch
+    cdef readonly bint is_transactional
+
+
+@cython.final
+@cython.freelist(8)
+@cython.auto_pickle(False)
+cdef class Appended:
+    cdef readonly int code
+    cdef readonly int64_t base_offset
+    cdef readonly int64_t append_time
+
+    def __init__(self, int code, int64_t base_offset=-1, int64_t append_time=-1):
+        self.code = code
+        self.base_offset = base_offset
+        self.append_time = append_time
 
 
 cdef int are_records_valid(const uint8_t *data, uint64_t size, a.kc_table *table, d.kc_error *error) noexcept nogil:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafkacodec import errors
-from kafkacodec.broker.topics._head import Head, read_head
+from kafkacodec.broker.topics._head import Head, Produced, read_head
 from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
 from kafkacodec.lazy import np
 from kafkacodec.records._crc import crc32c
@@ -56,29 +56,6 @@ class Refused:
     late: bool = False
 
 
-@dataclass(slots=True)
-class Produced:
-    """A batch that can be appended.
-
-    Attributes:
-        data: one record batch of magic 2, in memory that may be written to.
-        count: its records.
-        max_timestamp: the largest, in milliseconds; -1 for none.
-        producer_id, producer_epoch, base_sequence: of its producer; -1 for none.
-        is_transactional: whether it is part of a transaction.
-        append_time: the time that was written in it; -1 for none.
-    """
-
-    data: memoryview
-    count: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    is_transactional: bool
-    append_time: int = -1
-
-
 def accept(data: memoryview | None, config: TopicConfig, version: int, now: float) -> Produced | Refused:
     """Check the records of a partition in a Produce request of version 3 or later.
 
@@ -115,12 +92,9 @@ def _refuses_head(head: Head, config: TopicConfig, version: int) -> Refused | No
 
 def _checked(data: memoryview, head: Head, config: TopicConfig, now: float) -> Produced | Refused:
     """Check what takes the records."""
-    follows = head.producer_id < 0 or head.base_sequence >= 0
-    if head.base_offset or head.is_control or head.num_records <= 0 or not follows:
+    if not head.is_sound:
         return Refused(errors.INVALID_RECORD, late=True)
-    if head.num_records != head.last_offset - head.base_offset + 1:
-        return Refused(errors.INVALID_RECORD, late=True)
-    if _needs_rows(head, config, now):
+    if head.codec or config.is_compacted or not _is_in_time(head, config, now):
         try:
             with (_WITH_KEYS if config.is_compacted else _TIMES).decoder(data) as decoder:
                 records = read_whole(decoder, "raise")
@@ -131,25 +105,22 @@ def _checked(data: memoryview, head: Head, config: TopicConfig, now: float) -> P
             return refused
     elif not head.records_ok:
         return Refused(errors.INVALID_RECORD, late=True)
-    wanted = CODECS[head.codec]
     if config.compression != "producer":
         wanted = config.compression.replace("uncompressed", "none")
-    if wanted != CODECS[head.codec]:
-        data = _recompressed(data, head, wanted, config)
-    append_time = int(now) if config.has_append_time else _NO_TIME
-    max_timestamp = head.max_timestamp
+        if wanted != CODECS[head.codec]:
+            data = _recompressed(data, head, wanted, config)
     if config.has_append_time or head.has_append_time:
+        append_time = int(now) if config.has_append_time else _NO_TIME
         data, max_timestamp = _stamped(data, append_time, head)
-    return Produced(data, head.num_records, max_timestamp, head.producer_id, head.producer_epoch, head.base_sequence,
-                    head.is_transactional, append_time)  # fmt: skip
+        return head.produced(data, max_timestamp, append_time)
+    return head.produced(data, head.max_timestamp, _NO_TIME)
 
 
-def _needs_rows(head: Head, config: TopicConfig, now: float) -> bool:
-    """Whether the records are looked at one by one, and not only whether they are as the header says."""
-    if head.codec or config.is_compacted:
+def _is_in_time(head: Head, config: TopicConfig, now: float) -> bool:
+    """Whether no timestamp can be too early or too late, so that they need not be looked at one by one."""
+    if config.has_append_time:
         return True
-    in_time = head.max_timestamp <= now + config.after_max_ms and config.before_max_ms >= _UNLIMITED
-    return not (in_time or config.has_append_time)
+    return head.max_timestamp <= now + config.after_max_ms and config.before_max_ms >= _UNLIMITED
 
 
 def _refuses_records(records: RecordColumns, head: Head, config: TopicConfig, now: float) -> Refused | None:
@@ -158,11 +129,9 @@ def _refuses_records(records: RecordColumns, head: Head, config: TopicConfig, no
         if missing:
             text = "Compacted topic cannot accept message without key"
             return Refused(errors.INVALID_RECORD, text, [(i, text) for i in missing], late=True)
-    if config.has_append_time:
+    if _is_in_time(head, config, now):
         return None
     latest, earliest = now + config.after_max_ms, now - config.before_max_ms
-    if head.max_timestamp <= latest and config.before_max_ms >= _UNLIMITED:
-        return None
     times = _times(records)
     wrong = np.flatnonzero((times != _NO_TIME) & ((times > latest) | (times < earliest))).tolist()
     if not wrong:

@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacodec.broker.topics._head import Appended
 from kafkacodec.broker.topics.sequences import Batch, Sequences
 from kafkacodec.errors import FENCED_LEADER_EPOCH, NONE, UNKNOWN_LEADER_EPOCH
 from kafkacodec.log.growing._batches import batch_heads
 from kafkacodec.records.broker_batches import control_batch
 
 if TYPE_CHECKING:
-    from kafkacodec.broker.topics.batches import Produced
+    from kafkacodec.broker.topics._head import Produced
     from kafkacodec.broker.topics.configs import TopicConfig
     from kafkacodec.log.growing.flushing import Flushing
     from kafkacodec.log.growing.log import PartitionLog
@@ -24,20 +25,6 @@ _LATEST, _EARLIEST = -1, -2
 _LAST = (1 << 31) - 1
 _LONGEST = (1 << 63) - 1
 _TAIL_BYTES = 8 << 20  # in which a producer's batches that it may send again are looked for after a start
-
-
-class Appended(NamedTuple):
-    """What became of a batch.
-
-    Attributes:
-        code: 0, or why its sequence was refused.
-        base_offset: its first offset.
-        append_time: the time that the answer has; -1 for none.
-    """
-
-    code: int
-    base_offset: int = -1
-    append_time: int = -1
 
 
 class Piece(NamedTuple):

@@ -39,6 +39,24 @@ class BatchHead:
     @property
     def is_control(self) -> bool: ...
 
+@final
+class AppendInfo:
+    """What was appended.
+
+    Attributes:
+        base_offset, last_offset (int): of the batches.
+        max_timestamp (int): the largest, in ms; -1 for none.
+        position (int): where they begin in their segment.
+        size (int): their bytes.
+    """
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    position: int
+    size: int
+    def __init__(self, base_offset: int, last_offset: int, max_timestamp: int, position: int, size: int) -> None: ...
+
 def assign_offsets(data: Buffer, next_offset: int, leader_epoch: int) -> list[BatchHead]: ...
 def find_batch(data: Buffer, start: int, end: int, offset: int) -> BatchHead | None: ...
 def batch_heads(data: Buffer, start: int, end: int, most: int) -> list[BatchHead]: ...

@@ -88,6 +88,24 @@ cdef class BatchHead:
         return self.batch.magic >= 2 and (self.batch.attributes & d.KC_CONTROL) != 0
 
 
+@cython.final
+@cython.freelist(8)
+@cython.auto_pickle(False)
+cdef class AppendInfo:
+    cdef readonly int64_t base_offset
+    cdef readonly int64_t last_offset
+    cdef readonly int64_t max_timestamp
+    cdef readonly int64_t position
+    cdef readonly int64_t size
+
+    def __init__(self, int64_t base_offset, int64_t last_offset, int64_t max_timestamp, int64_t position, int64_t size):
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.max_timestamp = max_timestamp
+        self.position = position
+        self.size = size
+
+
 cdef BatchHead head_of(const d.kc_batch *batch):
     cdef BatchHead head = BatchHead.__new__(BatchHead)
     head.batch = batch[0]

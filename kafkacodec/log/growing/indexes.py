@@ -15,6 +15,7 @@ from kafkacodec.log.writing.index_entries import NO_TIMESTAMP, IndexEntries
 
 __all__ = ["GrowingIndexes"]
 
+_OFFSET_BYTES, _TIME_BYTES = layout.OFFSET_INDEX_ENTRY.itemsize, layout.TIME_INDEX_ENTRY.itemsize
 _AT_ONCE = 64
 """So many entries are written together: an index is a hint, and what is missing after a crash is made again."""
 
@@ -64,10 +65,12 @@ class GrowingIndexes:
         self._entries.add(sizes, last_offsets, max_timestamps)
         self._take()
 
-    def add_one(self, size: int, last_offset: int, max_timestamp: int) -> None:
-        """As `add`, one batch."""
-        if self._entries.add_one(size, last_offset, max_timestamp):
+    def add_one(self, size: int, last_offset: int, max_timestamp: int) -> bool:
+        """As `add`, one batch; whether there are new entries."""
+        due = self._entries.add_one(size, last_offset, max_timestamp)
+        if due:
             self._take()
+        return due
 
     def finish(self) -> None:
         """No batch follows for now: the largest timestamp gets an entry."""
@@ -80,8 +83,7 @@ class GrowingIndexes:
 
     def is_full(self, max_bytes: int) -> bool:
         """Whether an index file of this size has no room for a further entry."""
-        full = len(self.offsets) >= max_bytes // layout.OFFSET_INDEX_ENTRY.itemsize
-        return full or len(self.timestamps) >= max_bytes // layout.TIME_INDEX_ENTRY.itemsize - 1
+        return len(self.offsets) >= max_bytes // _OFFSET_BYTES or len(self.timestamps) >= max_bytes // _TIME_BYTES - 1
 
     def write(self) -> None:
         """Write the entries that the files do not have yet; both exist then.
@@ -90,8 +92,8 @@ class GrowingIndexes:
             OSError: a file cannot be written. A later call writes the same entries.
         """
         made = (
-            (layout.OFFSET_INDEX_SUFFIX, layout.OFFSET_INDEX_ENTRY.itemsize, self.offsets, self.positions),
-            (layout.TIME_INDEX_SUFFIX, layout.TIME_INDEX_ENTRY.itemsize, self.timestamps, self.time_offsets),
+            (layout.OFFSET_INDEX_SUFFIX, _OFFSET_BYTES, self.offsets, self.positions),
+            (layout.TIME_INDEX_SUFFIX, _TIME_BYTES, self.timestamps, self.time_offsets),
         )
         for i, (suffix, size, first, second) in enumerate(made):
             file = self._disk.open(layout.sibling(self._path, suffix))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from kafkacodec.errors import EncodeError
 from kafkacodec.log.growing import times
-from kafkacodec.log.growing._batches import BatchHead, assign_offsets
+from kafkacodec.log.growing._batches import AppendInfo, BatchHead, assign_offsets
 from kafkacodec.log.growing.aborted import aborted_between
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.epochs import LogEpochs
@@ -34,23 +33,6 @@ __all__ = ["AppendInfo", "Flushing", "Found", "PartitionLog"]
 
 _MAX_INT32 = 2**31 - 1
 _NOTHING = Range(None, 0, 0, -1, None)
-
-
-class AppendInfo(NamedTuple):
-    """What was appended.
-
-    Attributes:
-        base_offset, last_offset (int): of the batches.
-        max_timestamp (int): the largest, in ms; -1 for none.
-        position (int): where they begin in their segment.
-        size (int): their bytes.
-    """
-
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
-    position: int
-    size: int
 
 
 class PartitionLog:
@@ -184,7 +166,6 @@ class PartitionLog:
         for head in heads:
             if head.producer_id >= 0:
                 self._follow(active, batches, head)
-        active.write_indexes()
         return AppendInfo(first, last, timestamp, position, len(batches))
 
     def last_heads(self, nbytes: int) -> Iterator[BatchHead]:
@@ -208,13 +189,13 @@ class PartitionLog:
             active.aborted.add(aborted)
 
     def _must_roll(self, active: GrowingSegment, size: int, timestamp: int, last: int) -> bool:
-        config = self.config
-        if active.size and active.size + size > config.segment_bytes:
-            return True
+        config, held = self.config, active.size
         if last - active.base_offset > _MAX_INT32 or active.indexes.is_full(config.segment_index_bytes):
             return True
-        if not active.size:
+        if not held:
             return False
+        if held + size > config.segment_bytes:
+            return True
         began = active.first_timestamp
         waited = timestamp - began if began >= 0 else self._clock() - active.created
         return waited > config.segment_ms

@@ -120,7 +120,7 @@ class GrowingSegment(AppendedFile):
         return self._first_timestamp
 
     def append(self, data: bytes | bytearray | memoryview, heads: Sequence[BatchHead]) -> int:
-        """Write batches at the end.
+        """Write batches at the end, and index entries if many are due.
 
         Returns:
             Their position.
@@ -132,16 +132,14 @@ class GrowingSegment(AppendedFile):
         position = self.write(data)
         if len(heads) == 1:
             head = heads[0]
-            indexes.add_one(head.size, head.last_offset, head.max_timestamp)
+            has_new = indexes.add_one(head.size, head.last_offset, head.max_timestamp)
         else:
             self._index(heads)
+            has_new = True
+        if has_new and indexes.is_due():
+            with suppress(OSError):  # a later call writes them
+                indexes.write()
         return position
-
-    def write_indexes(self) -> None:
-        """Write the index entries that are due. If the disk does not take them now, a later call writes them."""
-        if self.indexes.is_due():
-            with suppress(OSError):
-                self.indexes.write()
 
     def find(self, offset: int) -> BatchHead | None:
         """The head of the batch that has an offset or else of the next one, with its position; None: there is none."""
