@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +30,7 @@ class BrokerKey(NamedTuple):
         default: as text.
         heeded: whether this broker acts on it; otherwise it is shown only.
         fixed: it cannot be changed while the broker runs.
+        topic_name: of the configuration of topics that it is the default of; None if there is none.
     """
 
     name: str
@@ -36,7 +38,17 @@ class BrokerKey(NamedTuple):
     default: str
     heeded: bool = True
     fixed: bool = True
+    topic_name: str | None = None
 
+    def wrong(self, text: str) -> str | None:
+        """What is wrong with a value; None if nothing is."""
+        if self.topic_name is not None:
+            return TOPIC_CONFIGS[self.topic_name].check(text)
+        return "not a number" if self.kind in _NUMBERS and not _INTEGER.fullmatch(text.strip()) else None
+
+
+_NUMBERS: Final = (CONFIG_TYPES["int"], CONFIG_TYPES["long"])
+_INTEGER: Final = re.compile(r"[-+]?\d{1,19}")
 
 GROUP_SETTINGS: Final = (
     "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
@@ -95,16 +107,18 @@ _SHOWN: Final = (
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The only authorizer that there is."""
 
-_CHANGEABLE: Final = frozenset({"log.cleaner.threads"})
+_CHANGEABLE: Final = frozenset({"log.cleaner.backoff.ms", "log.cleaner.threads", "producer.id.expiration.ms"})
 
 
 def _table() -> dict[str, BrokerKey]:
-    table = {name: BrokerKey(name, CONFIG_TYPES[kind], default) for name, kind, default in _OWN}
-    for name, kind, default in _SHOWN:
-        table[name] = BrokerKey(name, CONFIG_TYPES[kind], default, False, name not in _CHANGEABLE)
+    rows = [(*row, heeded) for part, heeded in ((_OWN, True), (_SHOWN, False)) for row in part]
+    table = {
+        name: BrokerKey(name, CONFIG_TYPES[kind], default, heeded, name not in _CHANGEABLE)
+        for name, kind, default, heeded in rows
+    }
     for key in TOPIC_CONFIGS.values():
         if key.of_broker is not None:
-            table[key.of_broker] = BrokerKey(key.of_broker, key.kind, key.default, key.heeded, False)
+            table[key.of_broker] = BrokerKey(key.of_broker, key.kind, key.default, key.heeded, False, key.name)
     return dict(sorted(table.items()))
 
 
@@ -113,6 +127,23 @@ BROKER_CONFIGS: Final[Mapping[str, BrokerKey]] = _table()
 
 _OF_BOTH: Final = ("log.roll.hours",)  # shown to Kafka's clients, heeded by Kafka 0.7's logs
 _BY_UNIT: Final = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
+
+
+_RUNNING: Final = ("log.cleaner.backoff.ms", "producer.id.expiration.ms")
+
+
+class RunningConfig(NamedTuple):
+    """What may be changed while the broker runs.
+
+    Attributes:
+        topic_defaults: defaults of topics that differ from Kafka's, as text.
+        clean_ms: how often is looked for a log to clean.
+        producer_expiration_ms: producers are forgotten when they have not written for this long.
+    """
+
+    topic_defaults: Mapping[str, str]
+    clean_ms: int
+    producer_expiration_ms: int
 
 
 class BrokerConfig:
@@ -186,6 +217,20 @@ class BrokerConfig:
         ServerSettings.parse({name: text})  # raises ValueError
         self.rewrite[name] = text
         return True
+
+    def running(self, changed: Mapping[str, str]) -> RunningConfig:
+        """What logs heed, with what was changed while the broker runs, as text by name; wrong values are left out."""
+        right = {
+            name: text
+            for name, text in changed.items()
+            if (key := BROKER_CONFIGS.get(name)) is not None and not key.fixed and key.wrong(text) is None
+        }
+        of_topics = {key.topic_name: right[name] for name, key in BROKER_CONFIGS.items() if name in right}
+        texts = self.texts | right
+        return RunningConfig(
+            {name: text for name, text in (self.topic_defaults | of_topics).items() if name is not None},
+            *(int(texts.get(name, BROKER_CONFIGS[name].default)) for name in _RUNNING),
+        )
 
     def text(self, name: str) -> str:
         """A configuration as text."""

@@ -321,9 +321,8 @@ class Serving:
         self._waiting = Waiting()
         self._background = Background(loop)
         self._topics = Topics(
-            self._directory, config.topic_defaults, self._waiting, config.number("log.retention.check.interval.ms"),
-            self._background, config.number("log.cleaner.backoff.ms"),
-            config.number("metadata.log.max.record.bytes.between.snapshots"),
+            self._directory, config.running({}), self._waiting, config.number("log.retention.check.interval.ms"),
+            self._background, config.number("metadata.log.max.record.bytes.between.snapshots"),
         )  # fmt: skip
         catalog = Catalog(self._node_id, self._identity.directory_uuid, self._changed)
         catalog.access.super_users = frozenset(filter(None, config.text("super.users").split(";")))
@@ -401,6 +400,8 @@ class Serving:
                 self._loop.call_soon(self._forget_offsets, gone)
         elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["topic"]:
             self._topics.configure(record.resource_name, record.name, record.value)
+        elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["broker"]:
+            self._topics.configure_all(self._config.running(self._node.catalog.of_broker(self._node_id)))
         elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["group"]:
             self._configure_group(record.resource_name, record.name, record.value)
 
@@ -432,6 +433,7 @@ class Serving:
         catalog = self._node.catalog
         for record in records:
             catalog.apply(record)
+        self._topics.configure_all(self._config.running(catalog.of_broker(self._node_id)))
         for name in catalog.names():
             topic = catalog.topic(name)
             if topic is not None:

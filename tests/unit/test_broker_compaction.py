@@ -213,6 +213,19 @@ def told():
     logger.setLevel(before)
 
 
+def test_how_often_is_looked_for_what_to_clean_changes_at_once(told):
+    config = {"log.cleaner.backoff.ms": 3_600_000, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0}
+    with kc.broker.serve(topics={"t": 1}, config=config | {"segment.ms": 1000}) as broker:
+        now = time.time_ns() // 1_000_000
+        for n in range(20):
+            broker.write("t", [kc.Record(0, now - 100_000 + 2000 * n, 0, b"k%d" % (n % 3), b"%d" % n, ())])
+        with kc.client.Admin(broker.bootstrap_servers) as admin:
+            admin.incremental_alter_configs({("broker", "1"): {"log.cleaner.backoff.ms": "5"}})
+        while "t-0 is compacted up to offset 19" not in told.get(timeout=60):
+            pass
+        assert broker.records("t")["offset"].tolist() == [16, 17, 18, 19]
+
+
 def test_a_broker_rolls_by_time_compacts_and_opens_what_is_left(tmp_path, told):
     config = {"log.cleaner.backoff.ms": 5, "cleanup.policy": "compact", "segment.ms": 1000, "min.compaction.lag.ms": 1}
     config["min.cleanable.dirty.ratio"] = 0  # what comes after a pass is cleaned, however little it is

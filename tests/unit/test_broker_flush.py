@@ -14,6 +14,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec import client
 from kafkacodec.broker.host.flushing import Flusher
+from kafkacodec.broker.options import BrokerConfig
 from kafkacodec.broker.topics.configs import TopicConfig
 from kafkacodec.broker.topics.partition import Partition
 from kafkacodec.broker.topics.topics import Topics
@@ -89,7 +90,7 @@ class Unused:
 def topics(tmp_path):
     disk = Failing()
     directory = GrowingDirectory(tmp_path / "data", disk=disk)
-    made = Topics(directory, {}, Waiting(), 300_000, Unused(), 15_000, 1 << 20)
+    made = Topics(directory, BrokerConfig().running({}), Waiting(), 300_000, Unused(), 1 << 20)
     yield made, disk
     directory.abandon()
 

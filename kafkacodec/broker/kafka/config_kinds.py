@@ -81,7 +81,9 @@ def wrong_value(kind: int, name: str, value: str) -> tuple[int, str] | None:
         key = BROKER_CONFIGS.get(name)
         if key is not None and key.fixed:
             return errors.INVALID_REQUEST, f"Cannot update these configs dynamically: {name}"
-        return None
+        wrong = None if key is None else key.wrong(value)
+        text = f"Invalid value {value} for configuration {name}: {wrong}"
+        return None if wrong is None else (errors.INVALID_REQUEST, text)
     metrics = kind == CONFIG_RESOURCES["client_metrics"]
     found = (METRICS_CONFIGS if metrics else GROUP_CONFIGS).get(name)
     refused = errors.INVALID_REQUEST if metrics else errors.INVALID_CONFIG

@@ -130,6 +130,8 @@ def _of_topic(node: Node, values: Mapping[str, str]) -> list[_Shown]:
             synonyms += _broker_synonyms(node, key.of_broker, str(node.id))
         given = node.config.topic_defaults.get(key.name)
         default = key.default if given is None else given
+        if synonyms and synonyms[0][2] in (_SET_AT[_BROKER], _DEFAULT_BROKER):
+            default = synonyms[0][1]
         source = synonyms[0][2] if synonyms else _DEFAULT if given is None else _STATIC
         found.append(_Shown(key.name, key.kind, values.get(key.name, default), source, synonyms))
     return found

@@ -129,6 +129,10 @@ class Catalog:
         """What was set for a resource: ``topic``, ``broker``, ``group`` or ``client-metrics``."""
         return self.metadata.configs.get(f"{kind}:{name}", {})
 
+    def of_broker(self, broker: int) -> dict[str, str]:
+        """What was set for all brokers, and for one of them, which comes first."""
+        return self.configs("broker", "") | self.configs("broker", str(broker))
+
     def configured(self, kind: str) -> list[str]:
         """The names of resources of a kind for which something was set."""
         found = [key.partition(":") for key in self.metadata.configs]

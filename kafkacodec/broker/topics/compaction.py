@@ -53,6 +53,12 @@ class Compaction:
         """Whether a pass over this log goes on, while which no segments may be removed."""
         return self._running is not None and self._running[0] is partition
 
+    def set_interval(self, every_ms: float) -> None:
+        """Look for something to clean as often as this from now on."""
+        if self._next is not None:
+            self._next += every_ms - self._every_ms
+        self._every_ms = every_ms
+
     def due(self, now: float) -> None:
         """Begin a pass if it is time."""
         if self._next is None or now >= self._next:

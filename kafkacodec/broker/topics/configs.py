@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from kafkacodec.log.growing.settings import LogConfig
+from kafkacodec.log.growing.settings import DAY_MS, LogConfig
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
 __all__ = ["TOPIC_CONFIGS", "ConfigKey", "TopicConfig", "check"]
@@ -166,12 +166,16 @@ class TopicConfig:
     Args:
         values: what was set, as text by name; the rest has its default.
         defaults: defaults of this broker, as text by name.
+        producer_expiration_ms: after this time without a batch producers are forgotten.
     """
 
-    def __init__(self, values: Mapping[str, str], defaults: Mapping[str, str]) -> None:
+    def __init__(
+        self, values: Mapping[str, str], defaults: Mapping[str, str], producer_expiration_ms: int = DAY_MS
+    ) -> None:
         def text(name: str) -> str:
             return values.get(name, defaults.get(name, TOPIC_CONFIGS[name].default)).strip()
 
+        self.producer_expiration_ms = producer_expiration_ms
         policies = [part.strip() for part in text("cleanup.policy").split(",")]
         self.is_compacted = "compact" in policies
         self.is_deleted = "delete" in policies
@@ -210,5 +214,5 @@ class TopicConfig:
             retention_ms=self.retention_ms, delete=self.is_deleted, file_delete_delay_ms=self.file_delete_delay_ms,
             index_interval_bytes=self.index_interval_bytes, segment_index_bytes=self.segment_index_bytes,
             compact=self.is_compacted, min_compaction_lag_ms=self.min_compaction_lag_ms,
-            delete_retention_ms=self.delete_retention_ms,
+            delete_retention_ms=self.delete_retention_ms, producer_id_expiration_ms=self.producer_expiration_ms,
         )  # fmt: skip

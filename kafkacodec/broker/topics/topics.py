@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec.broker.topics.batches import Produced
 from kafkacodec.broker.topics.compaction import Compaction
@@ -44,16 +44,31 @@ class _Topic:
     partitions: dict[int, Partition] = field(default_factory=dict)
 
 
+class Running(Protocol):
+    """The broker's configuration as far as it concerns all logs; it may change (`kafkacodec.broker.options`)."""
+
+    @property
+    def topic_defaults(self) -> Mapping[str, str]:
+        """Configurations of topics that this broker has other defaults for, as text."""
+
+    @property
+    def clean_ms(self) -> int:
+        """How often is looked for a log to clean."""
+
+    @property
+    def producer_expiration_ms(self) -> int:
+        """Producers are forgotten when they have not written for this long."""
+
+
 class Topics:
     """The logs of all topics.
 
     Args:
         directory: the data directory.
-        defaults: configurations of topics that this broker has other defaults for, as text.
+        running: the broker's defaults for topics, and how often is looked for a log to clean.
         waiting: told of every append.
         check_ms: how often retention is looked at.
         background: cleans compacted topics.
-        clean_ms: how often is looked for one to clean.
         snapshot_bytes: how many bytes of metadata there may be in the log without a snapshot.
 
     Attributes:
@@ -63,10 +78,10 @@ class Topics:
     """
 
     def __init__(
-        self, directory: GrowingDirectory, defaults: Mapping[str, str], waiting: Waiting, check_ms: float,
-        background: Background, clean_ms: float, snapshot_bytes: int,
+        self, directory: GrowingDirectory, running: Running, waiting: Waiting, check_ms: float,
+        background: Background, snapshot_bytes: int,
     ) -> None:  # fmt: skip
-        self._directory, self._defaults, self._waiting = directory, defaults, waiting
+        self._directory, self._running, self._waiting = directory, running, waiting
         self._topics: dict[str, _Topic] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._unopened: dict[tuple[str, int], int] = {}  # the disk refuses them: their leader epochs
@@ -75,7 +90,7 @@ class Topics:
         self.frozen = False
         self._background, self._snapshot_bytes = background, snapshot_bytes
         self._snapshots: MetadataSnapshots | None = None
-        self._compaction = Compaction(directory, self._partitions, background, clean_ms)
+        self._compaction = Compaction(directory, self._partitions, background, running.clean_ms)
         self._rolled = RolledFlushes(directory, self._partitions, background)
         self.flushes = TimedFlushes(waiting.alarm)
         self.is_kept = True
@@ -136,7 +151,7 @@ class Topics:
             raise failed
 
     def _open(self, topic: _Topic, number: int, epoch: int) -> Partition:
-        config = TopicConfig(topic.values, self._defaults)
+        config = self._config_of(topic)
         self._unopened[topic.name, number] = epoch
         try:
             log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
@@ -153,7 +168,7 @@ class Topics:
 
     def open_metadata(self, topic_id: uuid.UUID) -> Partition:
         """Open the metadata log."""
-        flush = self._defaults.get("flush.messages", TOPIC_CONFIGS["flush.messages"].default)
+        flush = self._running.topic_defaults.get("flush.messages", TOPIC_CONFIGS["flush.messages"].default)
         config = TopicConfig({"cleanup.policy": "", "retention.ms": "-1", "flush.messages": flush}, {})
         name, number = _METADATA
         log = self._directory.open(name, number, config.of_log(), topic_id=topic_id)
@@ -186,7 +201,21 @@ class Topics:
             topic.values.pop(key, None)
         else:
             topic.values[key] = value
-        config = TopicConfig(topic.values, self._defaults)
+        self._configured(topic)
+
+    def configure_all(self, running: Running) -> None:
+        """Take the broker's configuration, which applies to all topics at once."""
+        self._running = running
+        self._compaction.set_interval(running.clean_ms)
+        self._waiting.alarm.ring()
+        for topic in self._topics.values():
+            self._configured(topic)
+
+    def _config_of(self, topic: _Topic) -> TopicConfig:
+        return TopicConfig(topic.values, self._running.topic_defaults, self._running.producer_expiration_ms)
+
+    def _configured(self, topic: _Topic) -> None:
+        config = self._config_of(topic)
         for partition in topic.partitions.values():
             partition.config = config
             partition.log.config = config.of_log()

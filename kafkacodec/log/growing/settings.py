@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-__all__ = ["LogConfig", "now_ms"]
+__all__ = ["DAY_MS", "LogConfig", "now_ms"]
 
 DAY_MS = 24 * 60 * 60 * 1000
 

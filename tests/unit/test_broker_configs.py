@@ -1,0 +1,70 @@
+"""Configurations of the broker that change while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client import Admin, ConfigResource
+from kafkacodec.errors import BrokerError
+
+_BROKER = ConfigResource("broker", "1")
+_TOPIC = ConfigResource("topic", "orders")
+_MIB = 1 << 20
+
+
+def _alter(broker: kc.broker.Broker, **configs: str) -> None:
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.incremental_alter_configs({_BROKER: {key.replace("_", "."): value for key, value in configs.items()}})
+
+
+def _segments(broker: kc.broker.Broker) -> int:
+    return len(list((Path(broker.data) / "orders-0").glob("*.log")))
+
+
+def _write(broker: kc.broker.Broker, batches: int) -> None:
+    for _ in range(batches):
+        broker.write("orders", [(None, bytes(600_000))])
+
+
+def test_a_default_of_topics_applies_at_once_and_after_a_restart(tmp_path):
+    with kc.broker.serve(tmp_path, topics=["orders"]) as broker:
+        _write(broker, 2)
+        assert _segments(broker) == 1
+        _alter(broker, log_segment_bytes=str(_MIB))
+        _write(broker, 2)
+        assert _segments(broker) == 3
+        with Admin(broker.bootstrap_servers) as admin:
+            entry = admin.describe_configs([_TOPIC])[_TOPIC]["segment.bytes"]
+        assert (entry.value, entry.source) == (str(_MIB), "dynamic_broker")
+    with kc.broker.serve(tmp_path) as broker:
+        _write(broker, 2)
+        assert _segments(broker) == 5
+
+
+def test_the_topics_own_configuration_is_stronger():
+    with kc.broker.serve(config={"log.segment.bytes": 2 * _MIB}) as broker:
+        broker.create_topic("orders", 1, {"segment.bytes": str(8 * _MIB)})
+        _alter(broker, log_segment_bytes=str(_MIB))
+        _write(broker, 6)
+        assert _segments(broker) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("log.segment.bytes", "many", "not a number"),
+        ("log.segment.bytes", "1", "must be from"),
+        ("log.cleaner.backoff.ms", "often", "not a number"),
+        ("num.partitions", "3", "Cannot update"),
+    ],
+)
+def test_wrong_values_are_refused(name, value, said):
+    with kc.broker.serve() as broker, Admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(ExceptionGroup) as raised:
+            admin.incremental_alter_configs({_BROKER: {name: value}})
+        (error,) = raised.value.exceptions
+        assert isinstance(error, BrokerError)
+        assert said in str(error)
