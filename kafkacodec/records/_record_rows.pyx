@@ -2,8 +2,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from cpython.tuple cimport PyTuple_SET_ITEM
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
 from kafkacodec._core cimport decode as k
@@ -11,46 +10,7 @@ from kafkacodec.arrow._columns cimport Table
 
 
 cdef extern from "Python.h":
-    PyObject *PyTuple_GET_ITEM(object, Py_ssize_t)
     Py_ssize_t Py_REFCNT(PyObject *)
-
-
-cdef extern from *:
-    """
-    /* Versions whose tuples have no state that depends on the items, except the hash that is reset below. The free-threaded
-     * build counts references in two places. */
-    #if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
-    #define KC_FILLS_TUPLES 1
-    #else
-    #define KC_FILLS_TUPLES 0
-    #endif
-
-    /* Since CPython 3.14 a tuple caches its hash; -1 is none. */
-    static inline void kc_forget_hash(PyObject *tuple) {
-    #if KC_FILLS_TUPLES && PY_VERSION_HEX >= 0x030E0000
-        ((PyTupleObject *)tuple)->ob_hash = -1;
-    #else
-        (void)tuple;
-    #endif
-    }
-
-    static inline int kc_is_plain_tuple(PyTypeObject *cls) {
-        return PyType_IsSubtype(cls, &PyTuple_Type) && cls->tp_basicsize == PyTuple_Type.tp_basicsize &&
-            cls->tp_itemsize == PyTuple_Type.tp_itemsize && cls->tp_dictoffset == 0;
-    }
-
-    static inline PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) {
-        PyObject *tuple = cls->tp_alloc(cls, size);
-        if (tuple == NULL) return NULL;
-        PyObject_GC_UnTrack(tuple);
-        kc_forget_hash(tuple);
-        return tuple;
-    }
-    """
-    bint KC_FILLS_TUPLES
-    void kc_forget_hash(PyObject *tuple) noexcept
-    bint kc_is_plain_tuple(PyTypeObject *cls) noexcept
-    PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) noexcept
 
 
 cdef enum:
@@ -58,34 +18,55 @@ cdef enum:
     CONSUMER_FIELDS = 9
 
 
+cdef tuple TIMESTAMP_TYPES = (-1, 0, 1)
+
+
+cdef inline bint is_null(const k.kc_column *c, int64_t row) noexcept:
+    return c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1
+
+
+cdef inline bint find(const k.kc_column *c, int64_t row, const uint8_t **data, int32_t *size) noexcept:
+    """The bytes at `row` of a binary column; returns whether they are not null."""
+    cdef const int32_t *ends = <const int32_t *> c.values.data
+    if c.views != NULL:
+        data[0] = k.kc_column_bytes(c, row, size)
+        return data[0] != NULL
+    if is_null(c, row):
+        return False
+    data[0], size[0] = c.data.data + ends[row], ends[row + 1] - ends[row]
+    return True
+
+
 cdef inline object slice_of(const k.kc_column *c, int64_t row):
     """The bytes at `row` of a binary column, or None."""
-    cdef const int32_t *ends = <const int32_t *> c.values.data
     cdef const uint8_t *data
     cdef int32_t size
-    if c.views != NULL:
-        data = k.kc_column_bytes(c, row, &size)
-        return None if data == NULL else PyBytes_FromStringAndSize(<const char *> data, size)
-    if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
-        return None
-    return PyBytes_FromStringAndSize(<const char *> c.data.data + ends[row], ends[row + 1] - ends[row])
+    return PyBytes_FromStringAndSize(<const char *> data, size) if find(c, row, &data, &size) else None
 
 
-cdef tuple headers_of(const k.kc_column *headers, int64_t row):
+cdef inline int put_slice(PyObject *record, Py_ssize_t field, const k.kc_column *c, int64_t row) except -1:
+    """Set a field to the bytes at `row` of a binary column, or None."""
+    cdef const uint8_t *data
+    cdef int32_t size
+    if find(c, row, &data, &size):
+        return kc_put_bytes(record, field, data, size)
+    kc_put_shared(record, field, None)
+    return 0
+
+
+cdef inline object timestamp_type(int8_t number):
+    return TIMESTAMP_TYPES[number + 1] if -1 <= number <= 1 else number
+
+
+cdef inline tuple headers_of(const k.kc_column *headers, int64_t row):
     cdef const int32_t *ends = <const int32_t *> headers.values.data
-    cdef const k.kc_column *keys = &headers.children[0].children[0]
-    cdef const k.kc_column *values = &headers.children[0].children[1]
-    if ends[row] == ends[row + 1]:
-        return ()
-    return tuple([(slice_of(keys, i).decode(), slice_of(values, i)) for i in range(ends[row], ends[row + 1])])
+    return () if ends[row] == ends[row + 1] else some_headers(&headers.children[0], ends[row], ends[row + 1])
 
 
-cdef inline void put(PyObject *record, Py_ssize_t i, object item) noexcept:
-    """Sets a field and releases its old value."""
-    cdef PyObject *before = PyTuple_GET_ITEM(<object> record, i)
-    Py_INCREF(item)
-    PyTuple_SET_ITEM(<object> record, i, item)
-    Py_XDECREF(before)
+cdef tuple some_headers(const k.kc_column *pairs, int64_t first, int64_t end):
+    cdef const k.kc_column *keys = &pairs.children[0]
+    cdef const k.kc_column *values = &pairs.children[1]
+    return tuple([(slice_of(keys, i).decode(), slice_of(values, i)) for i in range(first, end)])
 
 
 cdef const k.kc_column *plain_columns(Table chunk) except NULL:
@@ -103,9 +84,10 @@ cdef const k.kc_column *plain_columns(Table chunk) except NULL:
 cdef class Rows:
     """The rows of a table that has the six record columns, as instances of a named tuple, one by one.
 
-    A record without other references is reused for a later row, as zip() does with its tuples, since creating and freeing
-    the tuple is half the cost of a row. In a for loop that is the record before the last. `recycle` is whether this
-    CPython version is known to allow it; otherwise the class creates every record.
+    A record without other references is reused for a later row, as zip() does with its tuples, and so are its bytes and
+    its offset where they have the size of the new ones: creating and freeing them is most of the cost of a row. In a for
+    loop that is the record before the last. `recycle` is whether this CPython version is known to allow it; otherwise the
+    class creates every record.
     """
     cdef type cls
     cdef bint recycle
@@ -163,13 +145,26 @@ cdef class Rows:
     @cython.final
     cdef inline object timestamp(self):
         cdef const k.kc_column *c = &self.columns[1]
-        cdef int64_t ms
-        if c.null_count and not c.validity.data[self.row >> 3] >> (self.row & 7) & 1:
-            return None
-        ms = (<const int64_t *> c.values.data)[self.row]
+        return None if is_null(c, self.row) else self.shared((<const int64_t *> c.values.data)[self.row])
+
+    @cython.final
+    cdef inline object shared(self, int64_t ms):
         if self.time is None or ms != self.time_ms:
             self.time, self.time_ms = ms, ms
         return self.time
+
+    @cython.final
+    cdef inline int put_timestamp(self, PyObject *record, Py_ssize_t at) except -1:
+        cdef const k.kc_column *c = &self.columns[1]
+        cdef int64_t ms
+        if is_null(c, self.row):
+            kc_put_shared(record, at, None)
+            return 0
+        ms = (<const int64_t *> c.values.data)[self.row]
+        if kc_has(record, at) and (self.time is None or ms != self.time_ms):
+            return kc_put_int(record, at, ms)  # of a record that is used again
+        kc_put_shared(record, at, self.shared(ms))
+        return 0
 
     @cython.final
     cdef inline tuple six(self):
@@ -184,12 +179,12 @@ cdef class Rows:
         """Set the six fields of the row, from the field `at` on."""
         cdef const k.kc_column *c = self.columns
         cdef int64_t row = self.row
-        put(record, at, (<const int64_t *> c[0].values.data)[row])
-        put(record, at + 1, self.timestamp())
-        put(record, at + 2, (<const int8_t *> c[2].values.data)[row])
-        put(record, at + 3, slice_of(&c[3], row))
-        put(record, at + 4, slice_of(&c[4], row))
-        put(record, at + 5, headers_of(&c[5], row))
+        kc_put_int(record, at, (<const int64_t *> c[0].values.data)[row])
+        self.put_timestamp(record, at + 1)
+        kc_put_shared(record, at + 2, timestamp_type((<const int8_t *> c[2].values.data)[row]))
+        put_slice(record, at + 3, &c[3], row)
+        put_slice(record, at + 4, &c[4], row)
+        kc_put_shared(record, at + 5, headers_of(&c[5], row))
         return 0
 
     @cython.final
@@ -311,7 +306,7 @@ cdef class ConsumerRecords(Rows):
     cdef inline object epoch_of(self, int64_t row):
         cdef const k.kc_column *c = self.epochs
         cdef int32_t number
-        if c.null_count and not c.validity.data[row >> 3] >> (row & 7) & 1:
+        if is_null(c, row):
             return None
         number = (<const int32_t *> c.values.data)[row]
         if self.epoch is None or number != self.epoch_number:
@@ -331,8 +326,8 @@ cdef class ConsumerRecords(Rows):
     cdef inline object filled(self):
         item = self.blank(CONSUMER_FIELDS)
         cdef PyObject *record = <PyObject *> item
-        put(record, 0, self.topic)
-        put(record, 1, self.partition)
+        kc_put_shared(record, 0, self.topic)
+        kc_put_shared(record, 1, self.partition)
         self.fill(record, 2)
-        put(record, 8, self.epoch_of(self.row))
+        kc_put_shared(record, 8, self.epoch_of(self.row))
         return self.keep(item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import pytest
 
@@ -44,14 +45,34 @@ def test_records_that_are_kept_stay_as_they_are(recycle: bool) -> None:
     assert all(type(record) is Record for record in kept)
 
 
+@pytest.mark.parametrize("of_consumer", [True, False])
+@pytest.mark.parametrize("size", [0, 1, 2, 100])
+def test_fields_that_are_kept_stay_as_they_are(size: int, of_consumer: bool) -> None:
+    # Offsets and timestamps on both sides of what one digit of CPython's ints takes, and of what it has only once.
+    offsets = [*range(250, 270), *range(2**30 - 5, 2**30 + 5), *range(2**60 - 5, 2**60 + 5)]
+    rows: list[tuple[Any, ...]] = [
+        (offset, offset * 3 // 2 if number % 4 else 7, 0, b"%0*d" % (size, number) if size else b"", bytes(size), ())
+        for number, offset in enumerate(offsets)
+    ]
+    data = kc.encode(rows)
+    kept, hashes = [], []
+    made: Any = consumed(data) if of_consumer else RecordIterator(kc.iter_columns(data), Record)
+    for number, record in enumerate(made):
+        kept.append(record[-6:][number % 6])
+        hashes.append((hash(record.key), hash(record.offset), hash(record.timestamp)))
+    every = [("t", 3, *row, -1) if of_consumer else row for row in rows]
+    assert kept == [row[-6:][number % 6] for number, row in enumerate(every)]
+    assert hashes == [(hash(row[3]), hash(row[0]), hash(row[1])) for row in rows]
+
+
 @pytest.mark.parametrize("recycle", [True, False])
 def test_an_iterator_of_nothing(recycle: bool) -> None:
     assert list(RecordIterator([], Record, recycle)) == []
     assert list(RecordIterator([kc.decode(b""), kc.decode(DATA)], Record, recycle)) == list(records(True))
 
 
-def consumed() -> ConsumerRecords[ConsumerRecord]:
-    decoder = plan_of(columns=(*RECORD_COLUMNS, "partition_leader_epoch"), place_columns=True).decoder(DATA)
+def consumed(data: bytes = DATA) -> ConsumerRecords[ConsumerRecord]:
+    decoder = plan_of(columns=(*RECORD_COLUMNS, "partition_leader_epoch"), place_columns=True).decoder(data)
     decoder.set_place("t", 3)
     return ConsumerRecords(decoder.read(kc.RecordColumns, 1000, 1 << 30), ConsumerRecord, "t", 3)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
 from kafkacodec.client.aio.consumer_offsets import ConsumerOffsets
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.checks import row_limit, seconds
+from kafkacodec.client.consuming._iterating import Iterating
 from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 
-class Consumer(ConsumerOffsets):
+class Consumer(Iterating, ConsumerOffsets):
     """Reads topics in an event loop: records one by one, in lists, or as tables.
 
     An async context manager, and an async iterator over records, which ends after `assign_ranges` only::
@@ -54,7 +55,6 @@ class Consumer(ConsumerOffsets):
         self, *topics: str, bootstrap_servers: str | Iterable[str], **options: Unpack[ConsumerOptions]
     ) -> None:
         super().__init__(ConsumerSettings(bootstrap_servers=bootstrap_servers, **options), topics)
-        self._records: Iterator[ConsumerRecord] = iter(())
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
@@ -161,18 +161,15 @@ class Consumer(ConsumerOffsets):
             if found or not await self._wait(parts, end):
                 return found
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> ConsumerRecord:
-        for record in self._records:
-            return record
+    async def _more(self) -> ConsumerRecord:
+        """The first of the next records."""
         await asyncio.sleep(0)
         while True:
             parts = self._reading()
-            self._records = parts.reader.iterated() or iter(())
-            for record in self._records:
-                return record
+            self._records = parts.reader.iterated()
+            if self._records is not None:
+                for record in self._records:
+                    return record
             if not await self._wait(parts, Deadline(None)):
                 raise StopAsyncIteration
 
