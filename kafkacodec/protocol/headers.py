@@ -60,6 +60,23 @@ def encode_request_header(
     api_key: int, version: int, correlation_id: int, client_id: str | None, tags: dict[int, bytes] | None = None
 ) -> bytes:
     """The header of a request, without the frame size."""
+    is_id = type(correlation_id) is int and -1 << 31 <= correlation_id < 1 << 31
+    if not tags and is_id and (client_id is None or type(client_id) is str):
+        before, after = _around_correlation(api_key, version, client_id)
+        return before + correlation_id.to_bytes(4, "big", signed=True) + after
+    return _request_header(api_key, version, correlation_id, client_id, tags)
+
+
+@lru_cache
+def _around_correlation(api_key: int, version: int, client_id: str | None) -> tuple[bytes, bytes]:
+    """What precedes and follows the correlation id in a request header without tags."""
+    whole = _request_header(api_key, version, 0, client_id, None)
+    return whole[:4], whole[8:]
+
+
+def _request_header(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, tags: dict[int, bytes] | None
+) -> bytes:
     header = messages.RequestHeader(request_api_key=api_key, request_api_version=version, correlation_id=correlation_id)
     header.unknown_tagged_fields = tags or {}
     form = request_header_version(api_key, version)

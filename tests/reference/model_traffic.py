@@ -11,7 +11,7 @@ Consumer(bootstrap_servers="node1:9091")   # reads from the model
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import math
 from functools import partial
 from typing import Any
 
@@ -105,9 +105,8 @@ class ModelTraffic:
         self._started = now if self._started is None else self._started
         self._model.advance(max(now - self._started - self._model.now, 0))
 
-    def deadlines(self, now: float) -> Iterator[float]:
-        if self._flights:
-            yield now + _LOOK_MS
+    def next_deadline(self, now: float) -> float:
+        return now + _LOOK_MS if self._flights else math.inf
 
     async def close(self, reason: Exception) -> None:
         for flight in list(self._flights):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import random
 import uuid
@@ -80,8 +81,8 @@ class LyingTraffic:
     def step(self, now: float) -> None:
         pass
 
-    def deadlines(self, now: float) -> Iterator[float]:
-        return iter(())
+    def next_deadline(self, now: float) -> float:
+        return math.inf
 
     async def close(self, reason: Exception) -> None:
         self._closed = True

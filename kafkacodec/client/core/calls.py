@@ -99,6 +99,7 @@ class Send:
             use another connection.
         given_up: set by the machine when it no longer needs the answer. The connection may then be closed for the
             sake of other requests, and the send may fail or get no answer.
+        settles: set by the machine in `answered`: nothing follows from the answer, so the driver need not poll now.
     """
 
     to: Place
@@ -107,6 +108,7 @@ class Send:
     context: Any = None
     holds: bool = False
     given_up: bool = False
+    settles: bool = False
 
 
 class Received(Protocol):
@@ -143,8 +145,8 @@ class Answer:
 class Machine(Protocol):
     """A part of a client that makes decisions. The driver calls it from one thread.
 
-    After every call the driver polls the machine again and reads `next_deadline`. When other calls
-    change a machine's state, it requests a poll with the driver's ``wake()``.
+    After every call the driver polls the machine again and reads `next_deadline`, but not after an answer that
+    `settles` its send. When other calls change a machine's state, it requests a poll with the driver's ``wake()``.
     """
 
     def poll(self, now: float) -> list[Send]:

@@ -260,12 +260,13 @@ class Cluster:
 
     def poll(self, now: float) -> list[Send]:
         """The requests to send now, for metadata and coordinators."""
-        if self.absence.decide(now):
+        if self.absence.due_at is not None and self.absence.decide(now):
             self.generation += 1  # wakes everything that waits for metadata
         sends = self.coordinators.poll(now)
         if not self._asks_all:
-            self._wanted.later(self._stale_topics, max(now, self._next_at))
-            self._stale_topics.clear()
+            if self._stale_topics:
+                self._wanted.later(self._stale_topics, max(now, self._next_at))
+                self._stale_topics.clear()
             sends += [self._ask_group(group) for group in self._wanted.due(now)]
         if now >= self._due():
             sends.append(self._ask_all(now))
@@ -273,10 +274,16 @@ class Cluster:
 
     def next_deadline(self) -> float | None:
         """The time of the next request for metadata or a coordinator."""
-        due = [self.coordinators.next_deadline(), self._due(), self.absence.due_at]
-        if not self._asks_all:
-            due += [self._wanted.next_at(), self._next_at if self._stale_topics else None]
-        return min((at for at in due if at is not None and at < math.inf), default=None)
+        first = self._due()
+        for at in (
+            self.coordinators.next_deadline(),
+            self.absence.due_at,
+            None if self._asks_all else self._wanted.next_at(),
+            self._next_at if self._stale_topics and not self._asks_all else None,
+        ):
+            if at is not None and at < first:
+                first = at
+        return None if first == math.inf else first
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """Record metadata, or a coordinator."""

@@ -83,6 +83,8 @@ class Coordinators:
 
     def poll(self, now: float) -> list[Send]:
         """The look-ups to send now."""
+        if not self._wanted:
+            return []
         sends = []
         for place, wanted in list(self._wanted.items()):
             if wanted.used_at is None:
@@ -96,6 +98,8 @@ class Coordinators:
 
     def next_deadline(self) -> float | None:
         """The time of the next look-up."""
+        if not self._wanted:
+            return None
         waiting = (w for w in self._wanted.values() if w.node is None and w.asking is None and w.refusal is None)
         return min((w.next_at for w in waiting), default=None)
 

@@ -39,8 +39,7 @@ class MissingTopics:
             self._seen = self._cluster.generation
             missing = [name for name in self._cluster.missing() if name not in self._told]
             self._since = {name: self._since.get(name, now) for name in missing}
-        due = self._due(now)
-        if not due or self._asked is not None:
+        if not self._since or self._asked is not None or not self._due(now):
             return []
         self._asked = Send(ANY, _all_topics)
         return [self._asked]

@@ -102,6 +102,8 @@ class Wanted:
 
     def due(self, now: float) -> list[Group]:
         """The groups to request now."""
+        if not self._new and not self.groups:
+            return []
         new, self._new = self._new, set()
         self._gather(new, now)
         due = [group for group in self.groups if not group.asking and group.next_at <= now]
@@ -113,6 +115,8 @@ class Wanted:
         """The time of the next request for a group."""
         if self._new:
             return 0.0
+        if not self.groups:
+            return None
         return min((group.next_at for group in self.groups if not group.asking), default=None)
 
     def later(self, names: Iterable[str], next_at: float, failures: int = 0) -> None:

@@ -1,12 +1,14 @@
 """The network of one client, which runs machines over connections to brokers.
 
-All methods are called in the thread of the event loop that created it. After each answer, failure or `Network.wake`
-every machine is polled, its sends are routed to brokers, and a timer is set for the next deadline.
+All methods are called in the thread of the event loop that created it. After each answer from which something follows,
+each failure and `Network.wake` every machine is polled, its sends are routed to brokers, and a timer is set for the
+next deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -285,7 +287,8 @@ class Network:
                     machine.failed(flight.send, outcome, now)
             except Exception as error:
                 self._break(machine, error)
-        self.wake()
+        if not flight.send.settles or (flight.node is not None and flight.node.waiting):
+            self.wake()
 
     def _break(self, machine: Machine, error: Exception) -> None:
         """Remove a machine that raised, since its state is unknown."""
@@ -297,10 +300,13 @@ class Network:
         self.loop.call_exception_handler(context)
 
     def _set_timer(self, now: float) -> None:
-        due = [at for machine in self._machines if (at := machine.next_deadline()) is not None]
-        due += self._traffic.deadlines(now)
-        if due:
-            self._timer.set(max(min(due), now))
+        first = self._traffic.next_deadline(now)
+        for machine in self._machines:
+            at = machine.next_deadline()
+            if at is not None and at < first:
+                first = at
+        if first < math.inf:
+            self._timer.set(max(first, now))
 
 
 def _answer(machine: Machine, flight: Flight, answer: Answer, now: float) -> None:

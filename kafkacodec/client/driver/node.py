@@ -97,6 +97,8 @@ class Node:
     @property
     def held(self) -> bool:
         """Whether an earlier request may delay the answer to the next one."""
+        if not self.in_flight and not self.waiting:
+            return False
         return any(f.send.holds and not f.over for f in (*self.in_flight.values(), *self.waiting))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 
@@ -62,14 +63,17 @@ class Nodes:
     def idle(self, now: float) -> list[Node]:
         """The brokers whose connections have been idle for too long."""
         most = self._max_idle_ms
-        return [n for n in self if most and n.ready and not n.load and now - n.used_at >= most]
+        return [n for n in self._nodes.values() if most and now - n.used_at >= most and n.ready and not n.load]
 
-    def deadlines(self, now: float) -> Iterator[float]:
-        """The times when brokers need attention: a new connection, the end of throttling, the idle limit."""
-        for node in self:
-            if node.waiting and node.link is None and node.connecting is None:
-                yield node.retry_at
-            if node.waiting and node.ready and node.muted_until > now:
-                yield node.muted_until
-            if node.ready and not node.load and self._max_idle_ms:
-                yield node.used_at + self._max_idle_ms
+    def next_deadline(self, now: float) -> float:
+        """When a broker needs attention (a connection, the end of throttling, the idle limit); infinite for never."""
+        first = math.inf
+        for node in self._nodes.values():
+            if node.waiting:
+                if node.link is None and node.connecting is None:
+                    first = min(first, node.retry_at)
+                if node.ready and node.muted_until > now:
+                    first = min(first, node.muted_until)
+            elif not node.in_flight and node.ready and self._max_idle_ms:
+                first = min(first, node.used_at + self._max_idle_ms)
+        return first

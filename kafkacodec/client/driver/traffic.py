@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -93,19 +93,23 @@ class Traffic:
             elif not self._dropped(flight):
                 self._route(flight, now)
         for node in self._nodes:
-            self._pump(node, now)
-            self._tell_slow(node, now)
+            if node.waiting:
+                self._pump(node, now)
+            if node.in_flight or node.connecting is not None:
+                self._tell_slow(node, now)
         for node in self._nodes.idle(now):
             node.close_idle()
 
-    def deadlines(self, now: float) -> Iterator[float]:
-        """The times when a step is needed."""
+    def next_deadline(self, now: float) -> float:
+        """When a step is needed; infinite for never."""
+        first = self._nodes.next_deadline(now)
         if self._deadlines:
-            yield self._deadlines[0][0]
+            first = min(first, self._deadlines[0][0])
         for node in self._nodes:
-            if node.quiet_until <= now and (awaited := node.awaited) is not None:
-                yield awaited[0] + _SLOW_MS
-        yield from self._nodes.deadlines(now)
+            waits = node.in_flight or node.connecting is not None
+            if waits and node.quiet_until <= now and (awaited := node.awaited) is not None:
+                first = min(first, awaited[0] + _SLOW_MS)
+        return first
 
     async def close(self, reason: Exception) -> None:
         """End all flights with `reason`, and all connections."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
+from asyncio.events import _get_running_loop as running_loop  # None where no loop runs, without an exception
 from bisect import bisect_right, insort
 from collections.abc import Callable
 from operator import attrgetter
@@ -97,13 +98,13 @@ class Outcome(Callbacks):
             created the outcome learns it, not one forked from it.
     """
 
-    __slots__ = ("_condition", "failure", "resolved")
+    __slots__ = ("_waiters", "failure", "resolved")
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         super().__init__(loop)
         self.resolved = 0
         self.failure: Exception | None = None
-        self._condition: threading.Condition | None = None
+        self._waiters: list[tuple[int, threading.Lock]] = []  # of threads: the lock is released once a record is known
 
     def find(self, index: int) -> Part | None:
         """The part that has a record, if it is resolved."""
@@ -118,8 +119,8 @@ class Outcome(Callbacks):
             insort(self.parts, part)
             self.resolved += part.end - part.first
             self.failure = self.failure or part.error
-            if self._condition is not None:
-                self._condition.notify_all()
+            if self._waiters:
+                self._wake_known()
             due = self._due(part)
         self.call(due)
 
@@ -142,10 +143,28 @@ class Outcome(Callbacks):
     def wait(self, index: int, timeout: float | None) -> bool:
         """Wait until a record is resolved; returns whether it is."""
         self._check_process()
+        known = threading.Lock()
         with _lock:
-            if self._condition is None:
-                self._condition = threading.Condition(_lock)
-            return self._condition.wait_for(lambda: self._known(index), timeout)
+            if self._known(index):
+                return True
+            known.acquire()
+            self._waiters.append((index, known))
+        if known.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
+            return True
+        with _lock:
+            self._waiters = [waiter for waiter in self._waiters if waiter[1] is not known]
+            return self._known(index)
+
+    def _wake_known(self) -> None:
+        """Wake the threads whose records are known."""
+        left = []
+        for waiter in self._waiters:
+            index, known = waiter
+            if self._known(index):
+                known.release()
+            else:
+                left.append(waiter)
+        self._waiters = left
 
     def _known(self, index: int) -> bool:
         return self.find(index) is not None
@@ -181,6 +200,9 @@ class TableOutcome(Outcome):
 
 def tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
     """Wake a coroutine that waits for an outcome. For any thread."""
+    if running_loop() is loop:
+        _set(future)
+        return
     with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits for the result
         loop.call_soon_threadsafe(_set, future)
 
@@ -192,9 +214,6 @@ def _set(future: asyncio.Future[None]) -> None:
 
 def refuse_in(loop: asyncio.AbstractEventLoop | None) -> None:
     """Refuse to block the event loop of the client that must deliver the record. A blocking client has its own loop."""
-    try:
-        here = asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    if here is loop:
+    here = running_loop()
+    if here is not None and here is loop:
         raise LocalProtocolError(f"result() would block {loop!r}: await the delivery, or call result() when it is done")

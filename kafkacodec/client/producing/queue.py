@@ -192,6 +192,9 @@ class TopicQueues(OpenTopic):
         """The partition for records without a key until its batch is full: of a few, the one with the fewest batches
         (KIP-480, KIP-794)."""
         numbers = self.available or self.numbers
+        if len(numbers) == 1:
+            self.sticky = self.queues[numbers[0]]
+            return self.sticky
         some = random.sample(numbers, min(len(numbers), _COMPARED))
         self.sticky = min((self.queues[n] for n in some), key=lambda queue: queue.load)
         return self.sticky

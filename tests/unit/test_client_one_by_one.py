@@ -1,0 +1,110 @@
+"""Records that are sent one after the other: the work for each, and threads that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.outcome import Outcome, Part
+from tests.patience import SOON
+
+RECORDS = 40
+
+
+class Counted:
+    """Counts the calls of a method."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.calls = 0
+        self._method = getattr(owner, name)
+        setattr(owner, name, self)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.calls += 1
+        return self._method(*arguments, **options)
+
+
+async def test_a_coroutine_that_waits_for_each_record_is_woken_in_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = kc.broker.aio.serve(topics={"t": 1})
+    async with broker as kafka, kc.client.aio.Producer(kafka.bootstrap_servers, linger_ms=0) as producer:
+        await (await producer.send("t", b"first"))
+        polls = Counted(producer._sender, "poll")
+        threadsafe: list[Any] = []
+        loop, schedule = asyncio.get_running_loop(), asyncio.BaseEventLoop.call_soon_threadsafe
+        monkeypatch.setattr(
+            type(loop),
+            "call_soon_threadsafe",
+            lambda self, call, *rest, **options: (threadsafe.append(call), schedule(self, call, *rest, **options))[1],
+        )
+        offsets = [(await (await producer.send("t", b"%d" % n))).offset for n in range(RECORDS)]
+        assert offsets == [*range(1, RECORDS + 1)]
+        assert not [call for call in threadsafe if call.__module__.startswith("kafkacodec.client")]
+        assert polls.calls < 1.5 * RECORDS  # a timer may add some
+
+
+def test_an_answer_after_which_nothing_is_left_costs_no_poll() -> None:
+    with (
+        kc.broker.serve(topics={"t": 1}) as kafka,
+        kc.client.Producer(kafka.bootstrap_servers, linger_ms=0) as producer,
+    ):
+        producer.send("t", b"first").result()
+        polls = Counted(producer._face._sender, "poll")
+        offsets = [producer.send("t", b"%d" % n).result().offset for n in range(RECORDS)]
+        assert offsets == [*range(1, RECORDS + 1)]
+        assert polls.calls < 1.5 * RECORDS
+
+
+@pytest.mark.parametrize("linger_ms", [0, 1])
+def test_many_threads_wait_for_their_own_records(linger_ms: int) -> None:
+    found: list[tuple[int, bytes]] = []
+
+    def some(number: int) -> None:
+        for n in range(RECORDS):
+            value = b"%d %d" % (number, n)
+            found.append((producer.send("t", value).result(SOON).offset, value))
+
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        options: Any = {"linger_ms": linger_ms, "max_in_flight_requests_per_connection": 1}
+        with kc.client.Producer(kafka.bootstrap_servers, **options) as producer:
+            threads = [threading.Thread(target=some, args=(number,)) for number in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        values = kafka.records("t")["value"].tolist()
+    assert [value for _, value in sorted(found)] == values
+    assert [offset for offset, _ in sorted(found)] == [*range(6 * RECORDS)]
+
+
+def test_threads_that_wait_are_woken_by_what_makes_their_record_known() -> None:
+    outcome, got = Outcome(), []
+
+    def wait(index: int) -> None:
+        got.append(Delivery(outcome, index).result(SOON).offset)
+
+    early, late = (threading.Thread(target=wait, args=(index,)) for index in (0, 5))
+    for thread in (early, late):
+        thread.start()
+    while len(outcome._waiters) < 2:
+        threading.Event().wait(0.001)
+    outcome.resolve(Part(5, 0, "t", 0, 100, -1, None))
+    early.join(SOON)
+    assert (got, [index for index, _ in outcome._waiters]) == ([100], [5])
+    outcome.resolve(Part(9, 5, "t", 0, 200, -1, None))
+    late.join(SOON)
+    assert (got, outcome._waiters) == ([100, 200], [])
+
+
+def test_a_thread_that_gives_up_leaves_nothing_behind() -> None:
+    outcome = Outcome()
+    for timeout in (0, 0.001):
+        with pytest.raises(TimeoutError):
+            Delivery(outcome, 0).result(timeout)
+    assert outcome._waiters == []
+    outcome.resolve(Part(1, 0, "t", 0, 7, -1, None))
+    assert Delivery(outcome, 0).result(1e12).offset == 7
