@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,21 +16,24 @@ from benchmarks import (
     brokers,
     goals,
     inspection,
-    java,
+    latencies,
     live,
     messages,
+    page,
     primitives,
+    programs,
     reading,
     report,
     searching,
+    sizes,
     small,
     spark,
     threads,
     values,
     writing,
 )
-from benchmarks.cases import CASES, record_set
-from benchmarks.contest import Rates, run
+from benchmarks.cases import CASES, Case, record_set
+from benchmarks.contest import Contest, Measured, Rates, run
 
 HANDED_ON = ("none", "none, 1 KiB values", "lz4")
 ENCODED = ("none", "lz4", "zstd", "snappy", "gzip")
@@ -46,63 +50,89 @@ def main() -> None:
             rates, [*said, *broker_scale.run(), *broker_line.run(), *broker_rewrite.run()], arguments.save, "brokers"
         )
         return
-    cases = [case for case in CASES if not arguments.only or arguments.only in case.name]
+
+    def chosen(*names: str) -> bool:
+        return not arguments.only or any(arguments.only in name for name in names)
+
+    cases = [case for case in (*CASES, *sizes.CASES) if chosen(case.name)]
     if arguments.quick:
         cases = [replace(case, total_bytes=case.total_bytes // 10) for case in cases]
-    bodies = [body for body in messages.bodies() if not arguments.only or arguments.only in str(body)]
-    rounds = 3 if arguments.quick else 5
-    results: dict[str, Rates] = {}
+    bodies = [body for body in messages.bodies() if chosen(str(body))]
     record_sets = {case.name: record_set(case) for case in cases}
+    runner = Runner(3 if arguments.quick else 5)
+    of_cases(runner, cases, record_sets)
+    of_calls(runner, chosen)
+    for body in bodies:
+        for contest in messages.contests(body):
+            runner.run(contest)
+    left_out: list[str | None] = ["Java and franz-go were skipped: --quick"]
+    if not arguments.quick:
+        left_out = programs.add(runner.results, record_sets, bodies)
+    if arguments.spark:
+        for contest in spark.contests():
+            runner.results[contest.name] = run(contest, 3, contest.clock or time.perf_counter, slow=float("inf"))
+    finish(runner.results, left_out, arguments.save, "rates", distributions(chosen))
+
+
+class Runner:
+    """Runs contests, and keeps their rates."""
+
+    def __init__(self, rounds: int) -> None:
+        self.results: dict[str, Measured] = {}
+        self._rounds = rounds
+
+    def run(self, contest: Contest, clock: Callable[[], float] = time.thread_time) -> None:
+        self.results[contest.name] = run(contest, self._rounds, clock)
+        note(contest.name)
+
+
+def of_cases(runner: Runner, cases: Sequence[Case], record_sets: dict[str, bytes]) -> None:
+    """The contests about the cases' record sets."""
+    read = [case for case in cases if case.name.startswith("values of ")]
+    for case in read:
+        runner.run(sizes.value_contest(case, record_sets[case.name]))
+    cases = [case for case in cases if case not in read]
     for case in cases:
-        results[case.name] = run(reading.contest(case, record_sets[case.name]), rounds)
-        note(case.name)
+        runner.run(reading.contest(case, record_sets[case.name]))
     for case in cases:
         if case.name in HANDED_ON:
-            contest = reading.handed_on(case, record_sets[case.name])
-            results[contest.name] = run(contest, rounds)
+            runner.run(reading.handed_on(case, record_sets[case.name]))
     for case in cases:
         if case.name in threads.COMPARED:
-            contest = threads.contest(case, record_sets[case.name])
-            results[contest.name] = run(contest, rounds, clock=time.perf_counter)
-            note(contest.name)
+            runner.run(threads.contest(case, record_sets[case.name]), time.perf_counter)
     for case in cases:
         if case.name in ENCODED:
-            results[f"encode, {case.name}"] = run(writing.contest(case), rounds)
-            note(f"encode, {case.name}")
+            runner.run(writing.contest(case))
     for case in cases:
         if case.name in searching.COMPARED:
             with searching.contest(case, record_sets[case.name]) as contest:
-                results[contest.name] = run(contest, rounds, clock=searching.processor_time)
-            note(contest.name)
+                runner.run(contest, searching.processor_time)
     for contest in primitives.contests(record_sets):
-        results[contest.name] = run(contest, rounds)
-    for contest in small.contests() if not arguments.only or arguments.only in "small" else ():
-        results[contest.name] = run(contest, rounds)
-        note(contest.name)
+        runner.run(contest)
     with inspection.contests(cases) as contests:
         for contest in contests:
-            results[contest.name] = run(contest, rounds)
-            note(contest.name)
-    for contest in values.contests() if not arguments.only or arguments.only in "values" else ():
-        results[contest.name] = run(contest, rounds)
-        note(contest.name)
-    for body in bodies:
-        for contest in messages.contests(body):
-            results[contest.name] = run(contest, rounds)
-        note(str(body))
-    left_out: list[str | None] = (
-        [java.add(results, record_sets, bodies)] if not arguments.quick else ["Java was skipped: --quick"]
-    )
-    if arguments.spark:
-        for contest in spark.contests():
-            results[contest.name] = run(contest, rounds=3, clock=contest.clock or time.perf_counter, slow=float("inf"))
-    finish(results, left_out, arguments.save, "rates")
+            runner.run(contest)
+
+
+def of_calls(runner: Runner, chosen: Callable[..., bool]) -> None:
+    """Contests of small record sets, and of values."""
+    if chosen("small", "sets of"):
+        for contest in (*small.contests(), *sizes.set_contests()):
+            runner.run(contest)
+    if chosen("values"):
+        for contest in values.contests():
+            runner.run(contest)
+
+
+def distributions(chosen: Callable[..., bool]) -> report.Distributions:
+    """How long each of many calls took."""
+    return {contest.name: latencies.measure(contest) for contest in latencies.contests() if chosen(contest.name)}
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="cases and messages whose name contains this")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds and no Java")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds, no Java and no Go")
     parser.add_argument("--spark", action="store_true", help="Spark too: two cores, wall-clock time, minutes")
     parser.add_argument("--live", action="store_true", help="only the client beside its peers, with a broker; minutes")
     parser.add_argument("--brokers", action="store_true", help="only the broker beside its peers; minutes")
@@ -110,7 +140,7 @@ def parse() -> argparse.Namespace:
         "--save",
         metavar="DIR",
         type=Path,
-        help="write rates.json, live.json or brokers.json, and a plot there",
+        help="write rates.json, live.json or brokers.json there, and index.html with plots of all that are there",
     )
     return parser.parse_args()
 
@@ -119,7 +149,13 @@ def note(name: str) -> None:
     print(f"measured: {name}", file=sys.stderr, flush=True)
 
 
-def finish(results: dict[str, Rates], left_out: list[str | None], directory: Path | None, kind: report.Kind) -> None:
+def finish(
+    results: Mapping[str, Rates],
+    left_out: Sequence[str | None],
+    directory: Path | None,
+    kind: report.Kind,
+    distributions: report.Distributions | None = None,
+) -> None:
     """Print the results, and save them if a directory is given."""
     outcomes = goals.outcomes(results)
     print("\n" + report.rates_table(results))
@@ -127,7 +163,8 @@ def finish(results: dict[str, Rates], left_out: list[str | None], directory: Pat
     for reason in filter(None, left_out):
         print(f"\n{reason}")
     if directory:
-        report.save(directory, results, outcomes, kind)
+        report.save(directory, results, outcomes, kind, distributions or {})
+        print(f"\n{page.write(directory)}")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 SLOW_SECONDS = 0.5
 
 Rates = dict[str, float]
+
+
+class Measured(Rates):
+    """The best rate of every competitor, in `unit`s per second, and those of all its `rounds`."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+        self.rounds: dict[str, list[float]] = {}
+
+    def add(self, name: str, rate: float) -> None:
+        """Add a round of a competitor."""
+        self.rounds.setdefault(name, []).append(rate)
+        self[name] = max(self.rounds[name])
 
 
 @dataclass(frozen=True)
@@ -18,23 +32,23 @@ class Contest:
     name: str
     unit: str
     amount: float
-    competitors: dict[str, Callable[[], object]]
+    competitors: Mapping[str, Callable[[], object]]
     clock: Callable[[], float] | None = None  # where the usual one would not measure the work
 
 
 def run(
     contest: Contest, rounds: int, clock: Callable[[], float] = time.thread_time, slow: float = SLOW_SECONDS
-) -> Rates:
-    """Units per second of every competitor in its best round. One that needs `slow` seconds gets no further rounds.
+) -> Measured:
+    """The rates of every competitor. One that needs `slow` seconds gets no further rounds.
 
     The clock is the thread's processor time, which excludes other processes, so that a busy machine disturbs the ratios
     less.
     """
-    best: dict[str, float] = {}
+    measured = Measured(contest.unit)
     for _ in range(rounds):
         for name, work in contest.competitors.items():
-            if best.get(name, 0) < slow:
+            if name not in measured or contest.amount / measured[name] < slow:
                 start = clock()
                 work()
-                best[name] = min(best.get(name, float("inf")), clock() - start)
-    return {name: contest.amount / seconds for name, seconds in best.items()}
+                measured.add(name, contest.amount / (clock() - start))
+    return measured

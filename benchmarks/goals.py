@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks import libraries, live_sends
 from benchmarks.broker_servers import KAFKA, KFAKE, MOCK, OURS as SERVED, TANSU
 from benchmarks.contest import Rates
 
-JAVA = "Kafka's Java classes"
+JAVA, FRANZ = "Kafka's Java classes", "franz-go"
 DECOMPRESSING = "fastest library alone"
 COLUMNS = "kafkacodec, columns"
 BROKER, OWN_TUNED = "Spark, a topic of a broker", "Spark's own source, tuned"
 EXPORT = "kafkacodec.spark.export"
 BATCHES, FETCHES = "broker, produce, 16 KiB batches, requests", "broker, fetch, 1 MiB answers, bytes"
+ALL_READ = "kafkacodec, every array read"
 ONE_THREAD = "iter_columns, threads=1"
 # The messages of `messages.bodies()`.
 MESSAGES = (
@@ -71,6 +73,7 @@ GOALS = [
     *(Goal(f"decode, {body}", "kafkacodec", "kio", 4) for body in MESSAGES),
     *(Goal(f"encode, {body}", "kafkacodec", "kio", 40) for body in MESSAGES),
     *(Goal(f"decode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES),
+    *(Goal(f"decode, {body}", ALL_READ, JAVA, 1) for body in MESSAGES),
     *(Goal(f"encode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES),
     *(Goal(f"threads, {codec}", "iter_columns, threads=2", ONE_THREAD, 1.8) for codec in libraries.CANDIDATES),
     Goal("threads, none", "iter_columns, threads=2", ONE_THREAD, 1.5),
@@ -110,7 +113,7 @@ GOALS = [
 ]
 
 
-def outcomes(results: dict[str, Rates]) -> list[Outcome]:
+def outcomes(results: Mapping[str, Rates]) -> list[Outcome]:
     """The outcomes of all goals whose contest was run."""
     return [Outcome(goal, _measured(goal, results[goal.contest])) for goal in GOALS if goal.contest in results]
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import live_clients, live_sends, live_waits
-from benchmarks.contest import Rates
+from benchmarks import live_clients, live_sends, live_waits, programs
+from benchmarks.contest import Measured
 
 CODECS = ("none", "lz4")
 WALL = ", wall clock"
@@ -26,15 +26,21 @@ def contest_name(work: str, codec: str) -> str:
     return f"live, {work}, {codec}"
 
 
-def run(rounds: int, note: Callable[[str], None]) -> dict[str, Rates]:
+def run(rounds: int, note: Callable[[str], None]) -> dict[str, Measured]:
     """The rates of each client in its best round, for each work and codec, by processor time and by the clock."""
-    results: dict[str, Rates] = {}
+    results: dict[str, Measured] = {}
+    everyone = list(live_clients.WORK)
+    if programs.FRANZ_GO.absent:
+        note(programs.FRANZ_GO.absent)
+        everyone.remove(programs.FRANZ_GO.name)
+    else:
+        programs.FRANZ_GO.build()
     with broker() as server:
         for codec in CODECS:
             fill(server, f"filled-{codec}", codec)
             for work in ("consume", "produce"):
                 name = contest_name(work, codec)
-                for number, client in in_turns(results, name, rounds, list(live_clients.WORK)):
+                for number, client in in_turns(results, name, rounds, everyone):
                     topic = f"filled-{codec}" if work == "consume" else f"made-{codec}-{number}-{len(client)}"
                     keep(results, name, client, measured(client, work, server, topic, codec))
                 note(name)
@@ -56,16 +62,16 @@ def run(rounds: int, note: Callable[[str], None]) -> dict[str, Rates]:
     return results
 
 
-def in_turns(results: dict[str, Rates], name: str, rounds: int, clients: list[str]) -> Iterator[tuple[int, str]]:
+def in_turns(results: dict[str, Measured], name: str, rounds: int, clients: list[str]) -> Iterator[tuple[int, str]]:
     """The number of each round with each client, for a new contest."""
-    results[name], results[name + WALL] = {}, {}
+    results[name], results[name + WALL] = Measured("records"), Measured("records")
     return ((number, client) for number in range(rounds) for client in clients)
 
 
-def keep(results: dict[str, Rates], name: str, client: str, rates: tuple[float, float]) -> None:
-    """Keep rates, by processor time and by the clock, that are better than those of rounds before."""
+def keep(results: dict[str, Measured], name: str, client: str, rates: tuple[float, float]) -> None:
+    """Keep the rates of a round, by processor time and by the clock."""
     for contest, rate in zip((name, name + WALL), rates, strict=True):
-        results[contest][client] = max(rate, results[contest].get(client, 0.0))
+        results[contest].add(client, rate)
 
 
 def waits_name(work: str) -> str:

@@ -27,6 +27,7 @@ AMOUNTS = {
     "aiokafka": {"produce": 100_000, "consume": 500_000},
     "confluent-kafka": {"produce": 300_000, "consume": 1_000_000},
     "kafka-python": {"produce": 50_000, "consume": 200_000},
+    "franz-go": {"produce": 1_000_000, "consume": 2_000_000},
 }
 FILLED = max(amounts["consume"] for amounts in AMOUNTS.values())
 
@@ -255,12 +256,24 @@ def consume_kafka_python(server: str, topic: str, _codec: str, count: int) -> No
     consumer.close()
 
 
+def franz_go(work: str) -> Work:
+    """The program in Go, in place of this process."""
+
+    def run(server: str, topic: str, codec: str, count: int) -> None:
+        from benchmarks.programs import GO_PROGRAM
+
+        os.execv(GO_PROGRAM, [str(GO_PROGRAM), work, server, topic, codec, str(count)])
+
+    return run
+
+
 WORK: dict[str, dict[str, Work]] = {
     "kafkacodec, columns": {"produce": produce_columns, "consume": consume_columns},
     "kafkacodec": {"produce": produce, "consume": consume},
     "aiokafka": {"produce": produce_aiokafka, "consume": consume_aiokafka},
     "confluent-kafka": {"produce": produce_confluent, "consume": consume_confluent},
     "kafka-python": {"produce": produce_kafka_python, "consume": consume_kafka_python},
+    "franz-go": {"produce": franz_go("produce"), "consume": franz_go("consume")},
 }
 
 

@@ -1,20 +1,24 @@
-"""Results as tables in Markdown, a plot, and JSON."""
+"""Results as tables in Markdown, and as JSON."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import kafkacodec as kc
-from benchmarks import live_clients
-from benchmarks.contest import Rates
-from benchmarks.goals import JAVA, Outcome
+from benchmarks import programs
+from benchmarks.contest import Measured, Rates
+from benchmarks.goals import Outcome
+from benchmarks.latencies import Classes
 
 Kind = Literal["rates", "live", "brokers"]
+Distributions = dict[str, dict[str, Classes]]
+"""For each contest and competitor, how many calls took how long."""
 PEERS = (
     "aiokafka",
     "kafka-python",
@@ -28,7 +32,6 @@ PEERS = (
     "numpy",
     "pyarrow",
 )
-OURS = ("iter_columns", "iter_columns, views", "decode", "iter_records")
 
 
 def about() -> dict[str, Any]:
@@ -37,8 +40,9 @@ def about() -> dict[str, Any]:
         "kafkacodec": kc.__version__,
         "cpu": cpu(),
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
-        "peers": {name: version(name) for name in PEERS},
+        "peers": {**{name: version(name) for name in PEERS}, **programs.versions()},
     }
 
 
@@ -50,7 +54,7 @@ def cpu() -> str:
         return platform.processor() or platform.machine()
 
 
-def rates_table(results: dict[str, Rates]) -> str:
+def rates_table(results: Mapping[str, Rates]) -> str:
     """Million units per second: a row for every competitor of every contest."""
     lines = ["| contest | competitor | millions per second | of the fastest |", "|---|---|---|---|"]
     for contest, rates in results.items():
@@ -73,38 +77,22 @@ def goals_table(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def save(directory: Path, results: dict[str, Rates], outcomes: list[Outcome], kind: Kind) -> None:
-    """Write rates.json and reading.svg, live.json and live.svg, or brokers.json."""
+def save(
+    directory: Path,
+    results: Mapping[str, Rates],
+    outcomes: list[Outcome],
+    kind: Kind,
+    distributions: Distributions,
+) -> None:
+    """Write rates.json, live.json or brokers.json."""
     directory.mkdir(parents=True, exist_ok=True)
     goals = [{**vars(outcome.goal), "measured": outcome.measured, "met": outcome.met} for outcome in outcomes]
-    content = {**about(), "units_per_second": results, "goals": goals}
+    content = {
+        **about(),
+        "units_per_second": results,
+        "units": {name: rates.unit for name, rates in results.items() if isinstance(rates, Measured)},
+        "rounds": {name: rates.rounds for name, rates in results.items() if isinstance(rates, Measured)},
+        "classes_of_seconds": distributions,
+        "goals": goals,
+    }
     (directory / f"{kind}.json").write_text(json.dumps(content, indent=1) + "\n")
-    if kind == "live":
-        plot(directory / "live.svg", results, tuple(live_clients.WORK), "Clients with a broker")
-        return
-    if kind == "brokers":
-        return
-    read = {name: rates for name, rates in results.items() if "iter_records" in rates}
-    readers = (*OURS, JAVA, "aiokafka", "kafka-python")
-    plot(directory / "reading.svg", read, readers, "Reading record sets, one thread")
-
-
-def plot(path: Path, results: dict[str, Rates], competitors: tuple[str, ...], title: str) -> None:
-    """Bars by contest for kafkacodec and its peers, in million records per second on a logarithmic axis."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "kafkacodec"
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(11, 5), layout="constrained")
-    for place, name in enumerate(competitors):
-        found = [(i, rates[name] / 1e6) for i, rates in enumerate(results.values()) if name in rates]
-        at = [i + (place - len(competitors) / 2 + 0.5) * 0.8 / len(competitors) for i, _ in found]
-        axes.bar(at, [rate for _, rate in found], 0.8 / len(competitors), label=name)
-    axes.set(yscale="log", ylabel="million records per second", title=f"{title}, {cpu()}")
-    axes.set_xticks(range(len(results)), list(results), rotation=20, ha="right")
-    figure.legend(ncols=len(competitors), loc="outside lower center")
-    axes.grid(axis="y", alpha=0.3)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)

@@ -5,15 +5,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 import org.apache.kafka.common.compress.Compression;
-import org.apache.kafka.common.record.CompressionType;
-import org.apache.kafka.common.record.MemoryRecords;
-import org.apache.kafka.common.record.MemoryRecordsBuilder;
-import org.apache.kafka.common.record.Record;
-import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.record.internal.CompressionType;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
 
-/** Rebuilds the batches of record sets, as a producer does. argv: seconds per file, files. Prints "records nanoseconds". */
+/** Rebuilds the batches of record sets, as a producer does. argv: seconds per file, files. Prints a Digest of them and nanoseconds. */
 public final class Build {
     private record Entry(long timestamp, ByteBuffer key, ByteBuffer value) {}
 
@@ -27,13 +28,14 @@ public final class Build {
             List<Source> batches = load(Path.of(argv[i]));
             long end = THREAD.getCurrentThreadCpuTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
             long best = Long.MAX_VALUE;
-            long count = 0;
+            Digest digest = new Digest();
+            build(batches, made -> made.records().forEach(digest::add));
             do {
                 long start = THREAD.getCurrentThreadCpuTime();
-                count = build(batches);
+                build(batches, made -> written += made.sizeInBytes());
                 best = Math.min(best, THREAD.getCurrentThreadCpuTime() - start);
             } while (THREAD.getCurrentThreadCpuTime() < end);
-            System.out.println(count + " " + best);
+            System.out.println(digest + " " + best);
         }
         if (written == 42) System.out.println();
     }
@@ -48,9 +50,8 @@ public final class Build {
         return batches;
     }
 
-    private static long build(List<Source> batches) {
+    private static void build(List<Source> batches, Consumer<MemoryRecords> each) {
         ByteBuffer buffer = ByteBuffer.allocate(2 << 20);
-        long count = 0;
         for (Source batch : batches) {
             buffer.clear();
             Compression compression = Compression.of(batch.codec()).build();
@@ -58,11 +59,9 @@ public final class Build {
                     buffer, RecordBatch.MAGIC_VALUE_V2, compression, TimestampType.CREATE_TIME, batch.baseOffset())) {
                 for (Entry entry : batch.entries()) {
                     builder.append(entry.timestamp(), entry.key().duplicate(), entry.value().duplicate());
-                    count++;
                 }
-                written += builder.build().sizeInBytes();
+                each.accept(builder.build());
             }
         }
-        return count;
     }
 }

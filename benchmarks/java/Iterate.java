@@ -3,17 +3,18 @@ import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import org.apache.kafka.common.record.MemoryRecords;
-import org.apache.kafka.common.record.Record;
-import org.apache.kafka.common.record.RecordBatch;
-import org.apache.kafka.common.utils.BufferSupplier;
-import org.apache.kafka.common.utils.CloseableIterator;
+import java.util.function.Consumer;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.common.utils.internals.BufferSupplier;
+import org.apache.kafka.common.utils.internals.CloseableIterator;
 
 /**
- * Reads record sets as Kafka's consumer does, and verifies checksums. argv: seconds per file, files. Prints "records nanoseconds".
- * With -Dcopy=true it makes a byte[] of each key and value, as the consumer's ByteArrayDeserializer does; without it, it
- * reads no byte of them.
+ * Reads record sets as Kafka's consumer does, and verifies checksums. argv: seconds per file, files. Prints a Digest and
+ * nanoseconds. With -Dcopy=true it makes a byte[] of each key and value, as the consumer's ByteArrayDeserializer does;
+ * without it, it reads no byte of them.
  */
 public final class Iterate {
     private static final ThreadMXBean THREAD = ManagementFactory.getThreadMXBean();
@@ -24,37 +25,36 @@ public final class Iterate {
     public static void main(String[] argv) throws Exception {
         for (int i = 1; i < argv.length; i++) {
             MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(Path.of(argv[i]))));
+            Digest digest = new Digest();
+            read(records, digest::add);
             long end = THREAD.getCurrentThreadCpuTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
             long best = Long.MAX_VALUE;
-            long count = 0;
             do {
                 long start = THREAD.getCurrentThreadCpuTime();
-                count = read(records);
+                read(records, Iterate::touch);
                 best = Math.min(best, THREAD.getCurrentThreadCpuTime() - start);
             } while (THREAD.getCurrentThreadCpuTime() < end);
-            System.out.println(count + " " + best);
+            System.out.println(digest + " " + best);
         }
         if (touched == 42) System.out.println();
     }
 
-    private static long read(MemoryRecords records) {
-        long count = 0;
+    private static void touch(Record record) {
+        touched += record.offset() + record.timestamp() + record.keySize() + record.valueSize();
+        if (COPY) {
+            if (record.hasKey()) kept = Utils.toArray(record.key());
+            if (record.hasValue()) kept = Utils.toArray(record.value());
+        }
+    }
+
+    private static void read(MemoryRecords records, Consumer<Record> each) {
         try (BufferSupplier buffers = BufferSupplier.create()) {
             for (RecordBatch batch : records.batches()) {
                 batch.ensureValid();
                 try (CloseableIterator<Record> iterator = batch.streamingIterator(buffers)) {
-                    while (iterator.hasNext()) {
-                        Record record = iterator.next();
-                        touched += record.offset() + record.timestamp() + record.keySize() + record.valueSize();
-                        if (COPY) {
-                            if (record.hasKey()) kept = Utils.toArray(record.key());
-                            if (record.hasValue()) kept = Utils.toArray(record.value());
-                        }
-                        count++;
-                    }
+                    while (iterator.hasNext()) each.accept(iterator.next());
                 }
             }
         }
-        return count;
     }
 }

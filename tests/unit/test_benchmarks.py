@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
+import re
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kafkacodec as kc
 from benchmarks import (
     brokers,
+    compared,
     contest,
     goals,
     instructions,
+    latencies,
     libraries,
     live,
     live_clients,
     live_sends,
     live_waits,
     messages,
+    page,
+    plots,
+    programs,
     reading,
     report,
+    sizes,
 )
 from benchmarks.cases import CASES, Case, record_set, records
+from tests.integration.kafka_jars import RELEASES
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -121,6 +132,95 @@ def test_every_live_client_produces_and_consumes() -> None:
         assert set(works) == {"produce", "consume"}
     assert len(live_clients.key(999_999_999)) == live_clients.KEY_BYTES
     assert len(live_clients.some_value()) == live_clients.VALUE_BYTES
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")  # inside kafka-python
+def test_readers_are_compared_before_they_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("compared", total_bytes=60_000)
+    data = record_set(case)
+    reading.compare(case, data)
+    other = [*records(case)]
+    other[7] = (*other[7][:2], other[7][2][:-1] + b"!")
+    changed = record_set(case, other)
+    monkeypatch.setattr(reading, "_kafka_python", lambda _: [[*kc.iter_records(changed)]])
+    with pytest.raises(SystemExit, match="kafka-python reads something else than the others in compared"):
+        reading.compare(case, data)
+
+
+@pytest.mark.parametrize("field", ["offset", "timestamp", "key", "value"])
+def test_digests_tell_records_apart(field: str) -> None:
+    found = [*kc.iter_records(record_set(Case("two", total_bytes=240)))]
+    values = {"offset": 9, "timestamp": 9, "key": b"", "value": b"1\x00"}
+    changed = [found[0]._replace(**{field: values[field]}), found[1]]
+    assert compared.Digest.of(changed) != compared.Digest.of(found)
+    assert compared.Digest.of(found).records == 2
+
+
+def test_classes_of_time_hold_every_call() -> None:
+    found = latencies.classes([5e-8, 1e-6, 1.01e-6, 1e-3])
+    assert sum(found.values()) == 4
+    assert latencies.begins(20) == pytest.approx(1e-6)
+    assert latencies.quantile(found, 0.75) == pytest.approx(latencies.begins(21))
+    assert latencies.quantile(found, 1) == pytest.approx(1e-3, rel=0.13)
+
+
+def stored(directory: Path) -> None:
+    """Results with a contest for each plot of codecs and messages."""
+    results: dict[str, contest.Measured] = {}
+    for name, unit, rates in (
+        ("none", "records", {"iter_columns": 8e7, "aiokafka": 5e6}),
+        ("encode, none", "records", {"encode": 4e7, "aiokafka": 3e6}),
+        ("threads, none", "records", {f"{call}, threads={n}": n * 1e7 for call in CALLS for n in (1, 2)}),
+        *((f"values of {n:,} bytes", "bytes", {"iter_columns": n * 1e7, **LIMITS}) for n in (10, 1000)),
+        *((f"sets of {n:,} records", "records", {"Decoder.decode": n * 1e6}) for n in (1, 1000)),
+        *((f"{work}, {goals.MESSAGES[0]}", "bytes", {"kafkacodec": 5e9, "kio": 1e7}) for work in ("decode", "encode")),
+    ):
+        results[name] = contest.Measured(unit)
+        for competitor, rate in rates.items():
+            results[name].add(competitor, rate * 0.9)
+            results[name].add(competitor, rate)
+    distributions = {"one call, decode": {"Decoder.decode": {20: 90, 25: 10}}}
+    report.save(directory, results, goals.outcomes(results), "rates", distributions)
+
+
+CALLS = ("iter_columns", "decode")
+LIMITS = dict.fromkeys(sizes.LIMITS, 2e10)
+
+
+def test_a_page_has_everything_in_one_file(tmp_path: Path) -> None:
+    stored(tmp_path)
+    text = page.write(tmp_path).read_text("utf-8")
+    expected = [plot for plot in page.PLOTS if plot.kind == "rates"]
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == sorted(plot.file for plot in expected)
+    for plot in expected:
+        drawn = (tmp_path / plot.file).read_bytes()
+        assert drawn.startswith(b"\x89PNG")
+        assert f'src="data:image/png;base64,{base64.b64encode(drawn).decode()}"' in text
+    without_images = re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+    assert not re.findall(r"https?:|<script|<link|@import|url\(", without_images)
+    assert text.count(report.cpu()) >= 3  # above the plots, the goals and the rates
+    assert "16 ×" in text  # iter_columns to aiokafka
+    assert ">72<" in text  # the slowest round of iter_columns
+
+
+def test_bars_begin_at_zero_and_rates_of_sizes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Any] = []
+    monkeypatch.setattr(plots, "png", lambda figure: figures.append(figure) or b"")
+    plots.threads("cpu", {"none": {"decode": 1.9}}, 2)
+    plots.value_sizes("cpu", {10: {"decode": 8e9, **LIMITS}, 100: {"decode": 9e9, **LIMITS}}, ["decode"], ["decode"])
+    plots.points("cpu", "records", {"none": {"decode": 8e7}}, {"none": {"decode": [7e7]}}, ["decode"], ["decode"])
+    bars, lines, points = (figure.axes[0] for figure in figures)
+    assert bars.get_ylim()[0] == lines.get_ylim()[0] == 0
+    assert (bars.get_yscale(), lines.get_yscale(), points.get_xscale()) == ("linear", "linear", "log")
+    assert not points.patches  # no bars, which would need a zero
+    assert "logarithmic" in points.get_xlabel()
+    assert all(axes.get_title() == "cpu" for axes in (bars, lines, points))
+
+
+def test_the_versions_of_programs_are_those_that_are_built() -> None:
+    found = programs.versions()
+    assert set(found) == {"kafka-clients", "franz-go"}
+    assert found["kafka-clients"] == RELEASES["newest"].kafka
 
 
 def test_the_best_round_counts() -> None:

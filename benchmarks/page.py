@@ -1,0 +1,252 @@
+"""One page of all results of a directory, with its plots, which are also files beside it.
+
+    python -m benchmarks.page benchmarks/results/0.1.0
+
+draws them again from rates.json, live.json and brokers.json, as far as they are there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from benchmarks import plots
+from benchmarks.broker_servers import KAFKA, OURS as SERVED
+from benchmarks.cases import CASES
+from benchmarks.contest import Rates
+from benchmarks.goals import ALL_READ, FRANZ, JAVA, MESSAGES as _MESSAGES, Goal, Outcome
+
+READING_OURS = ("iter_columns", "iter_columns, views", "decode", "iter_records")
+WRITING_OURS = ("encode", "iter_encoded")
+CALLS_OURS = ("Decoder.decode", "Decoder.iter_records", "Encoder.encode")
+LIVE_OURS = ("kafkacodec, columns", "kafkacodec")
+READERS = (*READING_OURS, JAVA, FRANZ, "aiokafka", "kafka-python")
+WRITERS = (*WRITING_OURS, JAVA, "aiokafka")
+CLIENTS = (*LIVE_OURS, FRANZ, "confluent-kafka", "aiokafka", "kafka-python")
+CODERS = ("kafkacodec", ALL_READ, JAVA, FRANZ, "kio", "kafka-python")
+KINDS = ("rates", "live", "brokers")
+_CASES = tuple(case.name for case in CASES)
+
+
+@dataclass(frozen=True)
+class Document:
+    """What one run has stored."""
+
+    content: Mapping[str, Any]
+
+    @property
+    def machine(self) -> str:
+        """The processor and what it was doing."""
+        load = self.content.get("load")
+        return f"{self.content['cpu']}, {self.content['cores']} cores" + ("" if load is None else f", load {load}")
+
+    @property
+    def rates(self) -> dict[str, Rates]:
+        found: dict[str, Rates] = self.content["units_per_second"]
+        return found
+
+    @property
+    def rounds(self) -> dict[str, dict[str, list[float]]]:
+        found: dict[str, dict[str, list[float]]] = self.content.get("rounds", {})
+        return found
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [
+            Outcome(Goal(*(goal[name] for name in ("contest", "ours", "against", "at_least"))), goal["measured"])
+            for goal in self.content["goals"]
+        ]
+
+    def under(self, prefix: str, names: Sequence[str] | None = None) -> dict[str, str]:
+        """The contests whose names begin so, and go on with one of `names`: how they go on, and their names."""
+        found = {name.removeprefix(prefix): name for name in self.rates if name.startswith(prefix)}
+        return found if names is None else {name: found[name] for name in names if name in found}
+
+    def numbered(self, pattern: str) -> dict[int, Rates]:
+        """The rates of contests by the number in their names."""
+        matches = ((re.fullmatch(pattern, name), rates) for name, rates in self.rates.items())
+        return {int(match[1].replace(",", "")): rates for match, rates in matches if match}
+
+
+Draw = Callable[[Document], bytes | None]
+
+
+def _points(prefix: str, of: Sequence[str] | None, axis: str, who: Sequence[str], ours: Sequence[str]) -> Draw:
+    def draw(document: Document) -> bytes | None:
+        contests = {
+            short: name for short, name in document.under(prefix, of).items() if set(document.rates[name]) & set(who)
+        }
+        rates = {short: document.rates[name] for short, name in contests.items()}
+        rounds = {short: document.rounds.get(name, {}) for short, name in contests.items()}
+        return plots.points(document.machine, axis, rates, rounds, who, ours) if rates else None
+
+    return draw
+
+
+def _value_sizes(document: Document) -> bytes | None:
+    found = document.numbered(r"values of ([\d,]+) bytes")
+    return plots.value_sizes(document.machine, found, READERS, READING_OURS) if found else None
+
+
+def _set_sizes(document: Document) -> bytes | None:
+    found = document.numbered(r"sets of ([\d,]+) records")
+    return plots.set_sizes(document.machine, found, CALLS_OURS) if found else None
+
+
+def _threads(document: Document) -> bytes | None:
+    found = {
+        short: {call: rates[f"{call}, threads=2"] / rates[f"{call}, threads=1"] for call in ("iter_columns", "decode")}
+        for short, rates in ((short, document.rates[name]) for short, name in document.under("threads, ").items())
+    }
+    return plots.threads(document.machine, found, 2) if found else None
+
+
+def _calls(document: Document) -> bytes | None:
+    distributions = {
+        contest: {name: {int(number): count for number, count in classes.items()} for name, classes in found.items()}
+        for contest, found in document.content.get("classes_of_seconds", {}).items()
+    }
+    return plots.calls(document.machine, distributions, CALLS_OURS) if distributions else None
+
+
+def _brokers(document: Document) -> bytes | None:
+    names = document.under("broker, ")
+    held = {short: document.rates[name] for short, name in names.items() if KAFKA in document.rates[name]}
+    ratios = {short: {who: rate / rates[KAFKA] for who, rate in rates.items()} for short, rates in held.items()}
+    who = list(dict.fromkeys(name for rates in ratios.values() for name in rates))
+    axis = "times Apache Kafka's rate, per second of the broker's processor time"
+    return plots.points(document.machine, axis, ratios, {}, who, (SERVED,), scale=1) if ratios else None
+
+
+_RECORDS = "million records per second"
+_CLIENT = f"{_RECORDS} of the client's processor time"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot of the page: its file, the results that it shows, its title, and what the reader has to know."""
+
+    file: str
+    kind: str
+    title: str
+    remark: str
+    draw: Draw
+
+
+PLOTS = (
+    Plot(
+        "reading.png",
+        "rates",
+        "Reading record sets",
+        "One thread. Every reader verifies every checksum and reads every field; the columns of kafkacodec contain"
+        " copies of all keys and values, while Kafka's Java classes and franz-go return places in the batch. Keys of 10"
+        " bytes, values of 100 or 1,024, batches of 16 KiB or 1 MiB.",
+        _points("", _CASES, _RECORDS, READERS, READING_OURS),
+    ),
+    Plot(
+        "value_sizes.png",
+        "rates",
+        "Reading by the size of values",
+        "Uncompressed batches of 16 KiB or one record, 24 MB in all. The limits are a copy of the record set and the"
+        " CRC-32C of its bytes, each alone and in the same run.",
+        _value_sizes,
+    ),
+    Plot(
+        "set_sizes.png",
+        "rates",
+        "Reading by the size of record sets",
+        "Sets of 160 bytes to 1.2 MB, each read with one call.",
+        _set_sizes,
+    ),
+    Plot(
+        "calls.png",
+        "rates",
+        "How long single calls take",
+        "Two thousand calls each, in turns. What other processes take of the processor is not in it, but what they take"
+        " of its caches is.",
+        _calls,
+    ),
+    Plot(
+        "threads.png",
+        "rates",
+        "Two threads",
+        "By the clock, so that other work on the machine lowers it. Copying is limited by the memory, which both"
+        " processors share.",
+        _threads,
+    ),
+    Plot(
+        "writing.png",
+        "rates",
+        "Writing record sets",
+        "From columns; the peers get record by record. Keys of 10 bytes, values of 100, batches of 16 KiB.",
+        _points("encode, ", _CASES, _RECORDS, WRITERS, WRITING_OURS),
+    ),
+    *(
+        Plot(
+            f"messages_{work}.png",
+            "rates",
+            f"Messages of the protocol: {work}",
+            "Large bodies of Metadata, Fetch, Produce and OffsetCommit. " + remark,
+            _points(f"{work}, ", _MESSAGES, "MB per second", CODERS, CODERS[:2]),
+        )
+        for work, remark in (
+            (
+                "decode",
+                "kafkacodec makes an array's objects when it is read, and has a point for each; its peers make all.",
+            ),
+            ("encode", "From the objects that were decoded."),
+        )
+    ),
+    Plot(
+        "live.png",
+        "live",
+        "Clients with a broker",
+        "One partition, keys of 10 bytes, values of 100, acks=all; the broker is Apache Kafka on the other processor.",
+        _points(
+            "live, ", ("consume, none", "consume, lz4", "produce, none", "produce, lz4"), _CLIENT, CLIENTS, LIVE_OURS
+        ),
+    ),
+    Plot(
+        "brokers.png",
+        "brokers",
+        "Brokers",
+        "The same frames to all. Apache Kafka and kafkacodec write files, the others keep records in memory.",
+        _brokers,
+    ),
+)
+
+
+def write(directory: Path) -> Path:
+    """Draw the plots of the results there, and write the page."""
+    documents = {
+        kind: Document(json.loads((directory / f"{kind}.json").read_text()))
+        for kind in KINDS
+        if (directory / f"{kind}.json").exists()
+    }
+    shown = []
+    for plot in PLOTS:
+        drawn = plot.draw(documents[plot.kind]) if plot.kind in documents else None
+        if drawn:
+            (directory / plot.file).write_bytes(drawn)
+            shown.append((plot, base64.b64encode(drawn).decode()))
+    page = directory / "index.html"
+    page.write_text(_render(documents, shown), "utf-8")
+    return page
+
+
+def _render(documents: Mapping[str, Document], shown: Sequence[tuple[Plot, str]]) -> str:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template("page.jinja").render(documents=documents, shown=shown)
+
+
+if __name__ == "__main__":
+    print(write(Path(sys.argv[1])))
