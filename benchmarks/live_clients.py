@@ -63,7 +63,7 @@ def tables(count: int) -> list[Any]:
     ]
 
 
-def produce_columns(server: str, topic: str, codec: str, count: int) -> None:
+def produce_columns(server: str, topic: str, codec: Any, count: int) -> None:
     import kafkacodec as kc
 
     made = tables(count)
@@ -76,7 +76,7 @@ def produce_columns(server: str, topic: str, codec: str, count: int) -> None:
         watch.stop(count)
 
 
-def produce(server: str, topic: str, codec: str, count: int) -> None:
+def produce(server: str, topic: str, codec: Any, count: int) -> None:
     import kafkacodec as kc
 
     value = some_value()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, wraps
 from inspect import Parameter, cleandoc, isgeneratorfunction, signature
 from typing import Any, NoReturn, TypeVar, cast
 
 from kafkacodec.arguments import suggestion
 
-__all__ = ["describes_also", "shows_options", "suggests_options"]
+__all__ = ["describes_also", "misuse", "shows_options", "suggests_options"]
 
 Type = TypeVar("Type", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -95,7 +95,11 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
         def checked(*args: Any, **options: Any) -> Any:
             if not options.keys() <= set(known()):
                 _refuse(options, known(), hint)
-            return function(*args, **options)
+            try:
+                return function(*args, **options)
+            except TypeError:
+                _refuse_misuse(checked, args, options)
+                raise
     else:
 
         @wraps(function)
@@ -104,10 +108,38 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
                 return function(*args, **options)
             except TypeError:
                 if options.keys() <= set(known()):
+                    _refuse_misuse(checked, args, options)
                     raise
             _refuse(options, known(), hint)
 
     return cast(Function, checked)
+
+
+def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapping[str, Any]) -> str | None:
+    """What is wrong with the number and the names of a call's arguments, and what to write; None if they fit."""
+    known = signature(function)
+    try:
+        known.bind(*arguments, **options)
+    except TypeError as error:
+        reason = str(error)
+    else:
+        return None
+    by_position = [p.name for p in known.parameters.values() if p.kind in _POSITIONAL and p.name not in ("self", "cls")]
+    by_name = [f"{p.name}=" for p in known.parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+    call = f"{function.__name__}({', '.join(by_position)})"
+    if reason != "too many positional arguments":
+        return f"{call}: {reason}"
+    others = f", and the others by name: {', '.join(by_name)}" if by_name else ""
+    return f"{call} takes {', '.join(by_position) or 'nothing'} by position{others}"
+
+
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _refuse_misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapping[str, Any]) -> None:
+    wrong = misuse(function, arguments, options)
+    if wrong is not None:
+        raise TypeError(wrong) from None
 
 
 def _refuse(options: Collection[str], known: tuple[str, ...], hint: Callable[[str, Collection[str]], str]) -> NoReturn:

@@ -14,6 +14,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from kafkacodec.errors import ClientClosed
+from kafkacodec.signatures import misuse
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -206,7 +207,13 @@ def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> C
 
     @wraps(method)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
-        found: R = self._thread.run(partial(method, self._face, *args, **options))
+        try:
+            found: R = self._thread.run(partial(method, self._face, *args, **options))
+        except TypeError:
+            wrong = misuse(method, (self._face, *args), options)
+            if wrong is not None:
+                raise TypeError(wrong) from None
+            raise
         return found
 
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]

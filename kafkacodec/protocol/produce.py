@@ -6,12 +6,13 @@ import re
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.arguments import limit, require_int
 from kafkacodec.errors import EncodeError
 from kafkacodec.protocol.partition_rows import PartitionRows, rows_by_partition
+from kafkacodec.records.compression import Codec
 from kafkacodec.records.encode import EncodePlan, iter_encoded
 from kafkacodec.signatures import suggests_options
 
@@ -57,10 +58,10 @@ def produce_requests(
     records: Any,
     version: int,
     *,
-    acks: int = -1,
+    acks: Literal[-1, 0, 1] = -1,
     timeout_ms: int = 30_000,
     topic_ids: Mapping[str, uuid.UUID] | None = None,
-    codec: str = "none",
+    codec: Codec = "none",
     level: int | None = None,
     max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES,
     max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES,

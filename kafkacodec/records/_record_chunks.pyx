@@ -6,7 +6,10 @@ from kafkacodec._core._errors cimport exception_from
 from kafkacodec.arrow._reader cimport ImportedArray
 from kafkacodec.arrow._value_columns cimport ByteColumn, IntColumn
 
+from datetime import date
+
 from kafkacodec.errors import EncodeError
+from kafkacodec.moments import milliseconds
 
 
 cdef object fault(const k.kc_error *error, str column, bint located):
@@ -17,6 +20,13 @@ cdef object fault(const k.kc_error *error, str column, bint located):
     reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, limit {error.want}"
     path = f"records[{error.position}]" if located else "records"
     return EncodeError(reason, path=f"{path}.{column}" if column else path)
+
+
+cdef object in_milliseconds(moment):
+    try:
+        return milliseconds(moment, "it")
+    except ValueError as e:
+        raise EncodeError(str(e)) from None
 
 
 cdef class RecordChunk:
@@ -90,6 +100,8 @@ cdef class ListChunk(RecordChunk):
             if offset is not None:
                 self.offset.append(offset, 0)
             field = "timestamp"
+            if type(timestamp) is not int and isinstance(timestamp, (date, str)):
+                timestamp = in_milliseconds(timestamp)
             self.timestamp.append(timestamp, -1)
             field = "headers"
             self.append_headers(headers)

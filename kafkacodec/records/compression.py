@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from kafkacodec.arguments import require_int
 from kafkacodec.records import _compression
@@ -17,9 +17,11 @@ from kafkacodec.records import _compression
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["CODECS", "LEVELS", "compress", "compressor", "decompress"]
+__all__ = ["CODECS", "LEVELS", "Codec", "compress", "compressor", "decompress"]
 
-CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 """Names of the codecs; the index is the number in a batch's attributes (KIP-110 added zstd)."""
 
 _NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)

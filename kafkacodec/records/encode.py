@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from datetime import date
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple, TypedDict, Unpack
+from typing import Any, Final, NamedTuple, TypedDict, Unpack, cast
 
 from kafkacodec.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.arrow._reader import ArrowReader
+from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records._encoder import BatchEncoder
 from kafkacodec.records._record_chunks import ArrowChunk, ListChunk, RecordChunk
-from kafkacodec.records.compression import CODECS, compress, compressor
+from kafkacodec.records.compression import CODECS, Codec, compress, compressor
 from kafkacodec.shown import repr_of
 from kafkacodec.signatures import shows_options
 
@@ -57,7 +59,7 @@ class EncodedBatch(NamedTuple):
 class BatchOptions(TypedDict, total=False):
     """The keyword options of `encode` that apply if a log assigns the offsets; see `LogWriter.write`."""
 
-    codec: str
+    codec: Codec
     level: int | None
     batch_bytes: int
     timestamp_type: int
@@ -81,7 +83,7 @@ class RecordSetOptions(EncodeOptions, total=False):
 
     first_offset: int
     last_offset: int
-    default_timestamp: int
+    default_timestamp: Moment
 
 
 class EncoderOptions(RecordSetOptions, total=False):
@@ -100,7 +102,7 @@ class EncodePlan:
     """
 
     magic: int = 2
-    codec: str = "none"
+    codec: Codec = "none"
     level: int | None = None
     base_offset: int = 0
     first_offset: int = -1
@@ -113,7 +115,7 @@ class EncodePlan:
     timestamp_type: int = 0
     partition_leader_epoch: int = -1
     drop_unsupported: bool = False
-    default_timestamp: int = -1
+    default_timestamp: Moment = -1
 
     @classmethod
     def of(cls, options: EncodeOptions | BatchOptions) -> EncodePlan:
@@ -122,6 +124,8 @@ class EncodePlan:
         return cls(**options)
 
     def __post_init__(self) -> None:
+        if isinstance(self.default_timestamp, (date, str)):
+            object.__setattr__(self, "default_timestamp", milliseconds(self.default_timestamp, "default_timestamp"))
         require_int("magic", self.magic, 0, 2)
         one_of("codec", self.codec, CODECS)
         for name, (lowest, highest) in _RANGES.items():
@@ -162,7 +166,7 @@ class EncodePlan:
             base_offset=self.base_offset,
             first_offset=self.first_offset,
             last_offset=self.last_offset,
-            default_timestamp=self.default_timestamp,
+            default_timestamp=cast(int, self.default_timestamp),
             batch_bytes=self.batch_bytes,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
@@ -257,8 +261,9 @@ def encode(records: Any, **options: Unpack[EncoderOptions]) -> bytes:
             - ``offset`` (int64 or int32, optional): must increase from row to row; gaps are kept. Without it the
               records are numbered from `base_offset`; with it `base_offset` is not used.
             - ``timestamp`` (timestamp of any unit, rounded down to milliseconds; date; int64 milliseconds; optional):
-              null, or a missing column, becomes `default_timestamp`; a time of -1 ms is refused. The clock is not
-              read: the same records always give the same bytes.
+              null, or a missing column, becomes `default_timestamp`; a time of -1 ms is refused. That of a `Record`
+              may also be a datetime, a date or text, as in `default_timestamp`. Only times relative to now read the
+              clock: else the same records always give the same bytes.
             - ``headers`` (list or large_list of struct<key, value>, or map; optional).
         magic (int): format of the batches: 2 (the default), or 0 or 1 for message sets as Kafka wrote them before
             0.11. There, a batch is a sequence of messages or, with a codec, one compressed message that contains them;
@@ -277,7 +282,8 @@ def encode(records: Any, **options: Unpack[EncoderOptions]) -> bytes:
         producer_id, producer_epoch, base_sequence (int): of an idempotent producer; -1, the default, for none. Each
             batch continues the sequence, which wraps to 0 after 2^31-1; as in Kafka it counts offsets, not records.
         is_transactional (bool): sets the transactional bit of each batch.
-        default_timestamp (int): of records without a timestamp, in milliseconds; -1, the default, is Kafka's "no
+        default_timestamp (Moment): of records without a timestamp: in milliseconds, a datetime (UTC without a time
+            zone), a date, or text such as ``"2026-05-01T12:00"`` or ``"-1h"``; -1, the default, is Kafka's "no
             timestamp".
         timestamp_type (int): 0 create time (the default), 1 log append time. With 1, readers use the largest timestamp
             of a batch for all its records.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
@@ -103,3 +104,20 @@ def test_the_command_takes_text(capsys):
     assert '"offset":0,' in capsys.readouterr().out
     assert run(["dump", str(LOG), "--start-time", "soon"]) == 2
     assert "the time is 'soon', which is neither milliseconds" in capsys.readouterr().err
+
+
+def test_records_are_encoded_with_times_of_any_kind() -> None:
+    noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    expected = 1_777_636_800_000
+    for given in (expected, noon, noon.replace(tzinfo=None), "2026-05-01T12:00", "2026-05-01T14:00+02:00"):
+        assert kc.decode(kc.encode([(b"k", b"v")], default_timestamp=given)).records()[0].timestamp == expected
+        record = kc.Record(0, given, 0, b"k", b"v", ())  # type: ignore[arg-type]
+        assert kc.decode(kc.encode([record])).records()[0].timestamp == expected
+    ago = kc.decode(kc.encode([(b"k", b"v")], default_timestamp="-1h")).records()[0].timestamp
+    assert abs(time.time() * 1000 - 3_600_000 - ago) < 60_000
+    with pytest.raises(ValueError, match="default_timestamp is 'soon'"):
+        kc.encode([], default_timestamp="soon")
+    with pytest.raises(kc.EncodeError, match="timestamp: it is 'soon'"):
+        kc.encode([kc.Record(0, "soon", 0, b"k", b"v", ())])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="default_timestamp must be an integer, not float"):
+        kc.encode([], default_timestamp=1.5)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import time
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_columns_keep_the_order_they_are_given_in():
             "startingOffsets: expected earliest, latest or JSON",
         ),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "startingOffsets: contradicts startingTimestamp"),
-        ({"endingTimestamp": "now"}, "endingTimestamp: 'now' is not a time in milliseconds"),
+        ({"endingTimestamp": "soon"}, "endingTimestamp is 'soon', which is neither"),
         ({"startingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "startingOffsetsByTimestamp: expected JSON"),
         ({"startingOffsetsByTimestampStrategy": "latest"}, "startingOffsetsByTimestampStrategy: requires"),
         ({"includeHeaders": "yes"}, "includeHeaders: expected true or false"),
@@ -171,3 +172,18 @@ def test_a_table_of_a_catalog_is_refused_with_what_to_use_instead():
         parse_columns(properties)
     with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
         parse_read_options({})  # what the reader of such a table gets
+
+
+def test_times_are_also_dates_and_relative_to_now():
+    assert parse(startingTimestamp="2023-11-14T22:13:20").start.default == 1_700_000_000_000
+    assert parse(endingTimestamp=" 2023-11-14 ").end.default == 1_699_920_000_000
+    hour_ago = time.time() * 1000 - 3_600_000
+    assert abs(parse(startingTimestamp="-1h").start.default - hour_ago) < 60_000
+    by_partition = parse(startingOffsetsByTimestamp='{"t": {"0": "2023-11-14", "1": 5}}').start.values
+    assert by_partition == {("t", 0): 1_699_920_000_000, ("t", 1): 5}
+    with pytest.raises(OptionError, match="startingTimestamp is 'soon', which is neither milliseconds, a date or time"):
+        parse(startingTimestamp="soon")
+    with pytest.raises(OptionError, match="startingTimestamp: '-1' is a time before 1970"):
+        parse(startingTimestamp="-1")
+    with pytest.raises(OptionError, match="startingOffsets: expected earliest"):
+        parse(startingOffsets='{"t": {"0": "-1h"}}')

@@ -7,14 +7,14 @@ The order of the checks is that of Apache Kafka, which shows in the answers
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from kafkacodec import errors
 from kafkacodec.broker.topics._head import Head, Produced, read_head
 from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
 from kafkacodec.lazy import np
 from kafkacodec.records._crc import crc32c
-from kafkacodec.records.compression import CODECS
+from kafkacodec.records.compression import CODECS, Codec
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import encode
 from kafkacodec.records.plan import plan_of
@@ -106,7 +106,7 @@ def _checked(data: memoryview, head: Head, config: TopicConfig, now: float) -> P
     elif not head.records_ok:
         return Refused(errors.INVALID_RECORD, late=True)
     if config.compression != "producer":
-        wanted = config.compression.replace("uncompressed", "none")
+        wanted = cast(Codec, config.compression.replace("uncompressed", "none"))
         if wanted != CODECS[head.codec]:
             data = _recompressed(data, head, wanted, config)
     if config.has_append_time or head.has_append_time:
@@ -145,7 +145,7 @@ def _times(records: RecordColumns) -> npt.NDArray[np.int64]:
     return np.maximum(times, _NO_TIME)  # null is the smallest number
 
 
-def _recompressed(data: memoryview, head: Head, codec: str, config: TopicConfig) -> memoryview:
+def _recompressed(data: memoryview, head: Head, codec: Codec, config: TopicConfig) -> memoryview:
     """The batch with another codec; all else stays."""
     made = encode(
         decode(data, verify_crc=False), codec=codec, level=config.level(codec), batch_bytes=1 << 30,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import chain, islice
-from typing import TYPE_CHECKING, TypeAlias, Unpack
+from typing import TYPE_CHECKING, TypeAlias, Unpack, cast
 
 import click
 
@@ -26,6 +26,8 @@ from kafkacodec.records.encode import BatchOptions, EncodePlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafkacodec.dialects.kafka07.message_set import Codec
 
 
 _Writer: TypeAlias = "LogWriter | _Kafka07"
@@ -159,7 +161,7 @@ class _Kafka07(Kafka07Writer):
     """With the options of batches given once."""
 
     def __init__(self, output: str, topic: str, number: int, segment_bytes: int, encoding: BatchOptions) -> None:
-        codec, size = encoding["codec"], encoding["batch_bytes"]
+        codec, size = cast("Codec", encoding["codec"]), encoding["batch_bytes"]
         try:
             super().__init__(output, topic, number, segment_bytes=segment_bytes, batch_bytes=size, codec=codec)
         except FileExistsError as error:

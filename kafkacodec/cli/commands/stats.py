@@ -32,18 +32,19 @@ from kafkacodec.cli.output import (
 if TYPE_CHECKING:  # importing the log's modules takes longer than completing an option may
     from kafkacodec import RecordColumns
     from kafkacodec.log import CodecTrial, Partition, RecordStatistics, SizeHistogram, TimeHistogram
+    from kafkacodec.log.analysis.recompression import CodecAndLevel
 
 _TIME_ROWS = 24
 _JSON_TIMES = 500
 _BAR = 24
 
 
-def _codec(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, int | None]]:
+def _codec(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> list[CodecAndLevel]:
     """NAME or NAME:LEVEL."""
     from kafkacodec.log.analysis.recompression import DEFAULT_CODECS
     from kafkacodec.records.compression import CODECS, compressor
 
-    found = []
+    found: list[CodecAndLevel] = []
     for value in values:
         name, _, level = value.partition(":")
         try:
@@ -81,7 +82,7 @@ def _codec(context: click.Context, option: click.Parameter, values: tuple[str, .
     help="How much of the logs to compress with each codec, in MiB.",
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON lines: one for each topic, then one for the codecs.")
-def stats(reading: Reading, top: int, codecs: list[tuple[str, int | None]], sample: int, as_json: bool) -> None:
+def stats(reading: Reading, top: int, codecs: list[CodecAndLevel], sample: int, as_json: bool) -> None:
     """Show what other codecs would save, the keys with most records, and the sizes and times of records.
 
     The codecs compress a sample of batches, spread over the logs. All else comes from all chosen records. Sizes of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from kafkacodec import messages
 from kafkacodec.arguments import one_of
@@ -20,10 +20,10 @@ _OTHER_TYPE: Final = (GROUP_ID_NOT_FOUND, 35)  # GROUP_ID_NOT_FOUND, UNSUPPORTED
 _SEVERAL_MEMBERS_VERSION = 3  # of LeaveGroup
 
 # org.apache.kafka.common.GroupState and GroupType
-_STATES: Final = (
+GroupState = Literal[
     "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Dead"
-)  # fmt: skip
-_KINDS: Final = ("classic", "consumer", "share", "streams")
+]  # fmt: skip
+GroupKind = Literal["classic", "consumer", "share", "streams"]
 
 
 class GroupListing(NamedTuple):
@@ -45,7 +45,7 @@ class GroupOperations(Operations):
 
     @as_rows(GroupListing)
     async def list_groups(
-        self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: int | None = None
+        self, *, states: Iterable[GroupState] = (), types: Iterable[GroupKind] = (), timeout_ms: int | None = None
     ) -> dict[str, GroupListing]:
         """List the groups of all brokers, by id.
 
@@ -63,9 +63,9 @@ class GroupOperations(Operations):
         """
         wanted_states, wanted_types = several("states", states), several("types", types)
         for state in wanted_states:  # brokers return no groups for an unknown state
-            one_of("a state of groups", state, _STATES)
+            one_of("a state of groups", state, get_args(GroupState))
         for kind in wanted_types:
-            one_of("a type of groups", kind, _KINDS)
+            one_of("a type of groups", kind, get_args(GroupKind))
 
         def request(brokers: list[int], version: int) -> Any:
             return messages.ListGroupsRequest(states_filter=wanted_states, types_filter=wanted_types)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Never, Self, Unpack
 
 from kafkacodec import messages
 from kafkacodec.client.aio.tables import TableSending
@@ -20,6 +20,7 @@ from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import option_defaults
+from kafkacodec.client.producing._appending import BY_NAME
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.delivery import TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
@@ -128,7 +129,7 @@ class Producer(TransactionalProducer, AsyncClient):
         self,
         topic: str,
         value: Any = None,
-        *,
+        *more: Never,
         key: Any = None,
         headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
         partition: int | None = None,
@@ -160,6 +161,8 @@ class Producer(TransactionalProducer, AsyncClient):
             BrokerError: the topic cannot be written to.
             ClientClosed: the client is closed, or used after a fork, or in another event loop.
         """
+        if more:
+            raise TypeError(BY_NAME)
         if self._is_plain and self._network is not None:
             self._check()
             made = self._queues.append_open(topic, key, value, headers, partition, timestamp)

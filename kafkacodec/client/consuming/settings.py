@@ -16,6 +16,9 @@ __all__ = ["ConsumerOptions", "ConsumerSettings", "GroupProtocol"]
 
 GroupProtocol = Literal["classic", "consumer"]
 
+AutoOffsetReset = Literal["earliest", "latest", "none"] | str
+"""Or ``"by_duration:P1D"``, with any ISO 8601 duration."""
+
 Deserializer = Callable[[bytes], Any]
 
 
@@ -32,7 +35,7 @@ class ConsumerOptions(ClientOptions, total=False):
     max_poll_interval_ms: int
     enable_auto_commit: bool
     auto_commit_interval_ms: int
-    auto_offset_reset: str
+    auto_offset_reset: AutoOffsetReset
     isolation_level: IsolationLevel
     check_crcs: bool
     max_decompressed_bytes: int
@@ -92,7 +95,7 @@ class ConsumerSettings(ClientSettings):
     max_poll_interval_ms: int = 300_000
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
-    auto_offset_reset: str = "latest"
+    auto_offset_reset: AutoOffsetReset = "latest"
     isolation_level: IsolationLevel = "read_uncommitted"
     check_crcs: bool = True
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES

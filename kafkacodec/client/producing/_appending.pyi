@@ -1,10 +1,13 @@
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final, Never
 
 from kafkacodec.client.producing._batch import BatchBuilder
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome
 from kafkacodec.moments import Moment
+
+BY_NAME: Final[str]
+"""What `send` says of more than two arguments by position."""
 
 class OpenBatch:
     """What `Appending` needs of a batch.
@@ -98,7 +101,7 @@ class Sending:
         self,
         topic: str,
         value: Any = None,
-        *,
+        *more: Never,
         key: Any = None,
         headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
         partition: int | None = None,

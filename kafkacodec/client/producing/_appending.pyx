@@ -129,9 +129,14 @@ cdef class Appending:
         return self.place(topic, queue.open, own_key, own_value, cells, now_ms() if timestamp is None else time)
 
 
+BY_NAME = "send(topic, value) takes topic, value by position, and the others by name: key=, headers=, partition=, timestamp="
+
+
 cdef class Sending:
-    def send(self, topic, value=None, *, key=None, headers=(), partition=None, timestamp=None):
+    def send(self, topic, value=None, *more, key=None, headers=(), partition=None, timestamp=None):
         """Queue a record."""
+        if more:
+            raise TypeError(BY_NAME)
         cdef Delivery made = self._queues.append_to_open(topic, key, value, headers, partition, timestamp)
         if made is None:
             return self._send(topic, value, key, headers, partition, timestamp)

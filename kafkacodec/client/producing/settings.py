@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from kafkacodec.arguments import one_of, require_int
 from kafkacodec.client.core.java_serializers import not_callable
 from kafkacodec.client.options import ClientOptions, ClientSettings
-from kafkacodec.records.compression import CODECS, compressor
+from kafkacodec.records.compression import CODECS, Codec, compressor
 
 __all__ = [
     "Partitioner",
@@ -30,7 +30,7 @@ class ProducerOptions(ClientOptions, total=False):
     """Options of a producer; `ProducerSettings` documents them."""
 
     acks: Literal["all", 0, 1, -1]
-    compression_type: str | None
+    compression_type: Codec | None
     compression_level: int | None
     linger_ms: int
     batch_size: int
@@ -77,7 +77,7 @@ class ProducerSettings(ClientSettings):
 
     allow_auto_create_topics: bool = True
     acks: Literal["all", 0, 1, -1] = "all"
-    compression_type: str | None = "none"
+    compression_type: Codec | None = "none"
     compression_level: int | None = None
     linger_ms: int = 5
     batch_size: int = 131_072

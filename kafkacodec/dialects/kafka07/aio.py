@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.dialects.kafka07.clients import Client, Engine
 from kafkacodec.dialects.kafka07.driver import larger_fetch, read_fetch
 from kafkacodec.dialects.kafka07.exchange import dialer
 from kafkacodec.dialects.kafka07.group import Group, GroupOptions, consumer_name
+from kafkacodec.dialects.kafka07.message_set import Codec
 from kafkacodec.dialects.kafka07.outbox import Outbox
 from kafkacodec.dialects.kafka07.positions import Place
 from kafkacodec.dialects.kafka07.sending import Sender, SenderOptions, Sent, broker_list
@@ -28,10 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Codec", "Consumer", "Message", "Place", "Producer", "Sent", "SimpleConsumer"]
 
-Codec = Literal["none", "gzip", "snappy"]
-"""The codec of containers."""
-
-_CODECS: Final = ("none", "gzip", "snappy")
+_CODECS: Final = get_args(Codec)
 _RESETS: Final = ("smallest", "largest", "none")
 _MOST_PARTS: Final = 32_767  # the count of a request is an int16
 

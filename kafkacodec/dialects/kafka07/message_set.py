@@ -6,7 +6,7 @@ Such bytes cannot always be distinguished from later formats, so this format has
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
 
 from kafkacodec.arguments import column_names, int64, limit, one_of
 from kafkacodec.arrow._columns import Budget
@@ -33,8 +33,11 @@ from kafkacodec.signatures import shows_options, suggests_options
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+Codec = Literal["none", "gzip", "snappy"]
+"""The codec of containers."""
+
 __all__ = [
-    "COLUMNS", "DecodeOptions", "Produced", "check_produced", "decode", "decode_log", "encode_messages",
+    "COLUMNS", "Codec", "DecodeOptions", "Produced", "check_produced", "decode", "decode_log", "encode_messages",
     "iter_columns", "valid_bytes",
 ]  # fmt: skip
 
@@ -225,7 +228,7 @@ def check_produced(
 
 
 @suggests_options
-def encode_messages(payloads: Iterable[Buffer], *, magic: int = 1, codec: str = "none") -> bytes:
+def encode_messages(payloads: Iterable[Buffer], *, magic: int = 1, codec: Codec = "none") -> bytes:
     """A message set of these payloads; with a codec, in one compressed message.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kafkacodec.dialects.kafka07.choosing import Target
-from kafkacodec.dialects.kafka07.message_set import encode_messages
+from kafkacodec.dialects.kafka07.message_set import Codec, encode_messages
 from kafkacodec.dialects.kafka07.wire import MultiProduceRequest, ProduceRequest
 from kafkacodec.errors import EncodeError
 
@@ -53,7 +53,7 @@ class Outbox:
     """
 
     def __init__(
-        self, *, codec: str, max_messages: int, max_bytes: int, max_message_size: int, linger_ms: float
+        self, *, codec: Codec, max_messages: int, max_bytes: int, max_message_size: int, linger_ms: float
     ) -> None:
         self._codec, self._max_messages, self._max_bytes = codec, max_messages, max_bytes
         self._max_message_size, self._linger = max_message_size, linger_ms

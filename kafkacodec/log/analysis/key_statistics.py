@@ -8,7 +8,7 @@ Gries (J. Misra, D. Gries, "Finding repeated elements", 1982; merged as in P. K.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,7 @@ class KeyStatistics:
         self._merge()
         return not (self.records_error or self.bytes_error)
 
-    def top(self, count: int, *, by: str = "records") -> NamedRows[KeyUse]:
+    def top(self, count: int, *, by: Literal["records", "bytes"] = "records") -> NamedRows[KeyUse]:
         """The keys with the most records, or with ``by="bytes"`` with the most bytes.
 
         Equal ones are ordered by the key. If the counts are not exact, keys that may have none are left out.

@@ -21,7 +21,7 @@ from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.named_rows import Tabular, fields_of
-from kafkacodec.records.compression import CODECS, compress, compressor, decompress
+from kafkacodec.records.compression import CODECS, Codec, compress, compressor, decompress
 from kafkacodec.signatures import suggests_options
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_CODECS", "CodecResult", "CodecTrial", "codec_trial"]
 
-Codec = tuple[str, int | None]
+CodecAndLevel = tuple[Codec, int | None]
 """A codec's name, and its level or None for the fast default of its library."""
 
-DEFAULT_CODECS: Final[tuple[Codec, ...]] = (
+DEFAULT_CODECS: Final[tuple[CodecAndLevel, ...]] = (
     ("none", None),
     ("gzip", 6),
     ("snappy", None),
@@ -128,7 +128,7 @@ class CodecTrial(Tabular):
 def codec_trial(
     partitions: Partition | Iterable[Partition],
     *,
-    codecs: Sequence[Codec] = DEFAULT_CODECS,
+    codecs: Sequence[CodecAndLevel] = DEFAULT_CODECS,
     sample_bytes: int = DEFAULT_SAMPLE_BYTES,
     advance: Advance = lambda count: None,
 ) -> CodecTrial:

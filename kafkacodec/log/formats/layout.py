@@ -82,6 +82,8 @@ first controller copies its records into the log."""
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 """What a directory is formatted with before 4.4: records of the metadata log."""
 
+_BESIDE_PARTITIONS = {"meta.properties", ".lock", CLEAN_SHUTDOWN, WRITE_STATE, *OFFSET_CHECKPOINTS}
+
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
 NOT_UPLOADED = "truncated-not-uploaded"
@@ -144,6 +146,11 @@ def newest_metadata_snapshot(names: Iterable[str]) -> tuple[str, int] | None:
 def is_metadata_snapshot(name: str) -> bool:
     """Whether a file holds records of the metadata log, but is none of its segments."""
     return name == BOOTSTRAP_CHECKPOINT or METADATA_SNAPSHOT.fullmatch(name) is not None
+
+
+def is_of_broker(name: str) -> bool:
+    """Whether brokers, or writers of logs, have a file or directory of this name beside the partitions' directories."""
+    return name in _BESIDE_PARTITIONS or is_metadata_snapshot(name) or is_staging(name)
 
 
 def metadata_snapshot_name(end_offset: int, epoch: int) -> str:

@@ -60,7 +60,7 @@ class LogDirectory:
         return self.path
 
     def _repr_html_(self) -> str:
-        found = [self.topic(name) for name in self.topics]
+        found = [self.topic(name) for name in self._names]
         rows = ([t.name, str(len(t.partitions)), f"{t.size_in_bytes:,}"] for t in found)
         names = ["topic", "partitions", "bytes"]
         return html_table(f"{self!r}: {counted(len(found), 'topic')}", names, rows, numbers=names[1:])
@@ -78,7 +78,30 @@ class LogDirectory:
 
     @property
     def topics(self) -> list[str]:
-        """The topics' names, sorted."""
+        """The topics' names, sorted; an empty list for the directory of a new broker.
+
+        Raises:
+            FileNotFoundError: this is no log directory: it has partitions in directories below it, or is itself that of
+                a partition, or has files, but none of a broker. The message says which.
+        """
+        if self._misplaced:
+            raise FileNotFoundError(errno.ENOENT, f"this directory has no partitions{self._misplaced}", self.path)
+        return self._names
+
+    @cached_property
+    def _misplaced(self) -> str:
+        """What this directory is instead of a broker's, for the end of a sentence; empty if it may be one."""
+        names = [entry.name for entry in entries(self.path) if entry.name != LOST_AND_FOUND]
+        if not names or any(layout.is_of_broker(name) for name in names):
+            return ""
+        if any(partition.segments for partition in self.all_partitions):
+            return ""
+        if Partition(self.path).segments:
+            return ", but is that of one: give it to kafkacodec.log.Partition, or this class the one above it"
+        return _instead(self.path) or ("" if self.all_partitions else ", and no file of a broker")
+
+    @property
+    def _names(self) -> list[str]:
         return sorted({p.topic for p in self._current if p.topic is not None})
 
     def topic(self, name: str) -> Topic:
@@ -103,7 +126,7 @@ class LogDirectory:
             FileNotFoundError: the directory has no such topic; the message names a similar one.
         """
         for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in self.topics):
+            if not any(fnmatchcase(name, pattern) for name in self._names):
                 self._refuse_topic(pattern)
         chosen = [
             name
@@ -115,10 +138,10 @@ class LogDirectory:
         return Selection([p for name in chosen for p in self.partitions(name)], self.path)
 
     def _refuse_topic(self, name: str) -> NoReturn:
-        if not self.topics:
-            text = f"no topic {name!r}: this directory has no partitions"
+        if self._misplaced or not self._names:
+            text = f"no topic {name!r}: this directory has no partitions{self._misplaced}"
         else:
-            text = f"no topic {name!r} in this directory; {suggestion(name, self.topics, 'topics')}"
+            text = f"no topic {name!r} in this directory; {suggestion(name, self._names, 'topics')}"
         raise FileNotFoundError(errno.ENOENT, text, self.path)
 
     def partitions(self, topic: str) -> list[Partition]:
@@ -256,7 +279,8 @@ def _instead(path: str) -> str:
     if any(packed_as(entry.name) for entry in entries(path)):
         return ", but packed files: unpack them first"
     with suppress(OSError):
-        if below := _partitions_below(path, 1):
+        below = _partitions_below(path, 1)
+        if below and os.path.dirname(below[0].path) != path:
             return f", but in directories below it: give such a one, as {os.path.dirname(below[0].path)}"
     return ""
 
@@ -264,10 +288,11 @@ def _instead(path: str) -> str:
 def _partitions_below(path: str, levels: int) -> list[Partition]:
     """The partitions of a log directory, or of those up to `levels` below it."""
     found = LogDirectory(path).all_partitions
-    if found or not levels:
+    if not levels or any(p.segments for p in found):
         return found
+    # Directories of log directories may have names as partitions do, such as kafka-1.
     names = [e.name for e in entries(path) if e.is_dir() and not layout.is_staging(e.name) and e.name != LOST_AND_FOUND]
-    return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)]
+    return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)] or found
 
 
 Offsets = Mapping[tuple[str, int], int]

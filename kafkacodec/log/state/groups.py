@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.internal_records import CONSUMER_OFFSETS, ControlType
+from kafkacodec.log.files.access import note
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.partitions.directory import LogDirectory
@@ -153,6 +154,12 @@ def _committed_records(partition: Partition, problems: list[DecodeError] | None)
     """
     pending: dict[int, list[Record]] = {}
     for chunk in sound_chunks(partition, problems, batch_columns=True, include_control=True):
+        if "producer_id" not in chunk.column_names:
+            error = CorruptRecord("segments of Kafka 0.6 or 0.7, which had no such topic", path=partition.path)
+            if problems is None:
+                raise error
+            note(problems, error)
+            return
         rows = zip(
             chunk.records(),
             chunk["producer_id"].tolist(),

@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Any, BinaryIO
 
 from kafkacodec.arguments import one_of, require_int
-from kafkacodec.dialects.kafka07.message_set import encode_messages
+from kafkacodec.dialects.kafka07.message_set import Codec, encode_messages
 from kafkacodec.errors import EncodeError
 from kafkacodec.log.files.locks import PartitionLock
 from kafkacodec.log.formats import layout
@@ -48,7 +48,7 @@ class Kafka07Writer:
 
     def __init__(
         self, log_dir: str, topic: str, partition: int, *, segment_bytes: int = _DEFAULT_SEGMENT_BYTES,
-        batch_bytes: int = _DEFAULT_BATCH_BYTES, codec: str = "none",
+        batch_bytes: int = _DEFAULT_BATCH_BYTES, codec: Codec = "none",
     ) -> None:  # fmt: skip
         layout.check_topic(topic)
         require_int("partition", partition, 0, 2**31 - 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafkacodec.moments import milliseconds
 from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.option_values import parse_json, take
@@ -160,11 +161,11 @@ def _bound(given: Mapping[str, str], names: tuple[str, str, str]) -> Bound | Non
 
 def _timestamp(name: str, value: str) -> int:
     try:
-        timestamp = int(value)
-    except ValueError:
-        timestamp = -1
+        timestamp = milliseconds(value.strip(), name)
+    except ValueError as error:
+        raise OptionError(str(error)) from None
     if timestamp < 0:
-        raise OptionError(f"{name}: {value!r} is not a time in milliseconds since 1970")
+        raise OptionError(f"{name}: {value!r} is a time before 1970")
     return timestamp
 
 
@@ -181,6 +182,8 @@ def _by_partition(name: str, value: str, *, lowest: int) -> dict[TopicPartition,
         for partition, number in partitions.items():
             if not partition.isdecimal():
                 raise OptionError(f"{shape}; {partition!r} is not a partition")
+            if lowest != EARLIEST and isinstance(number, str):
+                number = _timestamp(name, number)
             if type(number) is not int or number < lowest or number >= 1 << 63:
                 raise OptionError(f"{shape}; {number!r} for {topic}-{partition} is out of range")
             values[topic, int(partition)] = number

@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import cast
 
 from pyspark.sql.types import StructType
 
 from kafkacodec.log.formats.layout import check_topic
 from kafkacodec.log.writing.writer import DEFAULT_SEGMENT_BYTES
-from kafkacodec.records.compression import CODECS
+from kafkacodec.records.compression import CODECS, Codec
 from kafkacodec.records.encode import DEFAULT_BATCH_BYTES, BatchOptions, EncodePlan
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.foreign import warn_foreign
@@ -102,7 +103,7 @@ def _version(name: str, value: str) -> int:
 
 
 def _batch_options(given: Mapping[str, str]) -> BatchOptions:
-    codec = take(given, "codec", one_of(*CODECS), "none")
+    codec = cast(Codec, take(given, "codec", one_of(*CODECS), "none"))
     level = take(given, "level", whole_number, None)
     batch_bytes = take(given, "batchBytes", positive, DEFAULT_BATCH_BYTES)
     with _refused_as("level"):
