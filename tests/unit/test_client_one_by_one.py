@@ -17,16 +17,26 @@ RECORDS = 40
 
 
 class Counted:
-    """Counts the calls of a method."""
+    """Counts the calls of a method, between two calls of `next`."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self.calls = 0
+        self.counts: list[int] = []
         self._method = getattr(owner, name)
         setattr(owner, name, self)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         self.calls += 1
         return self._method(*arguments, **options)
+
+    def next(self) -> None:
+        self.counts.append(self.calls)
+        self.calls = 0
+
+    @property
+    def usual(self) -> int:
+        """The count that a quarter does not exceed: timers, and on a busy machine other answers, add to some."""
+        return sorted(self.counts)[len(self.counts) // 4]
 
 
 async def test_a_coroutine_that_waits_for_each_record_is_woken_in_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,10 +51,11 @@ async def test_a_coroutine_that_waits_for_each_record_is_woken_in_its_loop(monke
             "call_soon_threadsafe",
             lambda self, call, *rest, **options: (threadsafe.append(call), schedule(self, call, *rest, **options))[1],
         )
-        offsets = [(await (await producer.send("t", b"%d" % n))).offset for n in range(RECORDS)]
-        assert offsets == [*range(1, RECORDS + 1)]
+        for number in range(RECORDS):
+            assert (await (await producer.send("t", b"%d" % number))).offset == number + 1
+            polls.next()
         assert not [call for call in threadsafe if call.__module__.startswith("kafkacodec.client")]
-        assert polls.calls < 1.5 * RECORDS  # a timer may add some
+        assert polls.usual == 1
 
 
 def test_an_answer_after_which_nothing_is_left_costs_no_poll() -> None:
@@ -54,9 +65,27 @@ def test_an_answer_after_which_nothing_is_left_costs_no_poll() -> None:
     ):
         producer.send("t", b"first").result()
         polls = Counted(producer._face._sender, "poll")
-        offsets = [producer.send("t", b"%d" % n).result().offset for n in range(RECORDS)]
-        assert offsets == [*range(1, RECORDS + 1)]
-        assert polls.calls < 1.5 * RECORDS
+        for number in range(RECORDS):
+            assert producer.send("t", b"%d" % number).result().offset == number + 1
+            polls.next()
+        assert polls.usual == 1
+
+
+def test_a_commit_costs_one_poll() -> None:
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        with kc.client.Producer(kafka.bootstrap_servers) as producer:
+            producer.send("t", b"v").result()
+        options: Any = {"group_id": "g", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+        with kc.client.Consumer("t", bootstrap_servers=kafka.bootstrap_servers, **options) as consumer:
+            next(iter(consumer))
+            consumer.commit()
+            polls = Counted(consumer._parts.network.cluster, "poll")
+            for offset in range(RECORDS):
+                consumer.commit({("t", 0): offset})
+                polls.next()
+                assert consumer._parts.network.metrics.snapshot()["consumer.commits"] == offset + 2
+            assert consumer.committed("t", 0) == RECORDS - 1
+        assert polls.usual == 1
 
 
 @pytest.mark.parametrize("linger_ms", [0, 1])

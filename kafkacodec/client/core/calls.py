@@ -99,7 +99,8 @@ class Send:
             use another connection.
         given_up: set by the machine when it no longer needs the answer. The connection may then be closed for the
             sake of other requests, and the send may fail or get no answer.
-        settles: set by the machine in `answered`: nothing follows from the answer, so the driver need not poll now.
+        settles: set by the machine in `answered`: nothing follows from the answer for any machine, so the driver need
+            not poll now.
     """
 
     to: Place

@@ -279,7 +279,8 @@ class Network:
     def _landed(self, flight: Flight, outcome: Answer | Exception) -> None:
         """Pass a machine its answer or failure."""
         machine, now = flight.machine, self.now()
-        if machine in self._machines:
+        owner = self._machines.get(machine)
+        if owner is not None:
             try:
                 if isinstance(outcome, Answer):
                     _answer(machine, flight, outcome, now)
@@ -287,8 +288,11 @@ class Network:
                     machine.failed(flight.send, outcome, now)
             except Exception as error:
                 self._break(machine, error)
+                owner = None
         if not flight.send.settles or (flight.node is not None and flight.node.waiting):
             self.wake()
+        elif owner is not None and owner.changed is not None:
+            owner.changed()
 
     def _break(self, machine: Machine, error: Exception) -> None:
         """Remove a machine that raised, since its state is unknown."""

@@ -116,6 +116,7 @@ class OffsetCall:
             elif code:
                 self.errors[place] = error(code)()
         if not again:
+            send.settles = not self.errors
             self._end(None)
             return
         if self._pending is not None:
