@@ -225,7 +225,7 @@ def _transactions(kc: Any, directory: str) -> Calls:
 def _printed(kc: Any) -> Calls:
     """Records of a partition as text."""
     from kafkacodec.cli.rows.record_output import print_formatted, print_json, print_rows
-    from kafkacodec.cli.rows.record_rows import Origin, rows
+    from kafkacodec.cli.rows.record_rows import Origin, pages
 
     table, place = kc.decode(kc.encode(SMALL * 100)), Origin("t", 0, "t-0")
     columns = ("offset", "timestamp", "key", "value")
@@ -237,7 +237,7 @@ def _printed(kc: Any) -> Calls:
 
     def printing(printer: Callable[[Any], None]) -> None:
         with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-            printer(rows(place, [table], ()))
+            printer(pages(place, [table]))
 
     for name, printer in printers.items():
         yield f"1000 records as {name}", partial(printing, printer)

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-/* The size of the well-formed sequence at s (1 to 4), or minus the number of bytes that are replaced together. */
-static int sequence(const uint8_t *s, const uint8_t *end) {
+int kc_utf8_sequence(const uint8_t *s, const uint8_t *end) {
     uint8_t lead = s[0];
     if (lead < 0x80) return 1;
     int size = lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
@@ -43,7 +42,7 @@ bool kc_utf8_valid(const uint8_t *s, size_t size) {
         s += 8;
     }
     while (s < end) {
-        int n = sequence(s, end);
+        int n = kc_utf8_sequence(s, end);
         if (n < 0) return false;
         s += n;
     }
@@ -56,7 +55,7 @@ size_t kc_utf8_repair(const uint8_t *s, size_t size, uint8_t *out) {
     const uint8_t *end = s + size;
     uint8_t *start = out;
     while (s < end) {
-        int n = sequence(s, end);
+        int n = kc_utf8_sequence(s, end);
         if (n > 0) {
             memcpy(out, s, (size_t)n);
             out += n;

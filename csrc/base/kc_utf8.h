@@ -8,6 +8,11 @@
 
 /* Whether no byte has its highest bit set. */
 bool kc_utf8_is_ascii(const uint8_t *s, size_t size);
+
+/* The size of the well-formed sequence at s (1 to 4), which is before `end`, or minus the number of bytes that
+ * kc_utf8_repair replaces together. */
+int kc_utf8_sequence(const uint8_t *s, const uint8_t *end);
+
 bool kc_utf8_valid(const uint8_t *s, size_t size);
 
 /* Copies `s` with U+FFFD for malformed sequences, like Java's decoder: one for a truncated sequence, one for the three

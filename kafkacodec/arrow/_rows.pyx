@@ -59,11 +59,14 @@ cdef const k.kc_column *part_of_headers(Table table, int part) except NULL:
     return &headers.children[0].children[part]
 
 
-def cells(Table table not None, str name not None):
-    """The values of a column as Python objects: bytes, text, numbers, tuples of pairs; None is null."""
+def cells(Table table not None, str name not None, int64_t first=0, object end=None):
+    """The values of a column, of the rows from `first` to before `end`, as Python objects: bytes, text, numbers, tuples of
+    pairs; None is null."""
     cdef const k.kc_column *column = table.column(name)
-    cdef int64_t row
-    return [cell(column, row) for row in range(column.length)]
+    cdef int64_t row, stop = column.length if end is None else end
+    if not 0 <= first <= stop <= column.length:
+        raise IndexError(f"rows {first} to {stop} of {column.length}")
+    return [cell(column, row) for row in range(first, stop)]
 
 
 def header_ends(Table table not None):

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 # Letters and marks by Unicode category that are invisible.
 _BLANK = frozenset([0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, 0xFFA0])
@@ -44,6 +44,14 @@ class _JsonSpelling(_Spelling):
     def spelt(code: int) -> str:
         """The escape in JSON's syntax: ``\\u001b``."""
         return json.dumps(chr(code))[1:-1] if code > 0x7F else f"\\u{code:04x}"
+
+
+def glyphs(page: int) -> bytes:
+    """What is known of a page of 256 characters, for `kafkacodec.cli.rows._record_text.Glyphs`."""
+    from kafkacodec.cli.rows._record_text import BLANK, PRINTABLE
+
+    codes = range(page << 8, page + 1 << 8)
+    return bytes(PRINTABLE * chr(c).isprintable() + BLANK * (c in _BLANK or c in _BLANK_MARKS) for c in codes)
 
 
 def _shows(code: int) -> bool:
@@ -85,7 +93,9 @@ class _InOnePiece:
 in_one_piece = _InOnePiece()
 _one_writer = threading.RLock()  # clients log in their own threads, and streams of text mix what two write at once
 
-_LINES_AT_ONCE, _HELD_SECONDS = 64, 0.05
+_LINES_AT_ONCE, _BYTES_AT_ONCE, _HELD_SECONDS = 64, 1 << 16, 0.05
+
+_Part = TypeVar("_Part")
 
 # Paths of temporary files -> what is printed instead.
 _shown_as: dict[str, str] = {}
@@ -122,28 +132,45 @@ def say_lines(lines: Iterable[str | None]) -> None:
 
     A few lines at a time are written: those that came in a moment. On a terminal each is written at once.
     """
-    _say_lines(None if line is None else visible(line) for line in lines)
-
-
-def say_json_lines(lines: Iterable[str | None]) -> None:
-    """The same for lines of JSON, whose strings were made by `json_encoder`."""
-    _say_lines(None if line is None else _json_line(line) for line in lines)
-
-
-def _say_lines(lines: Iterable[str | None]) -> None:
     stream: TextIO | None = sys.stdout
-    most = 1 if is_terminal(stream) else _LINES_AT_ONCE
-    held: list[str] = []
+    _held_back(lines, lambda held: _write(stream, map(visible, held)), lambda line: 1, _LINES_AT_ONCE)
+
+
+def say_text(blocks: Iterable[bytes | None]) -> None:
+    """Print whole lines of UTF-8 in which nothing is to be escaped, on standard output; None as in `say_lines`.
+
+    On a terminal each block is written at once.
+    """
+    stream: TextIO | None = sys.stdout
+    _held_back(blocks, lambda held: _write_text(stream, b"".join(held)), len, _BYTES_AT_ONCE)
+
+
+def say_bytes(blocks: Iterable[bytes | None]) -> None:
+    """Write bytes on standard output as they are; None and terminals as in `say_text`."""
+    stream: TextIO | None = sys.stdout
+    if stream is not None:
+        stream.flush()
+    _held_back(blocks, lambda held: _write_bytes(stream, held), len, _BYTES_AT_ONCE)
+
+
+def _held_back(
+    parts: Iterable[_Part | None], write: Callable[[list[_Part]], None], size: Callable[[_Part], int], enough: int
+) -> None:
+    """Write parts to standard output, a few at a time: those that came in a moment. On a terminal each is at once."""
+    held: list[_Part] = []
+    left = enough = 0 if is_terminal(sys.stdout) else enough
     begun, clock = 0.0, time.monotonic
     try:
-        for line in lines:
-            if line is not None:
-                held.append(line)
-            if line is None or len(held) >= most or clock() > begun + _HELD_SECONDS:
-                _write(stream, held)
-                held, begun = [], clock()
+        for part in parts:
+            if part is not None:
+                held.append(part)
+                left -= size(part)
+            if part is None or left <= 0 or clock() > begun + _HELD_SECONDS:
+                ready, held = held, []  # an interrupt comes after the writing, and must not lead to a second one
+                write(ready)
+                left, begun = enough, clock()
     finally:
-        _write(stream, held)
+        write(held)
 
 
 def is_unicode() -> bool:
@@ -164,37 +191,13 @@ def say_json(value: Any, *, indent: int | None = None) -> None:
     _write(sys.stdout, ["\n".join(map(_json_line, text.split("\n")))])
 
 
-def say_bytes(parts: Iterable[Callable[[Callable[[bytes], bytes]], bytes] | None]) -> None:
-    """Write bytes on standard output, as they are in a file or a pipe.
-
-    Each part gets a function for what is untrusted in it: for a terminal, it escapes what `visible` escapes. None says
-    that there are no more parts for now: what is written is flushed. On a terminal each part is.
-    """
-    stream: TextIO | None = sys.stdout
-    terminal = is_terminal(stream)
-    shown = _escaped if terminal else bytes
-    buffer = getattr(stream, "buffer", None)
-    if stream is not None:
-        stream.flush()
-    try:
-        for made in parts:
-            if stream is None:  # closed when the process started
-                continue
-            if made is not None:
-                data = made(shown)
-                with in_one_piece:
-                    if buffer is None:  # replaced by a stream of text
-                        stream.write(data.decode(errors="backslashreplace"))
-                    else:
-                        buffer.write(data)
-            if made is None or terminal:
-                stream.flush()
-    finally:
-        if stream is not None:
-            stream.flush()
+def json_text(value: Any) -> str:
+    """JSON for one line of standard output. Invisible characters are escaped."""
+    return _json_line(json_encoder()(value))
 
 
-def _escaped(data: bytes) -> bytes:
+def visible_bytes(data: bytes) -> bytes:
+    """Bytes of text for a terminal: what `visible` escapes is, and so are those that are not UTF-8."""
     return visible(data.decode(errors="surrogateescape")).encode(errors="backslashreplace")
 
 
@@ -217,6 +220,33 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 def _has_styles(stream: TextIO | None) -> bool:
     return is_terminal(stream) and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+
+
+def _write_text(stream: TextIO | None, text: bytes) -> None:
+    for path, name in _shown_as.items():
+        text = text.replace(path.encode(errors="backslashreplace"), name.encode())
+    buffer = getattr(stream, "buffer", None)
+    if stream is None or not text:
+        return
+    with _one_writer, in_one_piece:
+        if buffer is None or stream.encoding.lower() not in ("utf-8", "utf8"):
+            stream.write(text.decode())
+        else:
+            stream.flush()
+            buffer.write(text)
+        stream.flush()
+
+
+def _write_bytes(stream: TextIO | None, blocks: list[bytes]) -> None:
+    if stream is None:  # closed when the process started
+        return
+    buffer = getattr(stream, "buffer", None)
+    with _one_writer, in_one_piece:
+        if buffer is None:  # replaced by a stream of text
+            stream.write("".join([block.decode(errors="backslashreplace") for block in blocks]))
+        else:
+            buffer.write(b"".join(blocks))
+        stream.flush()
 
 
 def _write(stream: TextIO | None, lines: Iterable[str]) -> None:

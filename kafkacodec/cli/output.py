@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.cells import cell_len, set_cell_size
 
+from kafkacodec.cli import console
 from kafkacodec.cli.console import is_terminal, say, say_lines, visible
 from kafkacodec.shown import (
     DAYS as DAYS,
@@ -29,13 +30,14 @@ from kafkacodec.shown import (
 )
 
 # Column widths come from the first rows, so that output starts early; later rows may be wider.
-_SAMPLE_ROWS = 200
+SAMPLE_ROWS = 200
 _MIN_STRETCH = 8
 _MIN_WRAP = 16
 # A cell's width where no terminal limits it: enough to recognize a value, and lines stay readable.
 _MAX_CELL = 100
-_GAP = "  "
+GAP = "  "
 _BELOW = "    "
+_PICTURE = "\ufe0f"  # makes some characters wider
 
 
 def json_value(value: bytes | None) -> str | dict[str, str] | None:
@@ -153,45 +155,110 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str] | str | 
     nothing is. Control characters are escaped.
     """
     rows = map(_visible_row, rows)
-    sample: list[Sequence[str] | str] = []
+    with sampled(rows) as sample:
+        layout = Layout.of(columns, [row for row in sample if not isinstance(row, str)])
+        layout.print_titles()
+
+        def lines() -> Iterator[str | None]:
+            for row in chain(sample, rows):
+                if row is None:
+                    yield None
+                elif isinstance(row, str):
+                    yield None
+                    say(_cut(row, layout.available), bold=True)
+                else:
+                    yield from layout.lines(row)
+
+        say_lines(lines())
+
+
+_Row = TypeVar("_Row")
+
+
+@contextmanager
+def sampled(rows: Iterable[_Row | None], most: int = SAMPLE_ROWS) -> Iterator[list[_Row]]:
+    """The first rows, up to a pause. An error after some of them is raised when the body has printed those."""
+    sample: list[_Row] = []
     failure: Exception | None = None
     try:
-        sample.extend(_before_pause(islice(rows, _SAMPLE_ROWS)))
+        sample.extend(_before_pause(islice(rows, most)))
     except Exception as error:
         if not sample:
             raise
         failure = error
-    full = _is_full()
-    cells = [row for row in sample if not isinstance(row, str)]
-    widths = [max(map(cell_len, column)) for column in zip([c.title for c in columns], *cells, strict=True)]
-    widths = [min(w, _MAX_CELL) if c.stretch else w for c, w in zip(columns, widths, strict=True)]
-    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) and not full else None
-    below = width is not None and columns[-1].below and sum(widths) + len(_GAP) * (len(widths) - 1) > width
-    shown = list(range(len(columns)))
-    if width is not None:
-        shown, widths = _fit(columns[:-1] if below else columns, widths, width)
-    columns = [columns[i] for i in shown]
-    for line in _lines([replace(c, cut_start=False) for c in columns], widths, [c.title for c in columns], width):
-        say(line, bold=True)
-    most = None if full else _MAX_CELL
-
-    def lines() -> Iterator[str | None]:
-        for row in chain(sample, rows):
-            if row is None:
-                yield None
-                continue
-            if isinstance(row, str):
-                yield None
-                say(_cut(row, width), bold=True)
-                continue
-            cells = [_shortened(column, row[i], most) for column, i in zip(columns, shown, strict=True)]
-            yield from _lines(columns, widths, cells, width)
-            if below and width is not None:
-                yield from (_BELOW + line for line in textwrap.wrap(row[-1], max(width - len(_BELOW), _MIN_STRETCH)))
-
-    say_lines(lines())
+    yield sample
     if failure is not None:
         raise failure
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table fits the terminal, by some of its rows.
+
+    Attributes:
+        columns: those that are shown.
+        places: their places among all columns.
+        widths: how many columns of the terminal each takes.
+        available: the width of the terminal; None where nothing limits it.
+        most: the width of a cell of any length; None where nothing limits it.
+    """
+
+    columns: Sequence[Column]
+    places: Sequence[int]
+    widths: Sequence[int]
+    available: int | None
+    most: int | None
+    below: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Layout:
+        """By the widths of some rows."""
+        full = _is_full()
+        widths = [max(map(cell_len, column)) for column in zip([c.title for c in columns], *rows, strict=True)]
+        widths = [min(w, _MAX_CELL) if c.stretch else w for c, w in zip(columns, widths, strict=True)]
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) and not full else None
+        below = width is not None and columns[-1].below and sum(widths) + len(GAP) * (len(widths) - 1) > width
+        shown = list(range(len(columns)))
+        if width is not None:
+            shown, widths = _fit(columns[:-1] if below else columns, widths, width)
+        return cls([columns[i] for i in shown], shown, widths, width, None if full else _MAX_CELL, below)
+
+    def print_titles(self) -> None:
+        """Print the titles of the columns."""
+        columns = [replace(column, cut_start=False) for column in self.columns]
+        for line in _lines(columns, self.widths, [column.title for column in columns], self.available):
+            say(line, bold=True)
+
+    def lines(self, row: Sequence[str]) -> Iterator[str]:
+        """The lines of a row."""
+        cells = [_shortened(column, row[i], self.most) for column, i in zip(self.columns, self.places, strict=True)]
+        yield from _lines(self.columns, self.widths, cells, self.available)
+        if self.below and self.available is not None:
+            width = max(self.available - len(_BELOW), _MIN_STRETCH)
+            yield from (_BELOW + line for line in textwrap.wrap(row[-1], width))
+
+    def most_of(self, number: int) -> int | None:
+        """The width to which the cells of a column are cut, by its number among those that are shown."""
+        if self.most is None or not self.columns[number].stretch:
+            return None
+        return self.most if self.available is None else min(self.most, self.widths[number])
+
+    def cell(self, number: int, text: str) -> str:
+        """A cell of a column, cut and padded."""
+        column, width = self.columns[number], self.widths[number]
+        return _padded(_shortened(column, text, self.most_of(number)), width, column.right)
+
+
+def glyphs(page: int) -> bytes:
+    """What is known of a page of 256 characters, with how many columns of the terminal they take."""
+    from kafkacodec.cli.rows._record_text import PRINTABLE, WIDENS
+
+    return bytes(
+        glyph + cell_len(chr(code)) + WIDENS * (cell_len(chr(code) + _PICTURE) > cell_len(chr(code)))
+        if glyph & PRINTABLE
+        else glyph
+        for code, glyph in enumerate(console.glyphs(page), page << 8)
+    )
 
 
 def _visible_row(row: Sequence[str] | str | None) -> Sequence[str] | str | None:
@@ -201,7 +268,7 @@ def _visible_row(row: Sequence[str] | str | None) -> Sequence[str] | str | None:
     return row if visible(whole) is whole else [visible(cell) for cell in row]
 
 
-def _before_pause(rows: Iterable[Sequence[str] | str | None]) -> Iterator[Sequence[str] | str]:
+def _before_pause(rows: Iterable[_Row | None]) -> Iterator[_Row]:
     for row in rows:
         if row is None:
             return
@@ -218,7 +285,7 @@ def _fit(columns: Sequence[Column], widths: Sequence[int], available: int) -> tu
     fitted = [min(w, _MIN_WRAP) if c.wrap else w for c, w in zip(columns, widths, strict=False)]
 
     def excess() -> int:
-        return sum(fitted[i] for i in shown) + len(_GAP) * (len(shown) - 1) - available
+        return sum(fitted[i] for i in shown) + len(GAP) * (len(shown) - 1) - available
 
     for i in reversed(range(len(columns))):
         if columns[i].optional and excess() > 0:
@@ -246,9 +313,9 @@ def _lines(
         elif available is not None:
             cell = _shortened(column, cell, width)
         cells.append(_padded(cell, width, column.right))
-    line = _GAP.join(cells).rstrip()
+    line = GAP.join(cells).rstrip()
     yield line if available is None else _cut(line, available)
-    indent = " " * (sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)) if rest else ""
+    indent = " " * (sum(widths[:-1]) + len(GAP) * (len(widths) - 1)) if rest else ""
     for part in rest:
         yield _cut(indent + part, available or 0)
 

@@ -2,12 +2,14 @@
 
 import io
 import json
+import signal
 import sys
 import unicodedata
 
 import pytest
 
-from kafkacodec.cli import console
+from kafkacodec.cli import console, output
+from kafkacodec.cli.rows._record_text import BLANK, PRINTABLE, WIDENS
 
 HOSTILE = [
     "\x1b[2J\x1b[31mred",
@@ -85,3 +87,37 @@ def test_an_interrupt_leaves_no_half_line(monkeypatch, write):
         write("text")
     assert (sys.stdout.getvalue() + sys.stderr.getvalue()).strip('"\n') == "text"
     assert (sys.stdout.getvalue() + sys.stderr.getvalue()).endswith("\n")
+
+
+@pytest.mark.parametrize("say", [console.say_lines, console.say_text, console.say_bytes])
+def test_an_interrupt_during_the_writing_does_not_write_twice(say, monkeypatch):
+    class Interrupting(io.StringIO):
+        """Is interrupted while the first piece is written: the interrupt comes when that is done."""
+
+        def write(self, text):
+            if not self.getvalue():
+                console.in_one_piece.holds(signal.SIGINT)
+            return super().write(text)
+
+    monkeypatch.setattr(sys, "stdout", Interrupting())
+    first = "one" if say is console.say_lines else b"one\n"
+    with pytest.raises(KeyboardInterrupt):
+        say([first, None, first])
+    assert sys.stdout.getvalue() == "one\n"
+
+
+def test_text_is_written_in_the_encoding_of_the_stream(monkeypatch):
+    for encoding in ("utf-8", "utf-16-le", "latin-1", "ascii"):
+        raw = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding, errors="backslashreplace"))
+        sys.stdout.write("before ")
+        console.say_text(["é中\n".encode(), None])
+        assert raw.getvalue() == "before é中\n".encode(encoding, errors="backslashreplace")
+
+
+def test_what_is_known_of_characters():
+    page = console.glyphs(3)
+    assert [page[code & 255] for code in (0x34F, 0x378, 0x391)] == [PRINTABLE | BLANK, 0, PRINTABLE]
+    wide = output.glyphs(0x4E)[0x2D]
+    assert (wide & 3, wide & PRINTABLE) == (2, PRINTABLE)
+    assert output.glyphs(0x26)[0x3A] == PRINTABLE | WIDENS | 1

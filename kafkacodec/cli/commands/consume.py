@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafkacodec.cli.rows.consume_range import Range, Start
     from kafkacodec.cli.rows.consumed import Consumed
     from kafkacodec.cli.rows.record_output import Printer
-    from kafkacodec.cli.rows.record_rows import Row
+    from kafkacodec.cli.rows.record_rows import Page
     from kafkacodec.client import Consumer
 
 _STORED = "stored"
@@ -126,7 +126,7 @@ def consume(
     old = kafka07_servers(servers.bootstrap)
     if old is not None:
         reading = Reading(old, topics, numbers, offset, group, follow=follow, limit=limit)
-        _print(printing.printer(several=True, headers=False), reading.rows())
+        _print(printing.printer(several=True, headers=False), reading.pages())
         return
     from kafkacodec.cli.rows.consumed import Consumed
     from kafkacodec.client import Consumer
@@ -168,14 +168,14 @@ def consume(
                 consumed.commit()
             note(f"{output.shown}: {counted(count, 'record')}")
             return
-        _print(printer, consumed.rows())
+        _print(printer, consumed.pages())
 
 
-def _print(printer: Printer, rows: Iterator[Row | None]) -> None:
+def _print(printer: Printer, pages: Iterator[Page | None]) -> None:
     try:
-        printer(rows)
+        printer(pages)
     finally:
-        rows.close()  # type: ignore[attr-defined]
+        pages.close()  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import full_option
 
 if TYPE_CHECKING:
-    from kafkacodec.cli.rows.record_rows import Row
+    from kafkacodec.cli.rows.record_rows import Page
     from kafkacodec.cli.rows.side_files import SideFile
     from kafkacodec.log import Partition
 
@@ -55,6 +55,7 @@ def dump(
     A PATH may also be a file beside segments: an index, time index or transaction index, a producers' snapshot, a
     checkpoint, partition.metadata or meta.properties. Its rows are printed, as kafka-dump-log prints them.
     """
+    from kafkacodec.cli.rows.record_rows import limited
     from kafkacodec.cli.rows.record_source import Source
 
     if follow and (reading.end_offset is not None or reading.end_time is not None):
@@ -69,14 +70,14 @@ def dump(
         _require_kind(partitions, log_format)
     several = len(partitions) > 1 or (follow and bool(reading.log_directories()))
     printer = printing.printer(several=several, headers=printing.raw or _has_headers(partitions))
-    source = Source(reading, wanted.search(), _batch_fields(reading, printing), typed.typed_records())
+    source = Source(reading, wanted.search(), _needs_batch(reading, printing), typed.typed_records())
     if follow:
-        rows: Iterator[Row | None] = source.followed(partitions, tail)
+        found: Iterator[Page | None] = source.followed(partitions, tail)
     elif tail is not None:
-        rows = (row for partition in partitions for row in source.last(partition, tail))
+        found = (page for partition in partitions for page in source.last(partition, tail))
     else:
-        rows = source.all(partitions)
-    printer(_limited(rows, limit))
+        found = source.all(partitions)
+    printer(limited(found, limit))
 
 
 def _apart(reading: Reading) -> tuple[Reading, list[SideFile]]:
@@ -116,24 +117,9 @@ def _has_headers(partitions: list[Partition]) -> bool:
     return any(partition.topic not in INTERNAL_TOPICS for partition in partitions)
 
 
-def _batch_fields(reading: Reading, printing: Printing) -> tuple[str, ...]:
-    """The fields of the batch that are shown, or needed to show a control record."""
+def _needs_batch(reading: Reading, printing: Printing) -> bool:
+    """Whether fields of the batch are shown, or needed to show a control record."""
     from kafkacodec.cli.rows.record_rows import FIELDS
-    from kafkacodec.cli.rows.stored_records import BATCH_FIELDS
 
-    named = BATCH_FIELDS if reading.include_control and not printing.raw else ()
-    return tuple({name: None for name in (*named, *(printing.columns or ())) if name not in FIELDS})
-
-
-def _limited(rows: Iterator[Row | None], limit: int | None) -> Iterator[Row | None]:
-    """At most so many records; what is None does not count."""
-    if limit is None:
-        yield from rows
-        return
-    found = 0
-    while found < limit:
-        row = next(rows, ...)
-        if row is ...:
-            return
-        found += row is not None
-        yield row
+    named = reading.include_control and not printing.raw
+    return named or any(name not in FIELDS for name in printing.columns or ())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.arrow._rows import cells
+from kafkacodec.cli.rows._record_text import place_runs
 from kafkacodec.cli.rows.consume_range import Key, Range
-from kafkacodec.cli.rows.record_rows import Origin, Row
+from kafkacodec.cli.rows.record_rows import Origin, Page
 from kafkacodec.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _LOOK_SECONDS = 0.25  # how soon the end of a quiet partition is noticed
 _SHOWN_SECONDS = 0.2  # how late a record may appear
 _UNREACHABLE_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
+_NOWHERE = Origin(None, None, "")
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Consumed:
         limit: stop after so many.
         commits: whether to commit what was given out, while reading and at the end.
         advance: called with the number of offsets that were read; in a group or with a limit, of records printed.
-        typed: decodes keys and values of what is given out as rows.
+        typed: decodes keys and values of what is given out as pages.
     """
 
     consumer: Consumer
@@ -57,9 +59,9 @@ class Consumed:
     _count: int = 0
     _commit_at: float = 0.0
 
-    def rows(self) -> Iterator[Row | None]:
+    def pages(self) -> Iterator[Page | None]:
         """The records; None where there are no more for now. Commits what was printed, also when it is closed."""
-        return self._all(self._records)
+        return self._all(self._pages)
 
     def tables(self) -> Iterator[RecordColumns]:
         """The records in tables of at least one row."""
@@ -110,7 +112,7 @@ class Consumed:
         yield from given(wanted)
         self._count += len(wanted)
         if self._count == self.limit:
-            self.printed |= {key: offset + 1 for key, offset in _places(wanted)}
+            self.printed |= {key: offsets[-1] + 1 for key, offsets in _offsets(wanted)}
             self.advance(self._count - count)
             return
         for key, offset in table.next_offsets.items():
@@ -125,18 +127,27 @@ class Consumed:
         """The records that the search finds before the ends, up to the limit."""
         found: RecordColumns = table if self.search is None else self.search.select(table)
         if found and any(offset > self._ends.get(key, offset) for key, offset in table.next_offsets.items()):
-            found = found.filter([offset < self._ends.get(key, offset + 1) for key, offset in _places(found)])
+            before_end = [
+                key not in self._ends or offset < self._ends[key]
+                for key, offsets in _offsets(found)
+                for offset in offsets
+            ]
+            found = found.filter(before_end)
         return found if self.limit is None else found.head(self.limit - self._count)
 
-    def _records(self, table: RecordColumns) -> Iterator[Row | None]:
-        """One by one, so that no more is committed than what was printed: a record counts once it is written."""
-        records = ((record, {}) for record in table.records()) if self.typed is None else self.typed.of(table)
-        for (key, offset), (record, typed) in zip(_places(table), records, strict=True):
-            topic, number = key
-            yield Row(Origin(topic, number, f"{topic}-{number}"), record, {}, typed)
-            if self.commits:
+    def _pages(self, table: RecordColumns) -> Iterator[Page | None]:
+        """By partition. Where they are committed, one by one: a record counts once it is written."""
+        given, typed = ({}, {}) if self.typed is None else self.typed.of(table)
+        whole = Page(_NOWHERE, table, 0, len(table), given, typed)
+        for key, first, end in _runs(table):
+            page = replace(whole.part(first, end), place=Origin(*key, f"{key[0]}-{key[1]}"))
+            if not self.commits:
+                yield page
+                continue
+            for row, offset in enumerate(page.cells("offset"), first):
+                yield page.part(row, row + 1)
                 yield None
-            self.printed[key] = offset + 1
+                self.printed[key] = offset + 1
 
     def _positions(self) -> None:
         """What nothing is printed of: positions of partitions that only have records of transactions, or none."""
@@ -159,7 +170,14 @@ class Consumed:
             self.consumer.commit(offsets, wait=wait)
 
 
-def _places(table: RecordColumns) -> Iterator[tuple[Key, int]]:
-    """The partition and the offset of each row."""
-    keys = zip(cells(table, "topic"), cells(table, "partition"), strict=True)
-    return zip(keys, cells(table, "offset"), strict=True)
+def _runs(table: RecordColumns) -> Iterator[tuple[Key, int, int]]:
+    """Partitions with their first row and the one after their last."""
+    for topic, number, first, end in place_runs(table):
+        assert topic is not None
+        yield (topic, number), first, end
+
+
+def _offsets(table: RecordColumns) -> Iterator[tuple[Key, list[int]]]:
+    """Partitions with the offsets of their rows, in the order of the rows."""
+    offsets = cells(table, "offset")
+    return ((key, offsets[first:end]) for key, first, end in _runs(table))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from kafkacodec.cli.console import note
-from kafkacodec.cli.rows.record_rows import Row
+from kafkacodec.cli.rows.record_rows import Page
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.partitions.following import Follower, Growth
 
@@ -25,8 +25,8 @@ may be deleted between its listing and its reading."""
 
 
 def follow(
-    followers: list[Follower], read: Callable[[Growth], Iterator[Row]], added: Callable[[set[str]], list[Follower]]
-) -> Iterator[Row | None]:
+    followers: list[Follower], read: Callable[[Growth], Iterator[Page]], added: Callable[[set[str]], list[Follower]]
+) -> Iterator[Page | None]:
     """All records as they appear; None where there are no more for now. Ends by an exception.
 
     Args:
@@ -65,7 +65,7 @@ def follow(
     raise click.ClickException("nothing is left to follow")
 
 
-def _new_rows(follower: Follower, read: Callable[[Growth], Iterator[Row]]) -> Iterator[Row]:
+def _new_rows(follower: Follower, read: Callable[[Growth], Iterator[Page]]) -> Iterator[Page]:
     growth = follower.poll()
     if growth is None:
         return
@@ -75,9 +75,9 @@ def _new_rows(follower: Follower, read: Callable[[Growth], Iterator[Row]]) -> It
         return
     after = growth.start_offset
     try:
-        for row in read(growth):
-            after = row.record.offset + 1
-            yield row
+        for page in read(growth):
+            after = page.cells("offset")[-1] + 1
+            yield page
     except (DecodeError, FileNotFoundError):
         follower.again(after)
         raise

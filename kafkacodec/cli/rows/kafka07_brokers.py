@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from kafkacodec.cli.rows.record_rows import Origin, Row
-from kafkacodec.records.record import Record
+from kafkacodec.cli.rows.record_rows import Given, Origin, Page, limited
 
 if TYPE_CHECKING:
     from kafkacodec.dialects.kafka07 import Consumer, SimpleConsumer
@@ -86,7 +86,7 @@ class Reading:
         self._servers, self._topics, self._numbers, self._offset = servers, topics, numbers, offset
         self._group, self._follow, self._limit = group, follow, limit
 
-    def rows(self) -> Iterator[Row | None]:
+    def pages(self) -> Iterator[Page | None]:
         """The messages; None where there are no more for now."""
         from kafkacodec.dialects import kafka07
 
@@ -94,7 +94,7 @@ class Reading:
             return
         if self._group is None:
             with kafka07.SimpleConsumer(self._servers.address) as broker:
-                yield from self._limited(self._of_broker(broker))
+                yield from limited(self._of_broker(broker), self._limit)
             return
         with kafka07.Consumer(
             self._servers.address,
@@ -103,17 +103,9 @@ class Reading:
             auto_commit=False,
             auto_offset_reset="largest" if self._offset == "end" else "smallest",
         ) as consumer:
-            yield from self._limited(self._of_group(consumer))
+            yield from limited(self._of_group(consumer), self._limit)
 
-    def _limited(self, rows: Iterator[Row | None]) -> Iterator[Row | None]:
-        count = 0
-        for row in rows:
-            count += row is not None
-            yield row
-            if count == self._limit:
-                return
-
-    def _of_broker(self, broker: SimpleConsumer) -> Iterator[Row | None]:
+    def _of_broker(self, broker: SimpleConsumer) -> Iterator[Page | None]:
         positions = {
             (topic, number): self._first(broker, topic, number)
             for topic in self._topics
@@ -127,10 +119,11 @@ class Reading:
                 if not len(columns):
                     continue
                 found = True
-                place = Origin(topic, number, f"{topic}-{number}")
-                for record in columns:
-                    if self._follow or record.offset < ends[topic, number]:
-                        yield Row(place, Record(*record[:6]), {})
+                page = Page(Origin(topic, number, f"{topic}-{number}"), columns, 0, len(columns))
+                if not self._follow:
+                    page = page.part(0, bisect_left(page.cells("offset"), ends[topic, number]))
+                if len(page):
+                    yield page
                 positions[topic, number] = int(columns["next_offset"][-1])
             yield None
             if not found:
@@ -143,7 +136,7 @@ class Reading:
             return int(self._offset)
         return broker.latest(topic, number) if self._offset == "end" else broker.earliest(topic, number)
 
-    def _of_group(self, consumer: Consumer) -> Iterator[Row | None]:
+    def _of_group(self, consumer: Consumer) -> Iterator[Page | None]:
         commit_at = time.monotonic() + _COMMIT_SECONDS
         quiet_at = time.monotonic() + _QUIET_SECONDS
         is_whole = True  # all of what was handed out is given out
@@ -153,7 +146,8 @@ class Reading:
                 for number, one in enumerate(messages, 1):
                     is_whole = number == len(messages)
                     place = Origin(one.topic, one.partition, f"{one.topic} {one.broker}-{one.partition}")
-                    yield Row(place, Record(one.offset, None, -1, None, one.value, ()), {})
+                    given: Given = {"offset": [b"%d" % one.offset], "timestamp_type": [b"-1"], "value": [one.value]}
+                    yield Page(place, None, 0, 1, given)
                 if messages:
                     quiet_at = time.monotonic() + _QUIET_SECONDS
                 elif not self._follow and time.monotonic() >= quiet_at:

@@ -3,76 +3,84 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from kafkacodec.cli.rows.record_rows import Row
+from kafkacodec.cli.console import visible_bytes
+from kafkacodec.cli.rows.record_rows import Origin
+from kafkacodec.cli.rows.record_text import Piece, constant
 
-Part = Callable[[Row], bytes]
-Shown = Callable[[bytes], bytes]
+__all__ = ["FIELDS", "SIZE_COLUMN", "compiled", "pieces"]
 
 _TOKEN = re.compile(rb"%(.?)|\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
 _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"\\": b"\\"}
 
+SIZE_COLUMN = "size of the value"
+"""What is given for %R on a terminal."""
 
-def _size(value: bytes | None) -> int:
-    return -1 if value is None else len(value)
+FIELDS: dict[bytes, Piece | None] = {
+    b"t": None,
+    b"p": None,
+    b"o": Piece("number", "offset", b"-1"),
+    b"T": Piece("number", "timestamp", b"-1"),
+    b"k": Piece("plain", "key"),
+    b"K": Piece("size", "key", b"-1"),
+    b"s": Piece("plain", "value"),
+    b"S": Piece("size", "value", b"-1"),
+    b"R": Piece("size bytes", "value"),
+    b"h": Piece("plain headers", "headers"),
+}
+"""The pieces by letter; those of the place depend on it."""
 
-
-def _headers(row: Row) -> bytes:
-    return b",".join(key.encode() + b"=" + (b"NULL" if value is None else value) for key, value in row.record.headers)
-
-
-def _number(number: int | None) -> bytes:
-    return b"-1" if number is None else b"%d" % number
-
-
-# By letter: the bytes, and whether they are the record's own, which a terminal must not get as they are.
-_FIELDS: dict[bytes, tuple[Part, bool]] = {
-    b"t": (lambda row: (row.place.topic or "").encode(errors="surrogateescape"), True),
-    b"p": (lambda row: _number(row.place.partition), False),
-    b"o": (lambda row: _number(row.record.offset), False),
-    b"T": (lambda row: _number(row.record.timestamp), False),
-    b"k": (lambda row: row.record.key or b"", True),
-    b"K": (lambda row: _number(_size(row.record.key)), False),
-    b"s": (lambda row: row.record.value or b"", True),
-    b"S": (lambda row: _number(_size(row.record.value)), False),
-    b"R": (lambda row: _size(row.record.value).to_bytes(4, "big", signed=True), True),
-    b"h": (_headers, True),
+# The record's own bytes, which a terminal must not get as they are.
+_SHOWN = {
+    b"k": Piece("visible", "key"),
+    b"s": Piece("visible", "value"),
+    b"R": Piece("plain", SIZE_COLUMN),
+    b"h": Piece("visible headers", "headers"),
 }
 
 
-def compiled(template: bytes) -> Callable[[Row, Shown], bytes]:
-    """A function that formats a record. Its second argument makes bytes of the record fit for the output.
+def compiled(template: bytes) -> list[bytes]:
+    """The parts of a format string: letters of fields, and constants, in turn; the first one is a constant.
 
     Raises:
         ValueError: an unknown field or escape.
     """
-    parts: list[bytes | tuple[Part, bool]] = []
+    parts = [b""]
     end = 0
     for token in _TOKEN.finditer(template):
-        parts += [template[end : token.start()], _part(token)]
+        letter, escape = token.groups()
+        parts[-1] += template[end : token.start()]
+        if letter in FIELDS:
+            parts += [letter, b""]
+        else:
+            parts[-1] += _constant(token, letter, escape)
         end = token.end()
-    parts.append(template[end:])
-
-    parts = [part for part in parts if part]
-
-    def formatted(row: Row, shown: Shown) -> bytes:
-        return b"".join(
-            [part if isinstance(part, bytes) else shown(part[0](row)) if part[1] else part[0](row) for part in parts]
-        )
-
-    return formatted
+    parts[-1] += template[end:]
+    return parts
 
 
-def _part(token: re.Match[bytes]) -> bytes | tuple[Part, bool]:
-    field, escape = token.groups()
-    if field == b"%":
+def _constant(token: re.Match[bytes], letter: bytes | None, escape: bytes) -> bytes:
+    if letter == b"%":
         return b"%"
-    if field in _FIELDS:
-        return _FIELDS[field]
-    if field is None and escape[:1] == b"x" and len(escape) == 3:
+    if letter is None and escape[:1] == b"x" and len(escape) == 3:
         return bytes.fromhex(escape[1:].decode())
-    if field is None and escape in _ESCAPES:
+    if letter is None and escape in _ESCAPES:
         return _ESCAPES[escape]
-    known = " ".join("%" + letter.decode() for letter in _FIELDS)
+    known = " ".join("%" + known.decode() for known in FIELDS)
     raise ValueError(rf"unknown '{token.group().decode(errors='replace')}'; use {known} %% \n \r \t \0 \\ \xNN")
+
+
+def pieces(parts: list[bytes], place: Origin, *, terminal: bool) -> list[Piece]:
+    """The pieces of a record's text, from `compiled` parts. For a terminal, the record's own bytes are escaped."""
+    topic = (place.topic or "").encode(errors="surrogateescape")
+    places = {
+        b"t": visible_bytes(topic) if terminal else topic,
+        b"p": b"-1" if place.partition is None else b"%d" % place.partition,
+    }
+    made = []
+    for text, letter in zip(parts[::2], [*parts[1::2], None], strict=True):
+        made.append(constant(text))
+        if letter is not None:
+            field = (_SHOWN if terminal else FIELDS).get(letter) or FIELDS[letter]
+            made.append(field or constant(places[letter]))
+    return made

@@ -2,95 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from json.encoder import encode_basestring, encode_basestring_ascii
+from itertools import chain
 from typing import Any
 
-from kafkacodec.cli.console import is_unicode, json_encoder, say_bytes, say_json_lines
-from kafkacodec.cli.output import Column, json_value, print_table, text, timestamp
-from kafkacodec.cli.rows.record_format import compiled
-from kafkacodec.cli.rows.record_rows import FIELDS, Row
+from kafkacodec.cli.console import is_terminal, json_text, say_bytes, say_text, visible, visible_bytes
+from kafkacodec.cli.output import GAP, SAMPLE_ROWS, Column, Layout, json_value, sampled, text
+from kafkacodec.cli.rows import record_format
+from kafkacodec.cli.rows.record_rows import FIELDS, Given, Origin, Page
+from kafkacodec.cli.rows.record_text import Pages, Piece, constant, texts, writer
 from kafkacodec.cli.rows.stored_records import Named, named
 
-Rows = Iterable[Row | None]
-"""Records; None where there are no more for now."""
+__all__ = ["Pages", "Printer", "print_formatted", "print_json", "print_rows"]
 
-Printer = Callable[[Rows], None]
+Printer = Callable[[Pages], None]
 
 _TITLES = {"timestamp": "timestamp (UTC)"}
 _NUMBERS = ("offset", "producer_id", "producer_epoch", "sequence", "partition_leader_epoch", "batch_offset")
 _STRETCHED = ("key", "value", "headers", "place", "topic")
+_MORE = "more fields"  # what is given of a control record's
 
 
-def print_json(rows: Rows, *, columns: tuple[str, ...] | None, raw: bool) -> None:
+def print_json(pages: Pages, *, columns: tuple[str, ...] | None, raw: bool) -> None:
     """JSON lines, of all fields or the chosen ones."""
-    say_json_lines(_json_lines(rows, columns, raw))
+    names = tuple(dict.fromkeys(columns or FIELDS))
+    say_text(texts(pages, partial(_json_pieces, names), partial(_json_given, names, columns is None, raw)))
 
 
-def _json_lines(rows: Rows, columns: tuple[str, ...] | None, raw: bool) -> Iterator[str | None]:
-    encode, names = json_encoder(), tuple(dict.fromkeys(columns or FIELDS))
-    titles = [f"{',' if i else '{'}{encode(name)}:" for i, name in enumerate(names)]
-    parts = list(zip(titles, (_json_part(name, encode) for name in names), strict=True))
-    for row in rows:
-        by_name = None if raw or row is None else named(row)
-        if row is None:
-            yield None
-        elif by_name is None and not row.typed:
-            yield "".join([title + part(row) for title, part in parts]) + "}"
+def _json_pieces(names: tuple[str, ...], place: Origin, ready: Collection[str]) -> list[Piece]:
+    pieces = []
+    for i, name in enumerate(names):
+        pieces.append(constant(f"{',' if i else '{'}{json_text(name)}:".encode()))
+        if name in ("topic", "partition"):
+            pieces.append(constant(json_text(getattr(place, name)).encode()))
+        elif name in ready:
+            pieces.append(Piece("plain", name, b"null"))
         else:
-            yield encode(_fields(row, columns, by_name))
+            pieces.append(_JSON.get(name) or Piece("json", name, b"null"))
+    return [*pieces, Piece("plain", _MORE), constant(b"}\n")]
 
 
-def _json_part(name: str, encode: Callable[[Any], str]) -> Callable[[Row], str]:
-    """A function that makes the JSON of a field."""
-    text_of = encode_basestring if is_unicode() else encode_basestring_ascii
-
-    def of_bytes(value: bytes | None) -> str:
-        if value is None:
-            return "null"
-        try:
-            return text_of(value.decode())
-        except UnicodeDecodeError:
-            return encode(json_value(value))
-
-    def of_headers(row: Row) -> str:
-        headers = row.record.headers
-        return encode(_json_field(row, "headers")) if headers else "[]"
-
-    known: dict[str, Callable[[Row], str]] = {
-        "topic": lambda row: "null" if row.place.topic is None else text_of(row.place.topic),
-        "partition": lambda row: "null" if row.place.partition is None else str(row.place.partition),
-        "offset": lambda row: str(row.record.offset),
-        "timestamp": lambda row: "null" if row.record.timestamp is None else str(row.record.timestamp),
-        "timestamp_type": lambda row: str(row.record.timestamp_type),
-        "key": lambda row: of_bytes(row.record.key),
-        "value": lambda row: of_bytes(row.record.value),
-        "headers": of_headers,
-    }
-    return known.get(name, lambda row: encode(_json_field(row, name)))
+_JSON = {
+    "headers": Piece("json headers", "headers", b"[]"),
+    **{name: Piece("number", name, b"null") for name in ("offset", "timestamp", "timestamp_type")},
+}
 
 
-def _fields(row: Row, columns: tuple[str, ...] | None, by_name: Named | None) -> dict[str, object]:
-    fields = {name: _json_field(row, name) for name in columns or FIELDS}
+def _json_given(names: tuple[str, ...], all_fields: bool, raw: bool, page: Page) -> tuple[Given, Collection[str]]:
+    by_name = None if raw else named(page)
     if by_name is None:
-        return fields
-    for name, value in (("key", by_name.json_key), ("value", by_name.json_value)):
-        if name in fields:
-            fields[name] = value
-    return fields | by_name.more if columns is None else fields
+        found = {part: _json_cells(page, part, values) for part, values in page.typed.items()}
+        return {**page.given, **found}, tuple(found)
+    made: Given = {
+        part: [
+            cell if one is None else json_text(getattr(one, f"json_{part}")).encode()
+            for one, cell in zip(by_name, _json_cells(page, part, page.typed.get(part)), strict=True)
+        ]
+        for part in ("key", "value")
+    }
+    if all_fields:
+        made[_MORE] = [None if one is None else _more(one) for one in by_name]
+    return {**page.given, **made}, tuple(made)
 
 
-def _json_field(row: Row, name: str) -> object:
-    if name in row.typed:
-        return row.typed[name]
-    value = row.field(name)
-    if name == "headers":
-        return [{"key": key, "value": json_value(content)} for key, content in value]
-    return json_value(value) if name in ("key", "value") else value
+def _json_cells(page: Page, part: str, typed: list[Any] | None) -> list[bytes | None]:
+    values = [None] * len(page) if typed is None else typed
+    found = zip(page.cells(part), values, strict=True)
+    return [json_text(json_value(data) if value is None else value).encode() for data, value in found]
 
 
-def print_rows(rows: Rows, *, columns: tuple[str, ...], raw: bool) -> None:
+def _more(one: Named) -> bytes:
+    """More fields of an object, after others."""
+    return f",{json_text(one.more)[1:-1]}".encode() if one.more else b""
+
+
+def print_rows(pages: Pages, *, columns: tuple[str, ...], raw: bool) -> None:
     """A table. The column ``place`` is topic and partition."""
     made = [
         Column(
@@ -101,44 +89,99 @@ def print_rows(rows: Rows, *, columns: tuple[str, ...], raw: bool) -> None:
         )
         for name in columns
     ]
-    print_table(made, _cells(rows, columns, raw))
+    given, pages = partial(_text_given, raw), iter(pages)
+    with sampled(_first(pages)) as sample:
+        layout = Layout.of(made, _sample_rows(sample, columns, given))
+        layout.print_titles()
+        shown = [columns[place] for place in layout.places]
+        say_text(texts(chain(sample, pages), partial(_cell_pieces, shown, layout), given, cells=True))
 
 
-def _cells(rows: Rows, columns: tuple[str, ...], raw: bool) -> Iterator[list[str] | None]:
-    made = [_cell_of(name) for name in columns]
-    for row in rows:
-        if row is None:
-            yield None
-            continue
-        by_name = None if raw else named(row)
-        if by_name is None:
-            yield [cell(row) for cell in made]
+def _first(pages: Pages) -> Iterator[Page | None]:
+    """Pages with as many records as the widths of columns are chosen by."""
+    count = 0
+    for page in pages:
+        yield page
+        count += 0 if page is None else len(page)
+        if count >= SAMPLE_ROWS:
+            return
+
+
+def _sample_rows(
+    sample: list[Page], columns: tuple[str, ...], given: Callable[[Page], tuple[Given, Collection[str]]]
+) -> list[list[str]]:
+    """The cells of the first records."""
+    rows: list[list[str]] = []
+    for page in sample:
+        page = page.part(page.first, min(page.end, page.first + SAMPLE_ROWS - len(rows)))
+        found, ready = given(page)
+        pieces = [piece for name in columns for piece in (_piece_of(name, page.place, ready), constant(b"\0"))]
+        cells, row = writer([*pieces, constant(b"\n")]), page.first
+        while row < page.end:
+            lines, row = cells.write(page.table, row, page.end, found, page.first)
+            rows += [line.split("\0")[:-1] for line in lines.decode().split("\n")[:-1]]
+    return rows
+
+
+def _cell_pieces(columns: list[str], layout: Layout, place: Origin, ready: Collection[str]) -> list[Piece]:
+    pieces = []
+    for i, name in enumerate(columns):
+        piece, gap = _piece_of(name, place, ready), b"" if i + 1 == len(columns) else GAP.encode()
+        if piece.kind == "constant":
+            pieces += [constant(layout.cell(i, piece.text.decode()).encode()), Piece("cell", None, gap)]
         else:
-            known = {"key": by_name.key, "value": by_name.value}
-            yield [known[name] if name in known else cell(row) for name, cell in zip(columns, made, strict=True)]
+            column = layout.columns[i]
+            pieces += [piece, Piece("cell", None, gap, layout.most_of(i) or 0, layout.widths[i], column.right)]
+    return [*pieces, Piece("line end", None, b"\n", layout.available or 0)]
 
 
-_CELLS: dict[str, Callable[[Row], str]] = {
-    "place": lambda row: row.place.name,
-    "offset": lambda row: str(row.record.offset),
-    "key": lambda row: text(row.record.key),
-    "value": lambda row: text(row.record.value),
-    "timestamp": lambda row: timestamp(row.record.timestamp),
-    "headers": lambda row: " ".join([f"{key}={text(content)}" for key, content in row.record.headers]),
+_CELLS = {
+    "key": Piece("value", "key", b"null"),
+    "value": Piece("value", "value", b"null"),
+    "timestamp": Piece("time", "timestamp", b"-"),
+    "headers": Piece("value headers", "headers"),
+    "codec": Piece("visible", "codec", b"-"),
 }
 
 
-def _cell_of(name: str) -> Callable[[Row], str]:
-    """A function that makes the cell of a column."""
+def _piece_of(name: str, place: Origin, ready: Collection[str]) -> Piece:
+    """The text of a field in a table."""
+    if name in ready:
+        return Piece("plain", name)
+    if name == "place":
+        return constant(visible(place.name).encode())
+    if name in ("topic", "partition"):
+        value = getattr(place, name)
+        return constant(b"-" if value is None else visible(str(value)).encode())
+    return _CELLS.get(name) or Piece("number", name, b"-")
 
-    def cell(row: Row) -> str:
-        value = row.field(name)
-        return "-" if value is None else str(value)
 
-    return _CELLS.get(name, cell)
+def _text_given(raw: bool, page: Page) -> tuple[Given, Collection[str]]:
+    by_name = None if raw else named(page)
+    if by_name is None:
+        return dict(page.given), ()
+    made: Given = {
+        part: [
+            visible(text(data) if one is None else getattr(one, part)).encode()
+            for one, data in zip(by_name, page.cells(part), strict=True)
+        ]
+        for part in ("key", "value")
+    }
+    return {**page.given, **made}, tuple(made)
 
 
-def print_formatted(rows: Rows, *, template: bytes) -> None:
+def print_formatted(pages: Pages, *, template: bytes) -> None:
     """Each record by a format string, without a line end of its own."""
-    formatted = compiled(template)
-    say_bytes(None if row is None else partial(formatted, row) for row in rows)
+    terminal, parts = is_terminal(sys.stdout), record_format.compiled(template)
+
+    def pieces(place: Origin, ready: Collection[str]) -> list[Piece]:
+        return record_format.pieces(parts, place, terminal=terminal)
+
+    def given(page: Page) -> tuple[Given, Collection[str]]:
+        found = dict(page.given)
+        if terminal and b"R" in parts[1::2]:
+            sizes = [-1 if value is None else len(value) for value in page.cells("value")]
+            found[record_format.SIZE_COLUMN] = [visible_bytes(size.to_bytes(4, "big", signed=True)) for size in sizes]
+        return found, ()
+
+    say_bytes(texts(pages, pieces, given))

@@ -1,17 +1,18 @@
-"""Records one by one, with their place and the fields of their batch, for `kafkacodec dump`."""
+"""Records of tables, with their place, for commands that print them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.arrow._rows import cells
 from kafkacodec.records.plan import BATCH_COLUMNS
-from kafkacodec.records.record import Record
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns
+
+__all__ = ["COLUMNS", "FIELDS", "Decoded", "Given", "Origin", "Page", "limited", "pages"]
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The fields of a record, in the order of the JSON."""
@@ -29,43 +30,76 @@ class Origin:
     name: str
 
 
-_NONE: Mapping[str, Any] = {}
+Given = dict[str, list[bytes | None]]
+"""What stands in place of columns, for each of some rows."""
 
 
-class Row(NamedTuple):
-    """A record; `batch` has the fields of its batch that were asked for, `typed` its decoded key and value."""
+@dataclass(frozen=True)
+class Page:
+    """Records of one partition.
+
+    Attributes:
+        place: where they are from.
+        table: has their columns; None without one.
+        first, end: the rows of the table.
+        given: bytes for each of the rows, by the names of the columns in whose place they stand.
+        typed: what keys and values are decoded to, by ``key`` and ``value``; None for what is not.
+    """
 
     place: Origin
-    record: Record
-    batch: Mapping[str, Any]
-    typed: Mapping[str, Any] = _NONE
+    table: RecordColumns | None
+    first: int
+    end: int
+    given: Given = field(default_factory=dict)
+    typed: dict[str, list[Any]] = field(default_factory=dict)
 
-    def field(self, name: str) -> Any:
-        """One of `COLUMNS`; None for a field of the batch that the format lacks."""
-        if name in ("topic", "partition"):
-            return getattr(self.place, name)
-        return getattr(self.record, name) if name in FIELDS else self.batch.get(name)
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def part(self, first: int, end: int) -> Page:
+        """Some of the rows, by their numbers in the table."""
+        span = slice(first - self.first, end - self.first)
+        given = {name: values[span] for name, values in self.given.items()}
+        typed = {name: values[span] for name, values in self.typed.items()}
+        return Page(self.place, self.table, first, end, given, typed)
+
+    def cells(self, name: str) -> list[Any]:
+        """The values of a column, or what is given in its place; None for a column that the table lacks."""
+        if name in self.given:
+            return list(self.given[name])
+        if self.table is None or name not in self.table.column_names:
+            return [None] * len(self)
+        return cells(self.table, name, self.first, self.end)
 
 
-def rows(
+Decoded = tuple[Given, dict[str, list[Any]]]
+"""What is given in place of keys and values of a table, and what they are decoded to: as in `Page`, for all rows."""
+
+
+def pages(
     place: Origin,
     chunks: Iterable[RecordColumns],
-    batch_fields: Iterable[str],
-    typed: Callable[[RecordColumns], Iterator[tuple[Record, dict[str, Any]]]] | None = None,
-) -> Iterator[Row]:
-    """The records of chunks that were read with the columns of the batch, if fields of it are asked for.
-
-    `typed` gives the records of a chunk with what their keys and values are decoded to.
-    """
+    decode: Callable[[RecordColumns], Decoded] | None = None,
+) -> Iterator[Page]:
+    """The records of tables of one partition, with what `decode` makes of keys and values."""
     for chunk in chunks:
-        if not len(chunk):
-            continue
-        names = [name for name in batch_fields if name in chunk.column_names]
-        if not names and typed is None:
-            for record in chunk.records():
-                yield Row(place, record, _NONE)
-            continue
-        values = [cells(chunk, name) for name in names]
-        decoded = ((record, _NONE) for record in chunk.records()) if typed is None else typed(chunk)
-        for i, (record, found) in enumerate(decoded):
-            yield Row(place, record, {name: column[i] for name, column in zip(names, values, strict=True)}, found)
+        if len(chunk):
+            given, typed = ({}, {}) if decode is None else decode(chunk)
+            yield Page(place, chunk, 0, len(chunk), given, typed)
+
+
+def limited(found: Iterable[Page | None], limit: int | None) -> Iterator[Page | None]:
+    """At most so many records; no more are asked for then."""
+    if limit is None:
+        yield from found
+        return
+    if limit == 0:
+        return
+    for page in found:
+        if page is None or len(page) <= limit:
+            yield page
+        else:
+            yield page.part(page.first, page.first + limit)
+        limit -= 0 if page is None else min(len(page), limit)
+        if limit == 0:
+            return

@@ -12,7 +12,7 @@ import click
 
 from kafkacodec.cli.options.inputs import Reading, place
 from kafkacodec.cli.rows.following import follow
-from kafkacodec.cli.rows.record_rows import Origin, Row, rows
+from kafkacodec.cli.rows.record_rows import Origin, Page, pages
 from kafkacodec.errors import DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.formats.layout import is_metadata_snapshot
@@ -36,15 +36,15 @@ class Source:
 
     reading: Reading
     search: Search | None
-    batch_fields: tuple[str, ...]
+    batch_columns: bool
     typed: TypedRecords | None = None
 
-    def all(self, partitions: list[Partition]) -> Iterator[Row]:
+    def all(self, partitions: list[Partition]) -> Iterator[Page]:
         """All records, partition by partition."""
         for piece in self.reading.ranges(partitions):
-            yield from self._rows(piece, self._chunks(piece, self.reading))
+            yield from self._pages(piece, self._chunks(piece, self.reading))
 
-    def last(self, partition: Partition, count: int) -> Iterator[Row]:
+    def last(self, partition: Partition, count: int) -> Iterator[Page]:
         """The last records of a partition."""
 
         def read(span: tuple[int | None, int | None]) -> Iterator[RecordColumns]:
@@ -52,9 +52,9 @@ class Source:
             return (chunk for piece in part.ranges([partition]) for chunk in self._chunks(piece, part))
 
         bounds = self.reading.start_offset, self.reading.end_offset
-        return self._rows(partition, last_chunks(partition, count, bounds, read))
+        return self._pages(partition, last_chunks(partition, count, bounds, read))
 
-    def followed(self, partitions: list[Partition], count: int | None) -> Iterator[Row | None]:
+    def followed(self, partitions: list[Partition], count: int | None) -> Iterator[Page | None]:
         """All records, or the last ones, then new ones as they are written, in new partitions too."""
         followers = []
         for partition in partitions:
@@ -71,8 +71,8 @@ class Source:
             followers.append(follower)
         yield from follow(followers, self._new, self._added)
 
-    def _rows(self, where: SegmentRange | Partition, chunks: Iterable[RecordColumns]) -> Iterator[Row]:
-        return rows(_place(where), chunks, self.batch_fields, None if self.typed is None else self.typed.of)
+    def _pages(self, where: SegmentRange | Partition, chunks: Iterable[RecordColumns]) -> Iterator[Page]:
+        return pages(_place(where), chunks, None if self.typed is None else self.typed.of)
 
     def _follower(self, partition: Partition) -> Follower:
         return Follower(partition, self._start(partition), isolation_level=self.reading.isolation_level)
@@ -99,14 +99,14 @@ class Source:
         found = partition.end_offset() if found is None else found
         return max(found, self.reading.start_offset or 0)
 
-    def _new(self, growth: Growth) -> Iterator[Row]:
+    def _new(self, growth: Growth) -> Iterator[Page]:
         start, end = growth.start_offset, growth.end_offset
         part = replace(self, reading=replace(self.reading, start_offset=start, end_offset=end, start_time=None))
         return part.all([growth.partition])
 
     def _chunks(self, piece: SegmentRange, reading: Reading) -> Iterator[RecordColumns]:
         """The records of a range, or those that are searched for."""
-        options: DecodeOptions = {"batch_columns": bool(self.batch_fields)}
+        options: DecodeOptions = {"batch_columns": self.batch_columns}
         rows = _CHUNK_ROWS if self.search is None else _SEARCHED_ROWS
         for chunk in reading.read(piece, lambda count: None, max_rows=rows, columns=options):
             yield chunk if self.search is None else self.search.select(chunk)

@@ -12,12 +12,8 @@ from kafkacodec.messages.embedded import expand
 from kafkacodec.messages.stored import INTERNAL_TOPICS, decode_control_record, decode_internal_record
 
 if TYPE_CHECKING:
-    from kafkacodec.cli.rows.record_rows import Row
+    from kafkacodec.cli.rows.record_rows import Page
     from kafkacodec.messages import Message
-
-BATCH_FIELDS = ("is_control", "producer_id", "producer_epoch")
-"""The fields of the batch by which control records are recognized and shown."""
-
 
 _WORD = re.compile(r"[^\s\"=]+")
 
@@ -32,37 +28,50 @@ class Named(NamedTuple):
     more: dict[str, Any]
 
 
-def named(row: Row) -> Named | None:
-    """The record by name; None for a record of another topic, of an unknown type, or that cannot be decoded."""
-    if row.batch.get("is_control"):
-        return _control(row)
-    if row.place.topic not in INTERNAL_TOPICS:
+def named(page: Page) -> list[Named | None] | None:
+    """The records by name; None for one of an unknown type, or that cannot be decoded.
+
+    None for all if they are of another topic, and no control records.
+    """
+    topic, controls = page.place.topic, page.cells("is_control")
+    if topic not in INTERNAL_TOPICS and not any(controls):
+        return None
+    batch = zip(controls, page.cells("producer_id"), page.cells("producer_epoch"), strict=True)
+    producers = [
+        {"producer_id": number, "producer_epoch": epoch} if control else None for control, number, epoch in batch
+    ]
+    return [
+        _stored(topic, key, value) if producer is None else _control(key, value, producer)
+        for producer, key, value in zip(producers, page.cells("key"), page.cells("value"), strict=True)
+    ]
+
+
+def _stored(topic: str | None, key: bytes | None, value: bytes | None) -> Named | None:
+    if topic not in INTERNAL_TOPICS:
         return None
     try:
-        found = decode_internal_record(row.place.topic, row.record.key, row.record.value)
+        found = decode_internal_record(topic, key, value)
     except DecodeError:
         return None
     if found is None:
         return None
-    key, value = found.key, found.value
-    json_key = None if key is None else _typed(key)
-    json_value = None if value is None else _typed(value, found.version)
-    if key is None:
-        return Named(
-            "null", "null" if value is None else _text(value, found.version, name=True), json_key, json_value, {}
-        )
+    of_key, of_value = found.key, found.value
     return Named(
-        _text(key, name=True), "null" if value is None else _text(value, found.version), json_key, json_value, {}
+        "null" if of_key is None else _text(of_key, name=True),
+        "null" if of_value is None else _text(of_value, found.version, name=of_key is None),
+        None if of_key is None else _typed(of_key),
+        None if of_value is None else _typed(of_value, found.version),
+        {},
     )
 
 
-def _control(row: Row) -> Named | None:
-    control = decode_control_record(row.record.key, row.record.value)
+def _control(key: bytes | None, value: bytes | None, producer: dict[str, Any]) -> Named | None:
+    control = decode_control_record(key, value)
     if control is None:
         return None
     text, more = _text(control.value, control.version), {}
     if control.type in ("COMMIT", "ABORT"):
-        more = {name: row.batch.get(name) for name in ("producer_id", "producer_epoch")}
+        more = producer
         text = f"{_fields(more)} {text}"
     return Named(control.type, text, {"type": control.type}, _typed(control.value, control.version), more)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kafkacodec.arrow._rows import cells
 from kafkacodec.cli.output import json_line, json_tree
 from kafkacodec.errors import DecodeError, SchemaError
 
 if TYPE_CHECKING:
-    from kafkacodec import Record, RecordColumns
+    from kafkacodec import RecordColumns
+    from kafkacodec.cli.rows.record_rows import Decoded
     from kafkacodec.values.decoding import ValueDecoder
     from kafkacodec.values.framing import Part
     from kafkacodec.values.json.infer import JsonInference
@@ -27,8 +29,8 @@ class TypedRecords:
     def __init__(self, decoders: Mapping[Part, ValueDecoder | JsonInference]) -> None:
         self._decoders = decoders
 
-    def of(self, table: RecordColumns) -> Iterator[tuple[Record, dict[str, Any]]]:
-        """The records, with JSON text in place of decoded bytes, and what that is as values by ``key`` and ``value``.
+    def of(self, table: RecordColumns) -> Decoded:
+        """JSON text in place of decoded keys and values, and what that is as values.
 
         What cannot be decoded stays as it is, unless the decoder raises.
 
@@ -38,13 +40,13 @@ class TypedRecords:
         import pyarrow as pa
 
         batch = pa.record_batch(table)
-        columns = {part: self._column(part, batch) for part in self._decoders}
-        for row, record in enumerate(table.records()):
-            typed: dict[str, Any] = {
-                part: json_tree(column[row]) for part, column in columns.items() if column[row] is not None
-            }
-            text: dict[str, Any] = {part: json_line(value).encode() for part, value in typed.items()}
-            yield record._replace(**text), typed
+        typed: dict[str, list[Any]] = {part: self._column(part, batch) for part in self._decoders}
+        given = {}
+        for part, values in typed.items():
+            typed[part] = [None if value is None else json_tree(value) for value in values]
+            found = zip(typed[part], cells(table, part), strict=True)
+            given[part] = [data if value is None else json_line(value).encode() for value, data in found]
+        return given, typed
 
     def _column(self, part: Part, batch: Any) -> list[Any]:
         from kafkacodec.values.record_values import placed
