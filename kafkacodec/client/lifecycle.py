@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from kafkacodec.errors import ClientClosed
 from kafkacodec.signatures import misuse
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.options import ClientSettings
     from kafkacodec.net.loop import LoopThread
 
-__all__ = ["AsyncClient", "BlockingClient", "Hold", "blocking", "owned", "shown"]
+__all__ = ["AsyncClient", "BlockingClient", "Closing", "Hold", "blocking", "owned", "shown"]
 
 _log = logging.getLogger("kafkacodec.client")
 
@@ -60,6 +60,20 @@ class Hold:
 
     def __exit__(self, *exception: object) -> None:
         self._waiting.pop()
+
+
+class Closing:
+    """A context manager that closes itself."""
+
+    def close(self) -> None:
+        """Close it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 class _Uncopied:
@@ -139,7 +153,7 @@ def _closed(client: AsyncClient, task: asyncio.Task[None]) -> None:
         _log.error("a client that was dropped could not be closed properly", exc_info=error)
 
 
-class BlockingClient(_Uncopied):
+class BlockingClient(_Uncopied, Closing):
     """The base class of blocking clients, which run an asyncio client in a private loop thread.
 
     A subclass sets both attributes. Methods made by `blocking` may be called from any thread, and from several at

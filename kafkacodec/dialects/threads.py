@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkacodec.client.lifecycle import BlockingClient
 from kafkacodec.errors import ClientClosed
@@ -11,7 +11,6 @@ from kafkacodec.net.loop import LoopThread
 
 if TYPE_CHECKING:
     import asyncio
-    from types import TracebackType
 
 __all__ = ["ThreadClient", "copy_outcome"]
 
@@ -25,14 +24,6 @@ class ThreadClient(BlockingClient):
         self._face = face
         face._made_in, face._made = face._made, None
         self._thread = LoopThread(name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def copy_outcome(sent: asyncio.Future[T], delivery: Future[T]) -> None:

@@ -100,7 +100,7 @@ cdef class ListChunk(RecordChunk):
             if offset is not None:
                 self.offset.append(offset, 0)
             field = "timestamp"
-            if type(timestamp) is not int and isinstance(timestamp, (date, str)):
+            if timestamp is not None and type(timestamp) is not int and isinstance(timestamp, (date, str)):
                 timestamp = in_milliseconds(timestamp)
             self.timestamp.append(timestamp, -1)
             field = "headers"

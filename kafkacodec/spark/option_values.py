@@ -21,6 +21,14 @@ def take(given: Mapping[str, str], name: str, parse: Callable[[str, str], T], de
     return parse(name, given[name]) if name in given else default
 
 
+# What readers have other words for.
+_OTHER_WORDS = {
+    "topic": "subscribe", "topics": "subscribe", "topicpattern": "subscribepattern", "partition": "assign",
+    "partitions": "assign", "dir": "path", "directory": "path", "timestamp": "startingtimestamp",
+    "offset": "startingoffsets", "offsets": "startingoffsets",
+}  # fmt: skip
+
+
 def refuse_unknown(
     options: Mapping[str, str], known: Iterable[str], ignored: Callable[[str], bool] = is_foreign
 ) -> dict[str, str]:
@@ -36,7 +44,8 @@ def refuse_unknown(
             continue
         name = names.get(option.lower())
         if name is None:
-            close = difflib.get_close_matches(option.lower(), names, n=1)
+            other = _OTHER_WORDS.get(option.lower(), "")
+            close = [other] if other in names else difflib.get_close_matches(option.lower(), names, n=1)
             hint = f"did you mean {names[close[0]]}?" if close else f"options are {', '.join(names.values())}"
             raise OptionError(f"{option}: unknown option; {hint}")
         given[name] = value

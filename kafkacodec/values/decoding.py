@@ -341,9 +341,9 @@ class ValueDecoder:
         return pa.record_batch([column, *_descriptions(rows.keys, key_of, problems)], schema=schema)
 
 
-def require_packages(format: str) -> None:
-    """Raise ImportError if a package for the format is missing."""
-    for package in _PACKAGES[format]:
+def require_packages(format: str, *more: str) -> None:
+    """Raise ImportError if a package for the format, or one of `more`, is missing."""
+    for package in (*_PACKAGES[format], *more):
         if find_spec(package) is None:
             reason = f"{format} values need the package {package}; run: pip install 'kafkacodec[values]'"
             raise ModuleNotFoundError(reason, name=package)

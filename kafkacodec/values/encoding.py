@@ -44,9 +44,10 @@ class Encoder:
         format: ``avro``, ``protobuf`` or ``json``: of a schema that is given as text, by default ``avro``; one of the
             registry has to be of it.
         register: register the schema if it is not there. Otherwise it has to be registered.
+        validate: compare JSON with its schema, by the package jsonschema. Avro and Protobuf always match theirs.
 
-    Values are dicts and the like for Avro and JSON, as fastavro and orjson take them; JSON is not compared with its
-    schema. For Protobuf they are messages, or dicts as protobuf's JSON has them. None stays None: a tombstone.
+    Values are dicts and the like for Avro and JSON, as fastavro and orjson take them. For Protobuf they are messages,
+    or dicts as protobuf's JSON has them. None stays None: a tombstone.
     """
 
     @suggests_options
@@ -58,6 +59,7 @@ class Encoder:
         schema: Schema | str | None = None,
         format: Format | None = None,
         register: bool = False,
+        validate: bool = True,
     ) -> None:
         if format is not None:
             one_of("format", format, FORMATS)
@@ -68,6 +70,7 @@ class Encoder:
         self._registry = Registry(registry) if isinstance(registry, str) else registry
         self._subject, self._register, self._format = subject, register, format
         self._schema = Schema(schema, format or "avro") if isinstance(schema, str) else schema
+        self._validate = validate
         self._ready: _Ready | None = None
 
     def __repr__(self) -> str:
@@ -97,9 +100,11 @@ class Encoder:
             number = self._registry.number(self._subject, schema, register=self._register)
         if self._format is not None and schema.format != self._format:
             raise SchemaError(f"the schema of {self._subject} is {schema.format}, not {self._format}")
-        require_packages(schema.format)
+        compares = self._validate and schema.format == "json"
+        require_packages(schema.format, *(["jsonschema"] if compares else []))
         references = resolved_references(schema, self._registry)
-        return _Ready(_HEAD.pack(0, number), _PAYLOADS[schema.format](schema, references))
+        payload = _PAYLOADS[schema.format](schema, references) if compares or schema.format != "json" else _json_bytes
+        return _Ready(_HEAD.pack(0, number), payload)
 
 
 def _avro(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], bytes]:
@@ -126,16 +131,50 @@ def _avro(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], b
     return payload
 
 
-def _json(_schema: Schema, _references: Mapping[str, Schema]) -> Callable[[Any], bytes]:
+def _json_bytes(value: Any) -> bytes:
     import orjson
 
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:  # orjson's own error is one
+        raise EncodeError(f"the value is not JSON: {error}") from None
+
+
+def _json(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], bytes]:
+    """JSON that the schema allows. What is compared are the bytes, since orjson also takes dates and dataclasses."""
+    import orjson
+    from jsonschema import Draft7Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry as Documents, Resource
+    from referencing.jsonschema import DRAFT7
+
+    try:
+        document = json.loads(schema.text)
+        named = {name: json.loads(used.text) for name, used in references.items()}
+        resources = {name: Resource.from_contents(found, DRAFT7) for name, found in named.items()}
+        known = {made.id() or name: made for name, made in resources.items()}
+        kind = validator_for(document, default=Draft7Validator)
+        kind.check_schema(document)
+        validator = kind(document, registry=Documents().with_resources([*resources.items(), *known.items()]))
+    except Exception as error:  # of json, jsonschema and referencing
+        raise SchemaError(f"jsonschema does not accept the schema: {error}") from None
+
     def payload(value: Any) -> bytes:
+        data = _json_bytes(value)
         try:
-            return orjson.dumps(value)
-        except TypeError as error:  # orjson's own error is one
-            raise EncodeError(f"the value is not JSON: {error}") from None
+            wrong = next(validator.iter_errors(orjson.loads(data)), None)
+        except Exception as error:  # a reference that nothing has, or a pattern that is none
+            raise SchemaError(f"the JSON schema cannot be used: {error}") from None
+        if wrong is not None:
+            reason = wrong.message if len(wrong.message) <= _LONGEST else wrong.message[:_LONGEST] + "…"
+            raise EncodeError(f"the value does not match the JSON schema: {wrong.json_path}: {reason}")
+        return data
 
     return payload
+
+
+_LONGEST = 200
+"""Characters of a reason, which may contain the value."""
 
 
 def _protobuf(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], bytes]:

@@ -130,3 +130,24 @@ def test_what_the_command_refuses(kafkacodec, options, reason):
     code, _, err = kafkacodec("convert", LOGS, *options.split())
     assert code == 2
     assert f"Error: {reason}" in err
+
+
+def test_internal_topics_are_left_out_unless_asked_for(kafkacodec, tmp_path):
+    sample, left_out = kc.sample().path, "__cluster_metadata, __consumer_offsets, __transaction_state"
+    note = f"without {left_out}: --topic '*' takes internal topics too\n"
+    command = ("convert", sample, "-o", tmp_path / "out", "--partition-by", "topic")
+    code, _, err = kafkacodec(*command)
+    assert (code, err.endswith(note)) == (0, True)
+    assert {path.parent.name for path in files(tmp_path / "out")} == {
+        "topic=customers",
+        "topic=orders",
+        "topic=payments",
+    }
+    assert kafkacodec(*command, "--topic", "*")[2].startswith(f"{tmp_path}/out: 135 records of 3 partitions")
+    code, _, err = kafkacodec("convert", sample, "-o", tmp_path / "one.parquet")
+    assert (code, err.endswith(note)) == (0, True)
+    assert set(pq.read_table(tmp_path / "one.parquet")["topic"].to_pylist()) == {"customers", "orders", "payments"}
+    for asked in ((sample, "--topic", "__consumer_*"), (os.path.join(sample, "__consumer_offsets-0"),)):
+        code, _, err = kafkacodec("convert", *asked, "-o", tmp_path / "offsets.parquet", "--force")
+        assert (code, "without" in err) == (0, False)
+        assert set(pq.read_table(tmp_path / "offsets.parquet")["topic"].to_pylist()) == {"__consumer_offsets"}

@@ -44,7 +44,7 @@ def warned(name, line=None):
         yield
         gc.collect()
     [warning] = [w for w in found if issubclass(w.category, ResourceWarning)]
-    assert f"{name} of " in str(warning.message)
+    assert f"{name}: " in str(warning.message)
     assert f", open> was not closed; it was created at {warning.filename}:{warning.lineno}" in str(warning.message)
     if line is not None:
         assert (warning.filename, warning.lineno) == (__file__, line)

@@ -133,3 +133,37 @@ def test_the_error_comes_again_until_a_seek(model):
 def test_wrong_decoders(read, options, kind, reason):
     with pytest.raises(kind, match=reason):
         read(0, 1, **{"values": decoder(), **options})
+
+
+def test_a_reader_has_typed_columns(model):
+    put(model, (b"a", None), (b"a", framed(7, {"id": 1})), (b"b", None), (b"c", framed(7, {"id": 2})))
+    with Consumer(**OPTIONS) as consumer:
+        consumer.assign_ranges({("t", 0): (0, 4)})
+        table = consumer.reader(values=decoder(), max_rows=1).read_all()
+        assert table.column("value").to_pylist() == [None, {"id": 1}, None, {"id": 2}]
+        assert table.schema.names[-2:] == TYPED
+
+
+def test_a_reader_of_a_readers_schema_waits_for_nothing(model):
+    with Consumer(**OPTIONS) as consumer:
+        consumer.assign([("t", 0)])
+        reader = consumer.reader(values=decoder(reader_schema=SCHEMAS[7]), columns=["value"])
+        assert str(reader.schema.field("value").type) == "struct<id: int64>"
+        put(model, (b"a", framed(8, {"id": 1, "note": "x"})))
+        assert reader.read_next_batch().column("value").to_pylist() == [{"id": 1}]
+
+
+def test_a_reader_refuses_a_later_table_of_other_types(model):
+    put(model, (b"a", framed(7, {"id": 1})), (b"b", framed(8, {"id": 2, "note": "x"})))
+    with Consumer(**OPTIONS) as consumer:
+        consumer.assign_ranges({("t", 0): (0, 2)})
+        reader = consumer.reader(values=decoder(), max_rows=1)
+        assert reader.read_next_batch().column("value").to_pylist() == [{"id": 1}]
+        with pytest.raises(Exception, match=r"a table has value of struct<id: int64, note: string>.*reader_schema"):
+            reader.read_next_batch()
+
+
+def test_a_reader_that_nothing_comes_to_is_empty(model):
+    with Consumer(**OPTIONS) as consumer:
+        consumer.assign([("t", 0)])
+        assert len(consumer.reader(values=decoder(), timeout=0.01).read_all()) == 0

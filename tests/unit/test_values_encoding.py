@@ -13,9 +13,9 @@ from tests.registry_server import serving
 
 confluent = pytest.importorskip("confluent_kafka.schema_registry")
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer  # noqa: E402
-from confluent_kafka.schema_registry.json_schema import JSONDeserializer  # noqa: E402
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer  # noqa: E402
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer  # noqa: E402
-from confluent_kafka.serialization import MessageField, SerializationContext  # noqa: E402
+from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError  # noqa: E402
 from google.protobuf import struct_pb2, wrappers_pb2  # noqa: E402
 
 SUBJECT = "orders-value"
@@ -168,3 +168,43 @@ def test_a_producer_and_a_decoder():
                 for columns in consumer.columns(timeout=1):
                     rows += kc.values.decode(columns["value"], registry.url).values.to_pylist()
         assert [(row["id"], row["note"]) for row in rows] == [(value["id"], value["note"]) for value in VALUES]
+
+
+def test_json_is_compared_with_its_schema_as_confluents_serializer_does():
+    text = json.dumps(
+        {
+            "type": "object",
+            "title": "Order",
+            "properties": {"id": {"type": "integer", "minimum": 1}, "kind": {"enum": ["a", "b"]}},
+            "required": ["id"],
+        }
+    )
+    client, number = registered(text, "JSON")
+    theirs = JSONSerializer(text, client, conf={"auto.register.schemas": False, "use.latest.version": True})
+    with serving(answers(number, text, "JSON")) as registry:
+        encoder = Encoder(registry.url, subject=SUBJECT)
+        cases = [("id", {"id": "1"}), ("id", {"id": 0}), ("", {"kind": "a"}), ("kind", {"id": 1, "kind": "c"})]
+        for name, wrong in cases:
+            place = rf"\$\.{name}" if name else r"\$"
+            with pytest.raises(SerializationError):
+                theirs(wrong, CONTEXT)
+            with pytest.raises(EncodeError, match=rf"the value does not match the JSON schema: {place}: "):
+                encoder(wrong)
+        assert json.loads(encoder({"id": 1, "kind": "b"})[5:]) == {"id": 1, "kind": "b"}
+        assert Encoder(registry.url, subject=SUBJECT, validate=False)({"id": "1"})[5:] == b'{"id":"1"}'
+    with (
+        serving(answers(number, '{"type": 5}', "JSON")) as registry,
+        pytest.raises(SchemaError, match="jsonschema does"),
+    ):
+        Encoder(registry.url, subject=SUBJECT)({})
+
+
+def test_json_is_compared_with_schemas_that_its_schema_refers_to():
+    text = json.dumps({"type": "object", "properties": {"line": {"$ref": "line.json"}}})
+    found = answers(9, text, "JSON", [{"name": "line.json", "subject": "lines", "version": 3}])
+    found["/subjects/lines/versions/3"] = {"schema": json.dumps({"type": "string"}), "schemaType": "JSON"}
+    with serving(found) as registry:
+        encoder = Encoder(registry.url, subject=SUBJECT)
+        assert encoder({"line": "a"})[5:] == b'{"line":"a"}'
+        with pytest.raises(EncodeError, match=r"\$\.line: 5 is not of type 'string'"):
+            encoder({"line": 5})

@@ -9,7 +9,7 @@ import click
 
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.destination import destination_options
-from kafkacodec.cli.files.table_export import ExportOptions, TableDestination, export, export_options
+from kafkacodec.cli.files.table_export import ExportOptions, TableDestination, export, export_options, note_unasked
 from kafkacodec.cli.options.inputs import Reading, reading_options, threads_option
 from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import counted, progress, size
@@ -44,6 +44,8 @@ def convert(
     hex after 0x in CSV and {"base64": "..."} in JSON. In CSV, headers are JSON. The file appears when it is
     complete. For logs of Kafka 0.6 and 0.7, --batch-columns adds only magic and codec.
 
+    Internal topics, such as __consumer_offsets, are converted only if --topic or a path names them.
+
     With --values and --keys, Avro, Protobuf and JSON become typed columns; records are then read twice, first to find
     their schemas. Columns with the number of the schema and with errors follow.
 
@@ -56,7 +58,7 @@ def convert(
         return
     output.check_file()
     record_values = typed.record_values()
-    partitions = reading.partitions()
+    partitions, unasked = reading.without_internal()
     segments = [segment.path for partition in partitions for segment in partition.segments]
     output.check(segments)
     pieces = reading.ranges(partitions)
@@ -79,6 +81,7 @@ def convert(
             rows = output.write(fixed, record_values.typed(batches(), fixed))
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
     note(f"{output.shown}: {summary}")
+    note_unasked(unasked)
     if record_values is not None and record_values.num_errors:
         note(f"{counted(record_values.num_errors, 'value')} could not be decoded; the column of errors says why")
 

@@ -130,8 +130,10 @@ def export(reading: Reading, output: TableDestination, typed: ValueOptions, opti
         partitioning(arguments.get("partition_by", ()), column_names(headers=True))
         arguments |= {f"{part}s": options for part, options in typed.column_options().items()}
     source = source_options(reading)
+    unasked = _leave_out_internal(reading, source)
     if not options.spark:
         _summarize(run(None, source, target, **arguments))
+        note_unasked(unasked)
         return
     from kafkacodec.spark.sessions.own_session import in_own_session
 
@@ -142,6 +144,23 @@ def export(reading: Reading, output: TableDestination, typed: ValueOptions, opti
         app_name="kafkacodec convert",
     )
     _summarize(report)
+    note_unasked(unasked)
+
+
+def _leave_out_internal(reading: Reading, source: dict[str, str]) -> list[str]:
+    """Choose all topics but the internal ones, unless topics are chosen; returns the names of these."""
+    partitions, unasked = reading.without_internal()
+    names = {partition.topic for partition in partitions}
+    if unasked and None not in names:
+        source["subscribe"] = ",".join(sorted(filter(None, names)))
+        return unasked
+    return []
+
+
+def note_unasked(topics: list[str]) -> None:
+    """Say which internal topics were left out."""
+    if topics:
+        note(f"without {', '.join(topics)}: --topic '*' takes internal topics too")
 
 
 def source_options(reading: Reading) -> dict[str, str]:

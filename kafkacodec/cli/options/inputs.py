@@ -16,6 +16,7 @@ from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.log_path import LogPath
 from kafkacodec.errors import DecodeError, MissingOffsets
+from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:  # the log's modules take longer to import than --help and completions may take
@@ -51,6 +52,21 @@ class Choice:
         if not chosen:
             raise click.ClickException(f"{place}: no partition matches --topic and --partition")
         return chosen
+
+    def without_internal(self) -> tuple[list[Partition], list[str]]:
+        """The chosen partitions without those of internal topics that were not asked for, and the names of these.
+
+        A topic is asked for by --topic, or by the path of its partition.
+        """
+        chosen = self.partitions()
+        given = {path.rstrip("/") for path in self.paths} | {os.path.dirname(path) for path in self.paths}
+        unasked = {
+            partition.topic
+            for partition in chosen
+            if partition.topic in INTERNAL_TOPICS and not self.topics and partition.path.rstrip("/") not in given
+        }
+        kept = [partition for partition in chosen if partition.topic not in unasked]
+        return (kept, sorted(filter(None, unasked))) if kept else (chosen, [])
 
     def log_directories(self, levels: int = 0) -> list[LogDirectory]:
         """The data directories, not partitions or segments, among the paths or up to `levels` below them."""

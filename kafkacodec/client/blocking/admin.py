@@ -42,12 +42,6 @@ class Admin(BlockingClient):
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
         return cls(**config_options(config, option_defaults(aio.AdminSettings)))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def metrics(self) -> dict[str, float]:
         """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
         found: dict[str, float] = self._face.metrics()

@@ -41,12 +41,6 @@ class KafkaConnection(BlockingClient):
         """A connection from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
         return cls(**config_options(config, option_defaults(ClientSettings)))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     @property
     def pending(self) -> int:
         """How many requests have a reply still to come from `poll`."""

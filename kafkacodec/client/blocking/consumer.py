@@ -15,12 +15,11 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, no_rows, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
-from kafkacodec.client.consuming.typed import typing_of
+from kafkacodec.client.consuming.typed import reader_of, typing_of
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.security.java_config import config_options
-from kafkacodec.lazy import import_extra
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
@@ -97,11 +96,8 @@ class Consumer(BlockingClient):
         """
         return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *exception: object) -> None:
-        self._inside.left_by(exception=kind is not None)
+    def __exit__(self, *exception: object) -> None:
+        self._inside.left_by(exception=exception[0] is not None)
         self.close()
 
     def close(self, timeout: float | None = None) -> None:
@@ -252,20 +248,28 @@ class Consumer(BlockingClient):
                 return
 
     def reader(
-        self, *, max_rows: int | None = None, timeout: float | None = None, columns: Iterable[str] | None = None
-    ) -> Any:
+        self,
+        *,
+        max_rows: int | None = None,
+        timeout: float | None = None,
+        columns: Iterable[str] | None = None,
+        keys: ValueDecoder | None = None,
+        values: ValueDecoder | None = None,
+    ) -> pa.RecordBatchReader:
         """The tables of `columns` as a ``pyarrow.RecordBatchReader``: for Parquet writers, DuckDB and others.
 
         Args:
-            max_rows, timeout, columns: as in `columns`. With a timeout of None, the reader never ends.
+            max_rows, timeout, columns, keys, values: as in `columns`. With a timeout of None, the reader never ends.
+                A decoder without a reader's schema gives the types of the first values, which are waited for.
 
         Raises:
             ImportError: pyarrow is not installed.
+            SchemaError: raised by the reader: a later table has values of another type.
         """
-        arrow = import_extra("pyarrow")
-        tables = self.columns(max_rows=max_rows, timeout=timeout, columns=columns)
-        schema = arrow.schema(no_rows(table_columns(columns)).schema)
-        return arrow.RecordBatchReader.from_batches(schema, map(arrow.record_batch, tables))
+        names = table_columns(columns)
+        decoded = typing_of(names, keys, values)
+        tables = self.columns(max_rows=max_rows, timeout=timeout, columns=names, keys=keys, values=values)
+        return reader_of(tables, no_rows(names), decoded)
 
     def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> dict[Key, list[ConsumerRecord]]:
         """Records by (topic, partition): what is there, or what comes within `timeout` seconds.

@@ -85,12 +85,6 @@ class Producer(Sending, BlockingClient):
             _dropped[thread] = self._face
         super().__del__()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def _send(
         self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp: Moment | None
     ) -> Delivery:

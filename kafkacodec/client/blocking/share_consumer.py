@@ -71,12 +71,6 @@ class ShareConsumer(BlockingClient):
         """
         return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     subscribe = blocking(aio.ShareConsumer.subscribe)
     getmany = blocking(aio.ShareConsumer.getmany)
     commit = blocking(aio.ShareConsumer.commit)

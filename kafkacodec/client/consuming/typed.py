@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
+from kafkacodec.errors import SchemaError
 from kafkacodec.lazy import import_extra
 from kafkacodec.records.columns import RecordColumns
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from kafkacodec.values.decoding import ValueDecoder
     from kafkacodec.values.framing import Part
 
-__all__ = ["typing_of"]
+__all__ = ["reader_of", "typing_of"]
 
 
 def typing_of(
@@ -41,3 +43,37 @@ def typing_of(
             raise ValueError(f"{part}s decodes the column {part!r}, which is not among columns")
     typed = RecordValues(decoders)
     return lambda table: typed.decoded(arrow.record_batch(table))
+
+
+def reader_of(
+    tables: Iterator[Any], nothing: RecordColumns, decoded: Callable[[RecordColumns], pa.RecordBatch] | None
+) -> pa.RecordBatchReader:
+    """A reader of tables, of one schema.
+
+    Args:
+        tables: the tables of a consumer.
+        nothing: one of them without rows and without decoders.
+        decoded: what `typing_of` returned for its decoders.
+    """
+    arrow = import_extra("pyarrow")
+    first: list[Any] = []
+    schema = (arrow.record_batch(nothing) if decoded is None else decoded(nothing)).schema
+    while decoded is not None and any(arrow.types.is_null(field.type) for field in schema):  # of no value so far
+        table = next(tables, None)
+        if table is None:
+            break
+        first.append(table)
+        schema = table.schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in chain(first, tables):
+            batch = arrow.record_batch(table)
+            for i, field in enumerate(batch.schema):
+                if arrow.types.is_null(field.type):
+                    batch = batch.set_column(i, schema.field(i), arrow.nulls(len(batch), schema.field(i).type))
+            if batch.schema != schema:
+                kinds = ", ".join(f"{field.name} of {field.type}" for field in batch.schema if field not in schema)
+                raise SchemaError(f"a table has {kinds}, unlike the first one: give the decoder a reader_schema")
+            yield batch
+
+    return arrow.RecordBatchReader.from_batches(schema, batches())

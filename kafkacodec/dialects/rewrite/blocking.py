@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
-from kafkacodec.client.lifecycle import warn_of
+from kafkacodec.client.lifecycle import Closing, warn_of
 from kafkacodec.dialects.rewrite import aio
 from kafkacodec.dialects.rewrite.aio import MessageAndOffset
 from kafkacodec.dialects.rewrite.rpcs import Rpc
@@ -19,7 +18,7 @@ __all__ = ["Consumer", "KafkaConnection"]
 T = TypeVar("T")
 
 
-class _InCalls:
+class _InCalls(Closing):
     """A client of asyncio with an event loop that runs in its calls only; a context manager. It is for one thread."""
 
     def _begin(self, make: Callable[[], Any]) -> None:
@@ -29,14 +28,6 @@ class _InCalls:
 
     def __repr__(self) -> str:
         return repr(self._face).replace("aio.", "", 1)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         loop = getattr(self, "_loop", None)

@@ -21,7 +21,7 @@ from kafkacodec.log.opening.packed import packed_as
 from kafkacodec.log.partitions.inside import end_offset_now
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
-from kafkacodec.log.partitions.selection import Selection
+from kafkacodec.log.partitions.selection import Selection, verify_each
 from kafkacodec.log.partitions.topic import Topic
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
@@ -185,10 +185,7 @@ class LogDirectory:
         Raises:
             OSError: a directory or a segment cannot be read.
         """
-        threads = num_threads(threads)
-        report = Report(self.path)
-        for partition in self._current:
-            report.include(partition.verify(threads=threads))
+        report = verify_each(self._current, self.path, num_threads(threads))
         report.include(self.verify_checkpoints())
         return report
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Unpack
 
+from kafkacodec.arguments import num_threads
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.reading.options import ReadOptions
@@ -85,10 +86,7 @@ class Selection(Readable):
         Raises:
             OSError: a directory or a segment cannot be read.
         """
-        report = Report(self.path)
-        for partition in self.partitions:
-            report.include(partition.verify(threads=threads))
-        return report
+        return verify_each(self.partitions, self.path, num_threads(threads))
 
     def _pieces(self, options: ReadOptions) -> list[SegmentRange]:
         return [piece for partition in self.partitions for piece in partition._pieces(options)]
@@ -99,6 +97,14 @@ class Selection(Readable):
 
     def _nothing(self, options: ReadOptions) -> RecordColumns:
         return super()._nothing(_with_place(options))
+
+
+def verify_each(partitions: Iterable[Partition], path: str, threads: int) -> Report:
+    """One report of partitions, about a directory."""
+    report = Report(path)
+    for partition in partitions:
+        report.include(partition.verify(threads=threads))
+    return report
 
 
 def _with_place(options: ReadOptions) -> ReadOptions:

@@ -11,9 +11,9 @@ import numpy as np
 
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07.message_set import placed_columns
-from kafkacodec.errors import DecodeError, Truncated
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.formats import layout
-from kafkacodec.log.opening import StoredFile, open_file
+from kafkacodec.log.opening import StoredFile
 from kafkacodec.records.columns import Problem, Problems, RecordColumns
 from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
@@ -35,21 +35,16 @@ _SHARED = ("batch_columns", "verify_crc", "on_error", "max_decompressed_bytes")
 _LARGEST_FIRST = 64 << 20  # bytes of a message by which a file is recognized
 
 
-def begins_with_message(path: str) -> bool:
+def begins_with_message(file: StoredFile) -> bool:
     """Whether a file begins with a message of Kafka 0.6 or 0.7 whose checksum is right."""
-    try:
-        with open_file(path) as file:
-            start = file.read(0, 10)
-            size = int.from_bytes(start[:4], "big", signed=True)
-            before = {0: 9, 1: 10}.get(start[4]) if len(start) == 10 else None  # magic 1 has attributes
-            if before is None or not before - 4 <= size <= _LARGEST_FIRST:
-                return False
-            payload = file.read(before, size + 4 - before)
-    except (OSError, Truncated):  # raised again when it is read
+    start = file.read(0, 10)
+    size = int.from_bytes(start[:4], "big", signed=True)
+    before = {0: 9, 1: 10}.get(start[4]) if len(start) == 10 else None  # magic 1 has attributes
+    if before is None or not before - 4 <= size <= _LARGEST_FIRST:
         return False
-    return len(payload) == size + 4 - before and zlib.crc32(payload) == int.from_bytes(
-        start[before - 4 : before], "big"
-    )
+    payload = file.read(before, size + 4 - before)
+    crc = int.from_bytes(start[before - 4 : before], "big")
+    return len(payload) == size + 4 - before and zlib.crc32(payload) == crc
 
 
 def read(

@@ -57,14 +57,12 @@ def kind_of(path: str) -> SegmentKind:
     if known is not None:
         return known
     name = layout.parse_file_name(os.path.basename(path))
-    _refuse_packed(path)
     being_replaced = name is not None and name.suffix.startswith(layout.LOG_SUFFIX)  # .log.swap, .log.deleted
-    return MESSAGES if not being_replaced and kafka07.begins_with_message(path) else BATCHES
-
-
-def _refuse_packed(path: str) -> None:
     with suppress(OSError, Truncated), open_file(path) as file:  # raised again when it is read
         refuse_packed(path, bytes(file.read(0, HEAD)))
+        if not being_replaced and kafka07.begins_with_message(file):
+            return MESSAGES
+    return BATCHES
 
 
 def _read_batches(
