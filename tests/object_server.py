@@ -1,9 +1,14 @@
 """S3 on this machine, by moto: what tests of object stores share."""
 
 import re
+import subprocess
+import sys
 import threading
+import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 BUCKET = "logs"
 
@@ -36,6 +41,32 @@ class Server:
         if environ["REQUEST_METHOD"] == "GET":
             self.sent[environ["PATH_INFO"]] += sum(map(len, body))
         return body
+
+
+@contextmanager
+def in_own_process():
+    """A server in a process of its own, and a client with a bucket: deltalake keeps the GIL while it waits."""
+    from botocore.exceptions import EndpointConnectionError
+
+    from tests.integration.kafka_jvm import free_port
+
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [sys.executable, "-m", "moto.server", "-p", url.rpartition(":")[2]]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            server = SimpleNamespace(url=url)
+            until = time.monotonic() + 60
+            while True:
+                try:
+                    found = client(server)
+                    break
+                except EndpointConnectionError:
+                    assert process.poll() is None, "moto's server did not start"
+                    assert time.monotonic() < until, "moto's server did not start within a minute"
+                    time.sleep(0.1)
+            yield url, found
+        finally:
+            process.terminate()
 
 
 def client(server):

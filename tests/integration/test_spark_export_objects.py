@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
 from collections import namedtuple
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
 from deltalake import DeltaTable
 from pyspark.errors import PythonException
 
 import kafkacodec as kc
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.spark.exporting import job
-from tests.integration.kafka_jvm import free_port
 from tests.integration.test_spark_export import append
-from tests.object_server import BUCKET, client
+from tests.object_server import BUCKET, in_own_process
 
 pytestmark = pytest.mark.spark
 
@@ -27,23 +22,19 @@ Place = namedtuple("Place", "format target options source read prefix")
 
 
 @pytest.fixture(scope="module")
-def server():
-    """In a process of its own: deltalake keeps the GIL while it waits for an answer."""
-    port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        yield SimpleNamespace(url=f"http://127.0.0.1:{port}")
-        process.terminate()
+def store():
+    with in_own_process() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
-def s3(server):
-    for _ in range(100):
-        try:
-            return client(server)
-        except EndpointConnectionError:
-            time.sleep(0.2)
-    raise AssertionError("moto's server did not start within 20 seconds")
+def server(store):
+    return SimpleNamespace(url=store[0])
+
+
+@pytest.fixture(scope="module")
+def s3(store):
+    return store[1]
 
 
 @pytest.fixture(params=["iceberg", "delta"])

@@ -148,6 +148,11 @@ def check_new_file(path: str, inputs: Iterable[str], *, force: bool) -> None:
     Raises:
         click.UsageError: with the reason.
     """
+    from kafkacodec.log.opening import is_url  # completing an option needs no logs
+
+    if is_url(path):
+        tables = "; convert --partition-by with --format iceberg or delta writes tables there"
+        raise click.UsageError(f"{path}: a file is written to this machine{tables}")
     if not os.path.lexists(path):
         return
     if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
