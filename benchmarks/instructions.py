@@ -190,6 +190,7 @@ def _columns() -> Any:
 def _writing(kc: Any) -> Calls:
     columns = _columns()
     yield "encode: none", lambda: kc.encode(columns)
+    yield "iter_encoded: none", lambda: sum(batch.num_records for batch in kc.iter_encoded(columns))
     yield "encode: lz4", lambda: kc.encode(columns, codec="lz4")
     encoder = kc.Encoder()
     yield "Encoder.encode: ten records", lambda: encoder.encode(SMALL)

@@ -1,7 +1,7 @@
 # Encoding of columns and Python records as record batches: owns the memory, calls the kernels without the GIL.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
@@ -27,6 +27,10 @@ cdef extern from *:
     }
     """
     void kc_end_bytes(PyObject *bytes, Py_ssize_t size) noexcept
+
+
+cdef extern from "base/kc_copy.h":
+    enum: KC_COPY_SLACK
 
 
 cdef extern from "Python.h":
@@ -86,11 +90,22 @@ cdef class GrowingBytes:
             kc_end_bytes(self.object, self.used)
         return <bytes> self.object
 
+    cdef bytes take(self):
+        """The bytes written; then there are none."""
+        done = self.finish()
+        Py_XDECREF(self.object)
+        self.object = NULL
+        self.used = 0
+        return done
+
 
 cdef class BatchEncoder:
     """Divides the rows of chunks into batches, in one pass. A chunk is not needed after its rows are written."""
     cdef k.kc_encoder encoder
-    cdef k.kc_buffer batch     # the open batch, if batches are returned one by one
+    cdef k.kc_buffer batch     # the open batch, if batches are returned one by one and compressed or writable
+    cdef GrowingBytes plain    # the open batch, if they are returned as they are written
+    cdef bint in_plain         # whether the open batch is there
+    cdef Py_ssize_t guess      # the bytes that it is expected to need
     cdef size_t header_bytes
     cdef int64_t rows          # number of rows in the previous chunks
     cdef bint working
@@ -115,6 +130,8 @@ cdef class BatchEncoder:
         options.first_offset = first_offset
         options.last_offset = last_offset
         self.header_bytes = k.kc_batch_header_bytes(&options)
+        self.plain = GrowingBytes()
+        self.guess = self.header_bytes + KC_COPY_SLACK
         k.kc_encoder_begin(&self.encoder, &options)
 
     def __dealloc__(self):
@@ -275,6 +292,8 @@ cdef class BatchEncoder:
     def next_batch(self, RecordChunk chunk not None, compress=None):
         self.begin()
         try:
+            if self.is_plain(compress):
+                return self.take_plain() if self.fill_plain(chunk) else None
             return self.take_batch(compress) if self.fill_batch(chunk) else None
         finally:
             self.working = False
@@ -285,7 +304,9 @@ cdef class BatchEncoder:
             self.end_range()
             if self.has_no_records():
                 return self.empty_batch(-1), self.encoder.options.first_offset, self.encoder.options.last_offset, -1, 0
-            return self.take_batch(compress) if self.encoder.open.count else None
+            if not self.encoder.open.count:
+                return None
+            return self.take_plain() if self.is_plain(compress) else self.take_batch(compress)
         finally:
             self.working = False
 
@@ -311,6 +332,7 @@ cdef class BatchEncoder:
         cdef k.kc_encode_event event
         cdef k.kc_room room
         if not self.encoder.open.count:
+            self.in_plain = False
             self.batch.size = 0
         while True:
             room.at, room.end = self.batch.data + self.batch.size, self.batch.data + self.batch.capacity
@@ -321,6 +343,37 @@ cdef class BatchEncoder:
                 break
             if k.kc_buffer_reserve(&self.batch, self.encoder.wanted, &error):
                 raise exception_from(&error)
+        if event == k.KC_ENCODE_BATCH:
+            return True
+        self.end_rows(chunk, event, &error)
+        return False
+
+    cdef bint is_plain(self, compress) noexcept:
+        """Whether the open batch, or the next one, is in `self.plain`."""
+        return self.in_plain if self.encoder.open.count else compress is None and not self.writable
+
+    cdef bint fill_plain(self, RecordChunk chunk) except -1:
+        """The same with `self.plain`: a batch that is neither compressed nor writable is not copied."""
+        cdef k.kc_error error
+        cdef k.kc_encode_event event
+        cdef k.kc_room room
+        cdef GrowingBytes plain = self.plain
+        if not self.encoder.open.count:
+            self.in_plain = True
+            plain.used = 0
+            plain.reserve(self.guess)
+        while True:
+            room = plain.room()
+            with nogil:
+                event = k.kc_encoder_fill(&self.encoder, &chunk.columns, &room, &error)
+            plain.used = room.at - <uint8_t *> bytes_data(plain.object)
+            if event != k.KC_ENCODE_NO_ROOM:
+                break
+            try:
+                plain.reserve(self.encoder.wanted)
+            except MemoryError:
+                self.encoder.open.count = 0    # its bytes are gone
+                raise
         if event == k.KC_ENCODE_BATCH:
             return True
         self.end_rows(chunk, event, &error)
@@ -377,8 +430,6 @@ cdef class BatchEncoder:
         cdef GrowingBytes out
         cdef k.kc_room room
         cdef k.kc_open_batch batch = self.encoder.open
-        cdef const char *start
-        cdef Py_ssize_t size
         if compress is not None and self.writable:
             data = self.compressed_batch(compress)
         elif compress is not None:
@@ -388,7 +439,16 @@ cdef class BatchEncoder:
         else:
             room.at = room.end = self.batch.data + self.batch.size
             k.kc_encoder_close_in_place(&self.encoder, &room)
-            start = <char *> self.batch.data
-            size = self.batch.size
-            data = PyByteArray_FromStringAndSize(start, size) if self.writable else PyBytes_FromStringAndSize(start, size)
+            data = PyByteArray_FromStringAndSize(<char *> self.batch.data, self.batch.size)
         return data, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count
+
+    cdef tuple take_plain(self):
+        """The batch in `self.plain`, likewise."""
+        cdef k.kc_open_batch batch = self.encoder.open
+        cdef GrowingBytes plain = self.plain
+        cdef k.kc_room room = plain.room()
+        cdef Py_ssize_t limit = self.encoder.options.batch_bytes
+        k.kc_encoder_close_in_place(&self.encoder, &room)
+        self.guess = plain.used if plain.used <= limit // 2 else max(plain.used, limit)
+        self.guess += KC_COPY_SLACK
+        return plain.take(), batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count

@@ -20,6 +20,27 @@ def test_offsets_keep_their_gaps() -> None:
     assert headers["last_offset"].tolist() == [9, 2**31 + 3, 2**40]
 
 
+@pytest.mark.parametrize("chunk_rows", [1, 7, 400])
+@pytest.mark.parametrize("batch_bytes", [1, 300, 16_384, 2**31 - 1])
+def test_batches_of_all_sizes_are_those_of_encode(chunk_rows: int, batch_bytes: int) -> None:
+    sizes = [0, 5, 100_000, 3, *range(200), 40_000, *[120] * 190, 1]
+    table = pa.table({"value": [bytes([i % 256]) * size for i, size in enumerate(sizes)]})
+    batches = list(kc.iter_encoded(table.to_batches(max_chunksize=chunk_rows), batch_bytes=batch_bytes))
+    assert b"".join(batch.data for batch in batches) == kc.encode(table, batch_bytes=batch_bytes)
+    assert sum(batch.num_records for batch in batches) == len(sizes)
+    read = [record.value for batch in batches for record in kc.iter_records(batch.data)]
+    assert read == table["value"].to_pylist()
+
+
+def test_returned_batches_are_not_written_again() -> None:
+    batches = kc.iter_encoded(pa.table({"value": [b"a" * 100, b"b" * 100, b"c" * 100]}), batch_bytes=1)
+    first = next(batches)
+    copy = bytes(memoryview(first.data))
+    rest = list(batches)
+    assert first.data == copy
+    assert [next(kc.iter_records(batch.data)).value[:1] for batch in (first, *rest)] == [b"a", b"b", b"c"]
+
+
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_batches_cover_a_range_of_offsets(codec: Any, threads: int) -> None:
