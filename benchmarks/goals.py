@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks import libraries, live_sends
+from benchmarks import libraries, live_latency, live_sends
 from benchmarks.broker_servers import KAFKA, KFAKE, MOCK, OURS as SERVED, TANSU
 from benchmarks.contest import Rates
 
@@ -95,6 +95,12 @@ GOALS = [
     Goal("live, send, 8 threads, wall clock", "kafkacodec", "confluent-kafka", 1),
     Goal("live, consume, none", "kafkacodec", "confluent-kafka", 3.5),
     Goal("live, one after the other, commit", "kafkacodec", "confluent-kafka", 1),
+    Goal("live, one after the other, transaction, wall clock", "kafkacodec", "confluent-kafka", 1.5),
+    *(
+        Goal(f"live, latency, {load}{end}", "kafkacodec", "confluent-kafka", 1)
+        for load in live_latency.LOADS
+        for end in ("", ", 99 of 100")
+    ),
     Goal(BATCHES, SERVED, KAFKA, 2.5),
     Goal(BATCHES, SERVED, TANSU, 1.5),
     *(Goal("broker, produce, 1 MiB batches, bytes", SERVED, peer, 1.5) for peer in (KAFKA, KFAKE, TANSU, MOCK)),

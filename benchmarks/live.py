@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import live_clients, live_sends, live_waits, programs
+from benchmarks import live_clients, live_latency, live_sends, live_waits, programs
 from benchmarks.contest import Measured
 
 CODECS = ("none", "lz4")
 WALL = ", wall clock"
+SLOW = ", 99 of 100"
 SECONDS = 300
 
 
@@ -56,27 +57,40 @@ def run(rounds: int, note: Callable[[str], None]) -> dict[str, Measured]:
         for work in live_waits.WORKS:
             clients = [client for client, works in live_waits.CLIENTS.items() if work in works]
             for number, client in in_turns(results, waits_name(work), rounds, clients):
-                topic = f"waited-{number}-{client}" if work.startswith("send") else "filled-none"
+                topic = "filled-none" if work.startswith("commit") else f"waited-{work[:4]}-{number}-{client}"
                 keep(results, waits_name(work), client, rates_of("live_waits", client, work, server, topic))
             note(waits_name(work))
+        for load in live_latency.LOADS:
+            for number, client in in_turns(results, latency_name(load), rounds, live_latency.clients_of(load), SLOW):
+                topic = f"latency-{live_latency.LOADS.index(load)}-{number}-{client.replace(', ', '-')}"
+                _, half, most = printed("live_latency", client, load, server, topic)
+                keep(results, latency_name(load), client, (1 / half, 1 / most), SLOW)
+            note(latency_name(load))
     return results
 
 
-def in_turns(results: dict[str, Measured], name: str, rounds: int, clients: list[str]) -> Iterator[tuple[int, str]]:
-    """The number of each round with each client, for a new contest."""
-    results[name], results[name + WALL] = Measured("records"), Measured("records")
+def in_turns(
+    results: dict[str, Measured], name: str, rounds: int, clients: list[str], other: str = WALL
+) -> Iterator[tuple[int, str]]:
+    """The number of each round with each client, for a new contest and the one with the `other` rates."""
+    results[name], results[name + other] = Measured("records"), Measured("records")
     return ((number, client) for number in range(rounds) for client in clients)
 
 
-def keep(results: dict[str, Measured], name: str, client: str, rates: tuple[float, float]) -> None:
-    """Keep the rates of a round, by processor time and by the clock."""
-    for contest, rate in zip((name, name + WALL), rates, strict=True):
+def keep(results: dict[str, Measured], name: str, client: str, rates: tuple[float, float], other: str = WALL) -> None:
+    """Keep the rates of a round, by processor time and by the clock; or those of the contest with the `other` ones."""
+    for contest, rate in zip((name, name + other), rates, strict=True):
         results[contest].add(client, rate)
 
 
 def waits_name(work: str) -> str:
     """The name of the contest of calls one after the other."""
     return f"live, one after the other, {work}"
+
+
+def latency_name(load: str) -> str:
+    """The name of the contest of latencies, by 1 / the median; with `SLOW` by 1 / what 99 of 100 need at most."""
+    return f"live, latency, {load}"
 
 
 def sends_name(shape: str) -> str:
@@ -91,12 +105,18 @@ def measured(client: str, work: str, server: str, topic: str, codec: str) -> tup
 
 def rates_of(module: str, *arguments: str) -> tuple[float, float]:
     """Records per second of a program of this directory: by processor time, by the clock."""
+    count, processor, wall = printed(module, *arguments)
+    return count / processor, count / wall
+
+
+def printed(module: str, *arguments: str) -> tuple[float, float, float]:
+    """The three numbers that a program of this directory prints."""
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         raise RuntimeError(f"{', '.join(arguments)}: {done.stderr[-2000:]}")
-    count, processor, wall = map(float, done.stdout.split())
-    return count / processor, count / wall
+    first, second, third = map(float, done.stdout.split())
+    return first, second, third
 
 
 def check_filled(server: str, topic: str, records: int) -> None:

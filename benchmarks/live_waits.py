@@ -1,8 +1,8 @@
-"""Calls that wait for a broker one after the other: records that are sent, offsets that are committed.
+"""Calls that wait for a broker one after the other: records that are sent, offsets and transactions committed.
 
     python -m benchmarks.live_waits CLIENT WORK HOST:PORT TOPIC
 
-prints what `live_clients` prints. "commit" works read a filled topic of one partition.
+prints what `live_clients` prints. "commit" works read a filled topic of one partition. A transaction has ten records.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from benchmarks.live_clients import Stopwatch, some_value
+from benchmarks.live_clients import LINGER_MS, Stopwatch, some_value
 
-WORKS = ("send and wait", "commit and wait", "commit")
+WORKS = ("send and wait", "commit and wait", "commit", "transaction")
 COUNT, WARM_UP = 2000, 200
+TRANSACTION_RECORDS = 10
 
 Work = Callable[[str, str], None]
 
@@ -57,6 +58,37 @@ def commit(server: str, topic: str, wait: bool = True) -> None:
 
         timed(iter(one, 0), lambda: consumer.commit({}))
         assert consumer.committed(topic, 0) == COUNT + WARM_UP
+
+
+def transactions(server: str, topic: str) -> Iterator[None]:
+    """A transaction for each item."""
+    import kafkacodec as kc
+
+    value = some_value()
+    options: dict[str, Any] = {"transactional_id": _group(), "linger_ms": LINGER_MS}
+    with kc.client.Producer(bootstrap_servers=server, **options) as producer:
+        producer.init_transactions()
+        while True:
+            producer.begin_transaction()
+            for _ in range(TRANSACTION_RECORDS):
+                producer.send(topic, value)
+            producer.commit_transaction()
+            yield
+
+
+def transactions_confluent(server: str, topic: str) -> Iterator[None]:
+    """As `transactions`."""
+    from confluent_kafka import Producer
+
+    value = some_value()
+    producer = Producer({"bootstrap.servers": server, "transactional.id": _group(), "linger.ms": LINGER_MS})
+    producer.init_transactions(60)
+    while True:
+        producer.begin_transaction()
+        for _ in range(TRANSACTION_RECORDS):
+            producer.produce(topic, value)
+        producer.commit_transaction(60)
+        yield
 
 
 def send_confluent(server: str, topic: str) -> None:
@@ -117,6 +149,25 @@ def send_aiokafka(server: str, topic: str) -> None:
     asyncio.run(main())
 
 
+def transactions_aiokafka(server: str, topic: str) -> None:
+    from aiokafka import AIOKafkaProducer
+
+    async def main() -> None:
+        value = some_value()
+        producer = AIOKafkaProducer(bootstrap_servers=server, transactional_id=_group(), linger_ms=LINGER_MS)
+        await producer.start()
+
+        async def one() -> None:
+            async with producer.transaction():
+                for _ in range(TRANSACTION_RECORDS):
+                    await producer.send(topic, value)
+
+        await _timed(one)
+        await producer.stop()
+
+    asyncio.run(main())
+
+
 def commit_aiokafka(server: str, topic: str) -> None:
     from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -142,13 +193,19 @@ CLIENTS: dict[str, dict[str, Work]] = {
         "send and wait": send,
         "commit and wait": commit,
         "commit": lambda server, topic: commit(server, topic, wait=False),
+        "transaction": lambda server, topic: timed(transactions(server, topic)),
     },
     "confluent-kafka": {
         "send and wait": send_confluent,
         "commit and wait": commit_confluent,
         "commit": lambda server, topic: commit_confluent(server, topic, wait=False),
+        "transaction": lambda server, topic: timed(transactions_confluent(server, topic)),
     },
-    "aiokafka": {"send and wait": send_aiokafka, "commit and wait": commit_aiokafka},
+    "aiokafka": {
+        "send and wait": send_aiokafka,
+        "commit and wait": commit_aiokafka,
+        "transaction": transactions_aiokafka,
+    },
 }
 
 

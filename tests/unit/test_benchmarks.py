@@ -23,6 +23,7 @@ from benchmarks import (
     libraries,
     live,
     live_clients,
+    live_latency,
     live_sends,
     live_waits,
     messages,
@@ -92,7 +93,8 @@ def test_goals_name_cases_that_exist() -> None:
     names = {case.name for case in CASES} | {str(body) for body in messages.bodies()}
     names |= {live.contest_name(work, codec) for work in ("produce", "consume") for codec in live.CODECS}
     names |= {live.sends_name(shape) + end for shape in live_sends.SHAPES for end in ("", live.WALL)}
-    names |= {live.waits_name(work) for work in live_waits.WORKS}
+    names |= {live.waits_name(work) + end for work in live_waits.WORKS for end in ("", live.WALL)}
+    names |= {live.latency_name(load) + end for load in live_latency.LOADS for end in ("", live.SLOW)}
     names |= {brokers.contest_name(work) for work in brokers.WORKS}
     for goal in goals.GOALS:
         case = (

@@ -11,6 +11,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome, Part
+from kafkacodec.errors import ClientClosed, LocalProtocolError
 from tests.patience import SOON
 
 RECORDS = 40
@@ -86,6 +87,30 @@ def test_a_commit_costs_one_poll() -> None:
                 assert consumer._parts.network.metrics.snapshot()["consumer.commits"] == offset + 2
             assert consumer.committed("t", 0) == RECORDS - 1
         assert polls.usual == 1
+
+
+def test_a_transaction_begins_at_once_where_nothing_has_to_be_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        with kc.client.Producer(kafka.bootstrap_servers, transactional_id="x") as producer:
+            producer.begin_transaction()  # it gets the producer's id first
+            with pytest.raises(LocalProtocolError, match="in a transaction"):
+                producer.begin_transaction()
+            producer.send("t", b"aborted")
+            producer.abort_transaction()
+            with monkeypatch.context() as alone:
+                alone.setattr(producer._thread, "run", None)
+                producer.begin_transaction()
+            producer.send("t", b"committed")
+            producer.commit_transaction()
+        with pytest.raises(ClientClosed):
+            producer.begin_transaction()
+        plain = kc.client.Producer(kafka.bootstrap_servers)
+        with plain, pytest.raises(LocalProtocolError, match="no transactional_id"):
+            plain.begin_transaction()
+        options: Any = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+        with kc.client.Consumer(bootstrap_servers=kafka.bootstrap_servers, **options) as consumer:
+            consumer.assign([("t", 0)])
+            assert next(iter(consumer)).value == b"committed"
 
 
 @pytest.mark.parametrize("linger_ms", [0, 1])

@@ -22,7 +22,7 @@ class ProducerInside:
 
     Attributes:
         is_plain: whether records need no function of the application, and no transaction.
-        check_transaction, serialized, table: for any thread.
+        check_transaction, begun_at_once, serialized, table: for any thread.
         prepare, room, rolled_back, woken: for the loop's thread.
     """
 
@@ -30,6 +30,7 @@ class ProducerInside:
         self._producer = producer
         self.is_plain = producer._is_plain
         self.check_transaction = producer._check_transaction
+        self.begun_at_once = producer._begun_at_once
         self.serialized = producer._serialized
         self.table = producer._table
         self.prepare = producer._prepare

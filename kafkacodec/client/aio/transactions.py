@@ -90,6 +90,8 @@ class TransactionalProducer:
         await self.start()
         own = self._started()
         own.initialize()
+        if own.idle:
+            return
         await self._reach(lambda: own.state in (State.READY, State.OPEN, State.PREPARED, State.FAILED))
 
     async def begin_transaction(self) -> None:
@@ -102,6 +104,15 @@ class TransactionalProducer:
         """
         await self.init_transactions()
         self._started().begin()
+
+    def _begun_at_once(self) -> bool:
+        """Begin a transaction if nothing has to be waited for; returns whether it has begun. For any thread."""
+        own = self._started()
+        with self._queues.lock:
+            if own.idle:
+                own.begin()
+                return True
+            return False
 
     async def prepare_transaction(self) -> PreparedTransaction:
         """Send what is queued, and leave the transaction open for `Admin.end_transactions`, here or elsewhere.

@@ -143,7 +143,15 @@ class Producer(Sending, BlockingClient):
     partitions_for = blocking(aio.Producer.partitions_for)
     forget_topics = blocking(aio.Producer.forget_topics)
     init_transactions = blocking(aio.Producer.init_transactions)
-    begin_transaction = blocking(aio.Producer.begin_transaction)
+
+    def begin_transaction(self) -> None:
+        """Begin."""
+        self._check()
+        self._refuse_handler()
+        if not self._inside.begun_at_once():
+            self._thread.run(self._face.begin_transaction)
+
+    begin_transaction.__doc__ = aio.Producer.begin_transaction.__doc__
     prepare_transaction = blocking(aio.Producer.prepare_transaction)
     commit_transaction = blocking(aio.Producer.commit_transaction)
     abort_transaction = blocking(aio.Producer.abort_transaction)

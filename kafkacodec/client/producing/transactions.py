@@ -170,6 +170,11 @@ class Transactions:
             f"the producer must be {' or '.join(s.value for s in states)}; it is {self.state.value}"
         )
 
+    @property
+    def idle(self) -> bool:
+        """Whether it is between transactions, and waits for nothing."""
+        return self.state is State.READY and self.failure is None and self._asking is None
+
     def take_broken(self) -> Exception | None:
         """Return `broken`, and reset it to None."""
         broken, self.broken = self.broken, None
