@@ -158,10 +158,13 @@ kafka07-proof: $(VENV)/.dev $(VENV)/.built ## a real Kafka 0.7.2, built from KAF
 	test -d .cache/kafka07/classes || $(PY) -m tests.integration.kafka07_real "$(KAFKA07_GIT)" .cache/kafka07
 	KAFKACODEC_KAFKA07=.cache/kafka07 $(PY) -m pytest -q tests/integration/test_kafka07_real.py
 
-# Go's module proxy has the tests of franz-go; git gets those of aiokafka, unless AIOKAFKA is a checkout. Takes ten minutes.
+# Go's module proxy has the tests of franz-go and sarama, npm those of librdkafka; git gets those of aiokafka, unless
+# AIOKAFKA is a checkout. Takes an hour.
 .PHONY: client-suites
-client-suites: $(VENV)/.dev $(VENV)/.built ## tests of franz-go and aiokafka against the broker: what passes, what fails and why
+client-suites: $(VENV)/.dev $(VENV)/.built ## tests of franz-go, sarama, librdkafka and aiokafka against the broker: what passes, what fails and why
 	$(PY) -m tests.integration.client_suites
+	$(PY) -m tests.integration.sarama_suite
+	$(PY) -m tests.integration.librdkafka_suite
 	$(PY) -m tests.integration.aiokafka_suite $(AIOKAFKA)
 
 # Clients take uvloop's event loop where uvloop is installed; the other tests are to run on asyncio's own.

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -65,20 +65,18 @@ def _kfake() -> Iterator[dict[str, str]]:
 BROKERS: dict[str, Callable[[], AbstractContextManager[dict[str, str]]]] = {"kafkacodec": _ours, "kfake": _kfake}
 
 
-def compiled(directory: Path) -> tuple[list[str], Path]:
-    """The tests of the release that the tests of clients use, and the directory that they run in."""
+def compiled(directory: Path, name: str, package: str, *options: str) -> tuple[list[str], Path]:
+    """The tests in a package of a Go module, of the release that our tests use, and the directory that they run in."""
     module = HERE / "go"
-    found = subprocess.run(
-        ["go", "list", "-m", "-json", "github.com/twmb/franz-go"], cwd=module, check=True, capture_output=True
-    )
+    found = subprocess.run(["go", "mod", "download", "-json", name], cwd=module, check=True, capture_output=True)
     described = json.loads(found.stdout)
-    print(f"franz-go {described['Version']}", flush=True)
-    source, program = directory / "franz-go", directory / "kgo.test"
+    print(f"{name} {described['Version']}", flush=True)
+    source, program = directory / "source", directory / "suite.test"
     shutil.copytree(described["Dir"], source)
     for path in (source, *source.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
-    subprocess.run(["go", "test", "-c", "-o", program, "./pkg/kgo"], cwd=source, check=True)
-    return ["go", "tool", "test2json", str(program), "-test.v=test2json"], source / "pkg" / "kgo"
+    subprocess.run(["go", "test", "-c", *options, "-o", program, f"./{package}"], cwd=source, check=True)
+    return ["go", "tool", "test2json", str(program), "-test.v=test2json"], source / package
 
 
 def run(command: list[str], directory: Path, environment: dict[str, str]) -> Results:
@@ -108,13 +106,13 @@ def run(command: list[str], directory: Path, environment: dict[str, str]) -> Res
     return results
 
 
-def show(name: str, results: Results) -> None:
-    """Print what one broker's results are."""
+def show(name: str, results: Results, known: Mapping[str, str] = {}) -> None:
+    """Print what the results are, and why a test fails if that is known."""
     passed, failed, skipped = map(len, results)
     print(f"{name}: {passed} passed, {failed} failed, {skipped} skipped")
     for word, ended in (("failed", results.failed), ("skipped", results.skipped)):
         for test, text in ended.items():
-            print(f"  {word} {test}\n{text}".rstrip())
+            print(f"  {word} {test}: {known[test]}" if test in known else f"  {word} {test}\n{text}".rstrip())
     sys.stdout.flush()
 
 
@@ -129,7 +127,7 @@ def main() -> int:
     found = dict[str, Results]()
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:
-        command, place = compiled(Path(directory))
+        command, place = compiled(Path(directory), "github.com/twmb/franz-go", "pkg/kgo")
         command += [f"-test.timeout={arguments.minutes}m", f"-test.run={arguments.run}"]
         for name in [arguments.only] if arguments.only else BROKERS:
             with BROKERS[name]() as seeds:
