@@ -17,6 +17,8 @@ from kafkacodec.log.files.access import SETTLED_SECONDS
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, changed_ns, entries, full_path, identity_of, is_uploaded, is_url, optional
 
+_SUFFIXES = layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES
+
 
 class SegmentFile(NamedTuple):
     """A segment's base offset and its path."""
@@ -59,8 +61,10 @@ def _segment_files(directory: str, changed: int | None, times: int) -> Sequence[
 
 def _list(directory: str, found: dict[int, str]) -> None:
     for entry in entries(directory):
+        if not entry.name.endswith(_SUFFIXES):
+            continue
         name = layout.parse_file_name(entry.name)
-        if name is None or name.suffix not in layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES or not entry.is_file():
+        if name is None or name.suffix not in _SUFFIXES or not entry.is_file():
             continue
         other = found.get(name.base_offset)
         if other is None or (other != entry.path and _replaces(entry, name, other)):
@@ -73,6 +77,36 @@ def _replaces(entry: Entry, name: layout.FileName, other: str) -> bool:
         return name.suffix not in layout.SWAP_SUFFIXES  # the files that it replaces are not renamed yet
     # Tiered storage may have a segment twice, written under different leaders: the longer one is complete.
     return identity_of(other).size < identity_of(entry.path).size
+
+
+class SettledDirectory(NamedTuple):
+    """A directory of this machine that had not changed for some time when it was listed.
+
+    Attributes:
+        path (str): the directory.
+        inode (int), changed (int): its number, and when its names last changed, in ns since 1970.
+        known_at (int): files that changed before this were there when it was listed, as they are; likewise.
+    """
+
+    path: str
+    inode: int
+    changed: int
+    known_at: int
+
+    @classmethod
+    def of(cls, path: str) -> SettledDirectory | None:
+        """The state now; None if a later change might go unnoticed: it has just changed, or its names have no time."""
+        if is_url(path):
+            return None
+        now, settled = identity_of(path), time.time_ns() - int(SETTLED_SECONDS * 1e9)
+        return cls(path, now.inode, now.mtime_ns, settled) if now.mtime_ns <= settled else None
+
+    def still_has(self, path: str) -> bool:
+        """Whether a file is certainly the one that had its name then. Raises as `identity_of`."""
+        now = identity_of(self.path)
+        if (now.inode, now.mtime_ns) == (self.inode, self.changed):
+            return True
+        return identity_of(path).ctime_ns < self.known_at  # renaming a file sets this time
 
 
 def may_overlap(path: str) -> bool:

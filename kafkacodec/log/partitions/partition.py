@@ -6,6 +6,7 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
+from itertools import tee
 from operator import index
 from typing import TYPE_CHECKING, Unpack
 
@@ -19,12 +20,12 @@ from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import full_path, open_file, optional
 from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity, identify
-from kafkacodec.log.opening.listing import directory_name, segment_files
+from kafkacodec.log.opening.listing import SettledDirectory, directory_name, segment_files
 from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.partitions.breaks import breaks_around
-from kafkacodec.log.partitions.planning import Portion, end_of, least, plan_ranges
+from kafkacodec.log.partitions.planning import Portion, end_of, least, plan_ranges, ranges_in_turn
 from kafkacodec.log.partitions.segment import Segment, checked_limits
-from kafkacodec.log.partitions.segment07 import segment_at
+from kafkacodec.log.partitions.segment07 import listed_segment, segment_at
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange, layout_of
@@ -89,6 +90,7 @@ class Partition(Readable):
             self.log_start_offset = log_start_offset
         if recovery_point is not None:
             self.recovery_point = recovery_point
+        self._listed: SettledDirectory | None = None  # what was listed; see `planning.ranges_in_turn`
         if segments is not None:
             self.segments = self._in_order([os.fspath(segment) for segment in segments])
 
@@ -112,7 +114,8 @@ class Partition(Readable):
             OSError: the directory cannot be listed.
         """
         self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
-        return self._in_order(file.path for file in segment_files(self.path))
+        self._listed = SettledDirectory.of(self.path)
+        return [listed_segment(file, self.topic, self.partition) for file in segment_files(self.path)]
 
     @property
     def _origin(self) -> str:
@@ -340,11 +343,13 @@ class Partition(Readable):
     @cached_property
     def _base_offsets(self) -> list[int]:
         """Those of all segments in the directory, even if only some were named."""
-        found = {segment.base_offset for segment in self.segments if segment.base_offset is not None}
-        if not self.has_all:
-            self.recovery_point  # noqa: B018  # see `segments`
-            with optional(self.path):
-                found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
+        known = [segment.base_offset for segment in self.segments if segment.base_offset is not None]
+        if self.has_all:
+            return known
+        found = set(known)
+        self.recovery_point  # noqa: B018  # see `segments`
+        with optional(self.path):
+            found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
         return sorted(found)
 
     @shows_options(DecodeOptions, plan_of)
@@ -378,15 +383,16 @@ class Partition(Readable):
             As `ranges` and `Segment.read`. Wrong index files are worked around: see `index_problems`.
         """
         check_gaps(gaps)
-        selected = self.ranges(
-            start_offset=options.pop("start_offset", None),
-            end_offset=options.pop("end_offset", None),
-            start_timestamp=start_timestamp,
-            end_timestamp=end_timestamp,
-            isolation_level=isolation_level,
-        )
+        one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
+        bounds = options.pop("start_offset", None), options.pop("end_offset", None)
+        span = self._offsets(*bounds, start_timestamp, end_timestamp, threads=1)
+        if span is None:
+            return
+        selected = ranges_in_turn(self, *span, committed=isolation_level == "read_committed")
         if "layout" in options:
-            options["layout"] = layout_of(selected, options["layout"])
+            ahead, selected = tee(selected)
+            options["layout"] = layout_of(ahead, options["layout"])
+            del ahead  # or it would keep what is read
         for piece in selected:
             for chunk in piece.read(
                 gaps=gaps, max_rows=max_rows, max_bytes=max_bytes, mapped=mapped, threads=threads, **options

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from kafkacodec.errors import DecodeError
@@ -11,7 +13,7 @@ from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import identity_of
 from kafkacodec.log.opening.identity import LogIdentity
-from kafkacodec.log.opening.listing import may_overlap
+from kafkacodec.log.opening.listing import SettledDirectory, may_overlap
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.cuts import Limits
@@ -19,13 +21,14 @@ from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.transactions import Transactions
 from kafkacodec.log.segments.kinds import kind_of
 
-__all__ = ["Portion", "end_of", "least", "plan_ranges"]
+__all__ = ["Portion", "end_of", "least", "plan_ranges", "ranges_in_turn"]
 
 
 class Log(Protocol):
     """What is planned: a `Partition`."""
 
     path: str
+    _listed: SettledDirectory | None
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -84,22 +87,44 @@ def plan_ranges(
         committed: exclude the records of aborted transactions, and stop at the first open one.
         threads: how many files to open at a time.
     """
-    logs = {portion.partition.path: portion.partition._identity() for portion in partition._portions(first, end)}
+    return list(_planned(partition, first, end, limits, committed=committed, threads=threads, in_turn=False))
+
+
+def ranges_in_turn(partition: Log, first: int | None, end: int | None, *, committed: bool) -> Iterator[SegmentRange]:
+    """The same without limits, each planned when it is its turn; the last segment is read to its present end.
+
+    All are planned at once where a file that takes another's place might go unnoticed: in a directory that had just
+    changed when it was listed, of named files, of objects, and of several replicas.
+    """
+    return _planned(partition, first, end, Limits(), committed=committed, threads=1, in_turn=True)
+
+
+def _planned(
+    partition: Log,
+    first: int | None,
+    end: int | None,
+    limits: Limits,
+    *,
+    committed: bool,
+    threads: int | None,
+    in_turn: bool,
+) -> Iterator[SegmentRange]:
+    portions = list(partition._portions(first, end))
+    logs = {portion.partition.path: portion.partition._identity() for portion in portions}
+    partition.segments  # noqa: B018  # listed before
+    directory = partition._listed if in_turn and len(portions) == 1 else None
     stop, transactions = end, None
     if committed:
         transactions = partition.transactions(first, end)
         stop = least(end, transactions.last_stable_offset)
-    found = [
-        piece
-        for portion in partition._portions(first, stop)
-        for piece in _ended(portion, _ranges(portion, limits, transactions, threads, logs))
-    ]
+    for portion in partition._portions(first, stop):
+        ranges = _ranges(portion, limits, transactions, threads, logs, directory)
+        yield from ranges if portion.following is None else _ended(portion, list(ranges))
     if stop is not None and stop != end:
         # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
         after = stop if first is None else max(first, stop)
         for portion in partition._portions(after, end):
-            found += _ended(portion, list(_ends(portion, logs)))
-    return found
+            yield from _ended(portion, list(_ends(portion, logs)))
 
 
 def _ranges(
@@ -108,8 +133,9 @@ def _ranges(
     transactions: Transactions | None,
     threads: int | None,
     logs: Mapping[str, LogIdentity],
-) -> list[SegmentRange]:
-    """The ranges of a portion."""
+    directory: SettledDirectory | None,
+) -> Iterator[SegmentRange]:
+    """The ranges of a portion; with the state of its directory, each is planned when it is its turn."""
     partition, first, stop, _ = portion
 
     def cut(segment: Segment) -> list[SegmentRange]:
@@ -127,12 +153,28 @@ def _ranges(
             pieces = [partition._surroundings(segment).place(segment._whole(first, until))]
         return pieces if transactions is None else [transactions.exclude_aborted(piece, last) for piece in pieces]
 
-    each = in_threads(cut, partition._segments_between(first, stop), threads)
-    found = [piece for pieces in each for piece in pieces]
-    log = logs[partition.path]
-    if found and found[-1].following is None and found[-1].size_in_bytes and found[-1].kind.has_batches:
+    def cut_in_turn(listed: SettledDirectory, segment: Segment) -> list[SegmentRange]:
+        if not kind_of(segment.path).has_batches:  # nothing replaces it
+            return cut(segment)
+        with suppress(FileNotFoundError):
+            pieces = cut(segment)
+            if listed.still_has(segment.path):
+                return pieces
+        piece = partition._surroundings(segment).place(segment._replaced(first, stop, listed.known_at))
+        return [piece if transactions is None else transactions.exclude_aborted(piece)]
+
+    segments = partition._segments_between(first, stop)
+    each: Iterable[list[SegmentRange]]
+    if directory is None:
+        each = last = list(in_threads(cut, segments, threads))
+    else:
+        last = [cut(segment) for segment in segments[-1:]]
+        each = chain((cut_in_turn(directory, segment) for segment in segments[:-1]), last)
+    log, ends = logs[partition.path], last[-1] if last else []
+    if ends and ends[-1].following is None and ends[-1].size_in_bytes and ends[-1].kind.has_batches:
         log = log._replace(end_offset=_end_of_log(partition))
-    return [replace(piece, log=log) for piece in found]
+    for pieces in each:
+        yield from (replace(piece, log=log) for piece in pieces)
 
 
 def _end_of_log(partition: Log) -> int | None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.log.checking.kafka07 import verify_segment07
 from kafkacodec.log.checking.report import Report
+from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import open_file
+from kafkacodec.log.opening.listing import SegmentFile
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.partitions.segment import Segment
 from kafkacodec.log.reading.ranges import SegmentRange
@@ -96,3 +98,10 @@ _CLASSES = {BATCHES: Segment, MESSAGES: Kafka07Segment}
 def segment_at(path: str, *, topic: str | None = None, partition: int | None = None) -> Segment:
     """The segment in a file, of the class for its kind."""
     return _CLASSES[kind_of(path)](path, topic=topic, partition=partition)
+
+
+def listed_segment(file: SegmentFile, topic: str | None, partition: int | None) -> Segment:
+    """As `segment_at`, for a file of a listing in the directory of the topic's partition."""
+    if topic is None or partition is None or not file.path.endswith(layout.LOG_SUFFIX):
+        return segment_at(file.path, topic=topic, partition=partition)
+    return Segment._listed(file.path, file.base_offset, topic, partition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack, get_args
 
@@ -290,7 +290,7 @@ class SegmentRange(Extent):
         return empty
 
 
-def layout_of(pieces: list[SegmentRange], wanted: Layout) -> Layout:
+def layout_of(pieces: Iterable[SegmentRange], wanted: Layout) -> Layout:
     """The layout of the records of all ranges: that of the first one with bytes that can be read."""
     check_layout(wanted)
     for piece in pieces:
