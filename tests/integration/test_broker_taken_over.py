@@ -16,7 +16,7 @@ import kafkacodec as kc
 from kafkacodec import client
 from kafkacodec.errors import BrokerError, ItemErrors
 from tests.integration.kafka_jvm import SOON_BACK, Broker
-from tests.patience import SOON, eventually
+from tests.patience import LATE, eventually
 from tests.processes import ROOT, run_python
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -185,7 +185,7 @@ def until_snapshot(logs: Path) -> None:
 
 def same_state(server: str, expected: dict[str, Any]) -> None:
     """A broker that has just started may still be loading its coordinators, and electing leaders."""
-    end = time.monotonic() + SOON
+    end = time.monotonic() + LATE
     while (wrong := differences(server, expected)) and time.monotonic() < end:
         time.sleep(0.2)
     assert not wrong

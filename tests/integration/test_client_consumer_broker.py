@@ -21,7 +21,7 @@ from kafkacodec import errors
 from kafkacodec.client import Admin, Consumer, NewTopic, Producer
 from kafkacodec.client.groups.offsets import CommittedOffset
 from tests.integration.kafka_jvm import Broker
-from tests.patience import SOON
+from tests.patience import LATE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -59,7 +59,7 @@ def new_topic(admin: Admin, **configs: str) -> str:
     return name
 
 
-def eventually(holds: Callable[[], bool], seconds: float = SOON) -> None:
+def eventually(holds: Callable[[], bool], seconds: float = LATE) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
@@ -119,7 +119,7 @@ def as_others_read(server: str, topic: str, **options: Any) -> dict[int, list[An
 def of_columns(server: str, topic: str, count: int, **options: Any) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {n: [] for n in range(PARTITIONS)}
     with Consumer(topic, bootstrap_servers=server, auto_offset_reset="earliest", **options) as consumer:
-        for table in consumer.columns(timeout=SOON if sum(map(len, found.values())) < count else 0.5):
+        for table in consumer.columns(timeout=LATE if sum(map(len, found.values())) < count else 0.5):
             assert set(table["topic"].tolist()) == {topic}
             columns = (table[name].tolist() for name in ("partition", "offset", "key", "value", "headers"))
             times = table["timestamp"].astype("int64").tolist()
@@ -213,7 +213,7 @@ def test_transactions(broker: Broker, admin: Admin) -> None:
         topic, bootstrap_servers=broker.server, auto_offset_reset="earliest", isolation_level="read_committed"
     ) as consumer:
         rows = 0
-        for table in consumer.columns(timeout=SOON):
+        for table in consumer.columns(timeout=LATE):
             rows += len(table)
             if rows >= 180:
                 break
@@ -448,8 +448,8 @@ def test_a_member_that_does_not_read_leaves_in_time(broker: Broker, admin: Admin
                 await consumer.getmany(0.05)
             await consumer.getmany(0.05)
             read_at = time.monotonic()
-            await asyncio.wait_for(lost.wait(), SOON)
-            assert 2.9 < time.monotonic() - read_at < SOON
+            await asyncio.wait_for(lost.wait(), LATE)
+            assert 2.9 < time.monotonic() - read_at < LATE
             while not consumer.assignment():
                 await consumer.getmany(0.05)
 

@@ -33,7 +33,7 @@ from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.options import ClientSettings
 from tests.integration.kafka_jvm import SOON_BACK, Broker
-from tests.patience import SOON
+from tests.patience import LATE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 REBALANCE_IN_PROGRESS = 27
@@ -105,11 +105,11 @@ class Member:
     async def leave(self, **options):
         self.group.leave(self.network.now(), **options)
         self.network.wake()
-        await asyncio.wait_for(self.left.wait(), SOON)
+        await asyncio.wait_for(self.left.wait(), LATE)
         await self.network.close()
 
 
-async def until(condition, seconds=SOON):
+async def until(condition, seconds=LATE):
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.02)
@@ -124,9 +124,9 @@ async def done(network, machine):
 
 async def committed(network, offsets, metadata):
     """The commit, tried again while the group rebalances, which cooperative members may do once more at the end."""
-    async with asyncio.timeout(SOON):
+    async with asyncio.timeout(LATE):
         while True:
-            commit = OffsetCommit(network.cluster, offsets, metadata, deadline=network.now() + 9000)
+            commit = OffsetCommit(network.cluster, offsets, metadata, deadline=network.now() + 1000 * LATE)
             await done(network, commit)
             if getattr(commit.error, "code", 0) != REBALANCE_IN_PROGRESS:
                 return commit
@@ -191,7 +191,9 @@ def test_partitions_move_as_members_come_and_go(server, kind):
         network = second.network
         places = [(topic, number) for number in range(6)]
         for asked in (places, None):
-            found = OffsetFetch(network.cluster, asked, lambda: GroupMetadata(group), deadline=network.now() + 9000)
+            found = OffsetFetch(
+                network.cluster, asked, lambda: GroupMetadata(group), deadline=network.now() + 1000 * LATE
+            )
             await done(network, found)
             assert (found.error, found.errors) == (None, {})
             assert {place: at for place, at in found.offsets.items() if at is not None} == offsets
@@ -204,7 +206,7 @@ def test_partitions_move_as_members_come_and_go(server, kind):
 async def refused(network, metadata, topic):
     """The error codes of a commit under this metadata."""
     offsets = {(topic, 0): CommittedOffset(1)}
-    commit = OffsetCommit(network.cluster, offsets, lambda: metadata, deadline=network.now() + 9000)
+    commit = OffsetCommit(network.cluster, offsets, lambda: metadata, deadline=network.now() + 1000 * LATE)
     await done(network, commit)
     assert commit.error is None
     return {fault.code for fault in commit.errors.values()}
@@ -443,7 +445,7 @@ def test_members_keep_their_partitions_while_the_coordinator_restarts(broker):
         for first, second in groups.values():
             offsets = dict.fromkeys(first.group.partitions, CommittedOffset(3))
             network, metadata = first.network, first.group.metadata
-            commit = OffsetCommit(network.cluster, offsets, lambda m=metadata: m, deadline=network.now() + 15_000)
+            commit = OffsetCommit(network.cluster, offsets, lambda m=metadata: m, deadline=network.now() + 1000 * LATE)
             await done(network, commit)
             assert (commit.error, commit.errors) == (None, {})
             await first.leave()

@@ -13,7 +13,7 @@ import pytest
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import Broker
-from tests.patience import SOON, until
+from tests.patience import LATE, until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -181,7 +181,7 @@ def test_members_share_the_records(server, topic):
 
     async def run():
         found = []
-        await asyncio.wait_for(asyncio.gather(member(found), member(found)), 2 * SOON)
+        await asyncio.wait_for(asyncio.gather(member(found), member(found)), 2 * LATE)
         return found
 
     assert sorted(asyncio.run(run())) == [b"%d" % n for n in range(10)]

@@ -10,7 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import Server
-from tests.patience import SOON
+from tests.patience import LATE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -105,7 +105,7 @@ def test_a_consumer_without_a_group(server: Server, release: str) -> None:
             "read", bootstrap_servers=server.server, auto_offset_reset="earliest"
         ) as consumer:
             tables: list[pa.Table] = []
-            async for table in consumer.columns(timeout=SOON):
+            async for table in consumer.columns(timeout=LATE):
                 tables.append(pa.table(table))
                 if sum(map(len, tables)) >= 500:
                     break
@@ -173,7 +173,7 @@ def test_brokers_that_are_too_old(server: Server, release: str) -> None:
     missing["0.10.2"] = missing["0.9.0"]
     for work in missing.get(release, []):
         with pytest.raises(kc.errors.UnsupportedVersion, match=r"JoinGroup|0\.11"):
-            asyncio.run(asyncio.wait_for(work(), SOON))
+            asyncio.run(asyncio.wait_for(work(), LATE))
 
 
 # Idempotence and transactions
