@@ -93,7 +93,7 @@ GOALS = [
     *(Goal(f"live, send, {shape}", "kafkacodec", "confluent-kafka", 1.8) for shape in live_sends.SHAPES),
     *(Goal(f"live, send, {shape}", "kafkacodec", "aiokafka", 10) for shape in live_sends.SHAPES[:-1]),
     Goal("live, send, 8 threads, wall clock", "kafkacodec", "confluent-kafka", 1),
-    Goal("live, consume, none", "kafkacodec", "confluent-kafka", 3.5),
+    Goal("live, consume, none", "kafkacodec", "confluent-kafka", 5),
     Goal("live, one after the other, commit", "kafkacodec", "confluent-kafka", 1),
     Goal("live, one after the other, transaction, wall clock", "kafkacodec", "confluent-kafka", 1.5),
     *(

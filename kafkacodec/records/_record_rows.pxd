@@ -52,7 +52,8 @@ cdef extern from *:
         Py_XDECREF(before);
     }
 
-    /* The same with an object that it often has already. */
+    /* The same with an object that it often has already, and that somebody else has too: its references are counted only
+     * where that changes, as each count waits for the one before. */
     static inline void kc_put_shared(PyObject *tuple, Py_ssize_t field, PyObject *item) {
         if (PyTuple_GET_ITEM(tuple, field) == item) return;
         Py_INCREF(item);
@@ -115,7 +116,7 @@ cdef extern from *:
     void kc_forget_hash(PyObject *tuple) noexcept
     bint kc_is_plain_tuple(PyTypeObject *cls) noexcept
     PyObject *kc_blank_tuple(PyTypeObject *cls, Py_ssize_t size) noexcept
-    void kc_put_shared(PyObject *tuple, Py_ssize_t field, object item) noexcept
+    void kc_put_shared(PyObject *tuple, Py_ssize_t field, PyObject *item) noexcept
     int kc_put_bytes(PyObject *tuple, Py_ssize_t field, const uint8_t *data, Py_ssize_t size) except -1
     int kc_put_int(PyObject *tuple, Py_ssize_t field, int64_t value) except -1
     bint kc_has(PyObject *tuple, Py_ssize_t field) noexcept

@@ -11,6 +11,7 @@ from kafkacodec.arrow._columns cimport Table
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *)
+    PyObject *PyTuple_GET_ITEM(tuple, Py_ssize_t)  # borrowed
 
 
 cdef enum:
@@ -19,6 +20,7 @@ cdef enum:
 
 
 cdef tuple TIMESTAMP_TYPES = (-1, 0, 1)
+cdef tuple NO_HEADERS = ()
 
 
 cdef inline bint is_null(const k.kc_column *c, int64_t row) noexcept:
@@ -50,17 +52,30 @@ cdef inline int put_slice(PyObject *record, Py_ssize_t field, const k.kc_column 
     cdef int32_t size
     if find(c, row, &data, &size):
         return kc_put_bytes(record, field, data, size)
-    kc_put_shared(record, field, None)
+    kc_put_shared(record, field, <PyObject *> None)
     return 0
 
 
-cdef inline object timestamp_type(int8_t number):
-    return TIMESTAMP_TYPES[number + 1] if -1 <= number <= 1 else number
+cdef inline int put_timestamp_type(PyObject *record, Py_ssize_t field, int8_t number) except -1:
+    if -1 <= number <= 1:
+        kc_put_shared(record, field, PyTuple_GET_ITEM(TIMESTAMP_TYPES, number + 1))
+        return 0
+    return kc_put_int(record, field, number)
 
 
 cdef inline tuple headers_of(const k.kc_column *headers, int64_t row):
     cdef const int32_t *ends = <const int32_t *> headers.values.data
     return () if ends[row] == ends[row + 1] else some_headers(&headers.children[0], ends[row], ends[row + 1])
+
+
+cdef inline int put_headers(PyObject *record, Py_ssize_t field, const k.kc_column *headers, int64_t row) except -1:
+    cdef const int32_t *ends = <const int32_t *> headers.values.data
+    if ends[row] == ends[row + 1]:
+        kc_put_shared(record, field, <PyObject *> NO_HEADERS)
+        return 0
+    pairs = some_headers(&headers.children[0], ends[row], ends[row + 1])
+    kc_put_shared(record, field, <PyObject *> pairs)
+    return 0
 
 
 cdef tuple some_headers(const k.kc_column *pairs, int64_t first, int64_t end):
@@ -145,25 +160,29 @@ cdef class Rows:
     @cython.final
     cdef inline object timestamp(self):
         cdef const k.kc_column *c = &self.columns[1]
-        return None if is_null(c, self.row) else self.shared((<const int64_t *> c.values.data)[self.row])
+        if is_null(c, self.row):
+            return None
+        self.share((<const int64_t *> c.values.data)[self.row])
+        return self.time
 
     @cython.final
-    cdef inline object shared(self, int64_t ms):
+    cdef inline int share(self, int64_t ms) except -1:
         if self.time is None or ms != self.time_ms:
             self.time, self.time_ms = ms, ms
-        return self.time
+        return 0
 
     @cython.final
     cdef inline int put_timestamp(self, PyObject *record, Py_ssize_t at) except -1:
         cdef const k.kc_column *c = &self.columns[1]
         cdef int64_t ms
         if is_null(c, self.row):
-            kc_put_shared(record, at, None)
+            kc_put_shared(record, at, <PyObject *> None)
             return 0
         ms = (<const int64_t *> c.values.data)[self.row]
         if kc_has(record, at) and (self.time is None or ms != self.time_ms):
             return kc_put_int(record, at, ms)  # of a record that is used again
-        kc_put_shared(record, at, self.shared(ms))
+        self.share(ms)
+        kc_put_shared(record, at, <PyObject *> self.time)
         return 0
 
     @cython.final
@@ -181,10 +200,10 @@ cdef class Rows:
         cdef int64_t row = self.row
         kc_put_int(record, at, (<const int64_t *> c[0].values.data)[row])
         self.put_timestamp(record, at + 1)
-        kc_put_shared(record, at + 2, timestamp_type((<const int8_t *> c[2].values.data)[row]))
+        put_timestamp_type(record, at + 2, (<const int8_t *> c[2].values.data)[row])
         put_slice(record, at + 3, &c[3], row)
         put_slice(record, at + 4, &c[4], row)
-        kc_put_shared(record, at + 5, headers_of(&c[5], row))
+        put_headers(record, at + 5, &c[5], row)
         return 0
 
     @cython.final
@@ -313,6 +332,16 @@ cdef class ConsumerRecords(Rows):
             self.epoch, self.epoch_number = number, number
         return self.epoch
 
+    @cython.final
+    cdef inline int put_epoch(self, PyObject *record, Py_ssize_t field) except -1:
+        if self.epoch is None or is_null(self.epochs, self.row) or (
+                (<const int32_t *> self.epochs.values.data)[self.row] != self.epoch_number):
+            epoch = self.epoch_of(self.row)
+            kc_put_shared(record, field, <PyObject *> epoch)
+        else:
+            kc_put_shared(record, field, <PyObject *> self.epoch)
+        return 0
+
     cdef object made(self):
         offset, timestamp, kind, key, value, headers = self.six()
         if self.keys is not None:
@@ -326,8 +355,8 @@ cdef class ConsumerRecords(Rows):
     cdef inline object filled(self):
         item = self.blank(CONSUMER_FIELDS)
         cdef PyObject *record = <PyObject *> item
-        kc_put_shared(record, 0, self.topic)
-        kc_put_shared(record, 1, self.partition)
+        kc_put_shared(record, 0, <PyObject *> self.topic)
+        kc_put_shared(record, 1, <PyObject *> self.partition)
         self.fill(record, 2)
-        kc_put_shared(record, 8, self.epoch_of(self.row))
+        self.put_epoch(record, 8)
         return self.keep(item)
