@@ -1,7 +1,7 @@
-"""A broker in the running event loop: `serve` and the handle that it gives, for asyncio.
+"""A broker in the running event loop: `serve` and its handle, for asyncio.
 
-While a program computes without awaiting, a broker in its loop answers nobody; `kafkacodec.broker.serve`, which has a
-thread of its own, answers meanwhile.
+While a program computes without awaiting, a broker in its loop answers nobody. `kafkacodec.broker.serve` has its own
+thread, and answers meanwhile.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def serve(
 ) -> Broker:
     """A Kafka broker in the running event loop: ``async with serve() as kafka``.
 
-    The arguments and errors are those of `kafkacodec.broker.serve`; it starts, and raises OSError, at ``async with``.
+    It has the arguments and errors of `kafkacodec.broker.serve`, but starts, and raises OSError, at ``async with``.
     """
     return Broker(
         Opening(
@@ -75,7 +75,7 @@ def serve(
 
 
 class Broker:
-    """A broker in an event loop; its methods are those of `kafkacodec.broker.Broker`, as coroutines.
+    """A broker in an event loop, with the methods of `kafkacodec.broker.Broker` as coroutines.
 
     Attributes:
         bootstrap_servers (str): host and port of the first ``kafka`` listener; of each broker if there are several.

@@ -1,4 +1,4 @@
-"""A broker in this process: `serve` and the handle that it gives."""
+"""A broker in this process: `serve` and its handle."""
 
 from __future__ import annotations
 
@@ -47,48 +47,50 @@ def serve(
     read_only: bool = False,
     replicas: Iterable[str] = (),
 ) -> Broker:
-    """Start a Kafka broker in this process, on a thread of its own. Leave it with ``with``, or call `Broker.stop`.
+    """Start a Kafka broker in this process, on its own thread. Use it in a ``with`` block, or call `Broker.stop`.
 
     It is for tests, and for pipelines on one machine. A production cluster is Apache Kafka's job.
 
     Args:
-        data: the data directory, in which the records stay; it is made if it is missing. None: a temporary one, which
-            is removed when the broker stops. Several directories need `read_only`.
+        data: the data directory, which keeps the records; the broker creates it if it is missing. None: a temporary
+            one, which the broker removes when it stops. Several directories need `read_only`.
         listen: URLs of listeners; port 0 takes a free port. ``kafka+tls://`` needs `tls`; at ``kafka+sasl://`` and
             ``kafka+sasl+tls://`` clients log in. ``line://`` is the line protocol V1, over the same topics;
             ``kafka07://`` is Kafka 0.6 and 0.7, whose topics are apart; ``rewrite://`` has the client rewrite's groups.
-        topics: topics to make if they are missing: names, or the number of partitions by name. Where all listeners are
-            ``kafka07://``, they are topics of Kafka 0.7, which their first message makes.
+        topics: topics to create if they are missing: names, or the number of partitions by name. If all listeners are
+            ``kafka07://``, they are topics of Kafka 0.7, which their first message creates.
         config: configurations of the broker, by Kafka's names, such as ``{"num.partitions": 4}``. Names of topics'
-            configurations, such as ``retention.ms``, are defaults for all topics. ``kafka07://`` heeds the properties
-            of Kafka 0.7, ``rewrite://`` those of docs/dialects/rewrite.md.
-        flush: "always": records are on the disk before they are acknowledged, and survive the end of the machine;
-            those that arrive while the disk works go together. "system": the operating system writes them when it
-            likes, as in Apache Kafka, unless `config` or a topic has ``flush.messages`` or ``flush.ms``.
-        node_id: the id of the broker; None: that of the directory, 1 in a new one.
+            configurations, such as ``retention.ms``, are defaults for all topics. ``kafka07://`` takes the properties
+            of Kafka 0.7, ``rewrite://`` those in docs/dialects/rewrite.md.
+        flush: "always": records are on the disk before the broker acknowledges them, and survive a crash of the
+            machine; the broker flushes records that arrive while the disk works together. "system": the operating
+            system decides when to write, as in Apache Kafka, unless `config` or a topic has ``flush.messages`` or
+            ``flush.ms``.
+        node_id: the id of the broker; None: the id in the directory, 1 for a new one.
         tls: the server's context for ``kafka+tls://`` and ``kafka+sasl+tls://``. If it requires certificates of clients
             (``verify_mode``), the subject of the certificate is the user at ``kafka+tls://``.
-        users: passwords by name, for SASL by PLAIN and SCRAM. Users that are made by AlterUserScramCredentials log in
-            by SCRAM, too.
-        tokens: checks tokens for SASL by OAUTHBEARER: a function that takes the token and returns the user's name, or
-            a pair of it and when the token expires, in seconds since 1970; if it raises, the token is refused. It is
-            called in the broker's thread, and must not wait. "unsecured": tokens without a signature are believed,
-            as Apache Kafka does for tests.
-        authorizer: clients may do what access control entries allow, as with Apache Kafka's StandardAuthorizer, and
-            those that `config` has as ``super.users`` may do everything.
-        clock: whether the broker's clock goes on by itself (``"running"``) or only by `Broker.advance` (``"manual"``).
-        brokers: how many brokers it pretends to be, with the ids from `node_id` on. Each has its own ports; a port that
-            is not 0 is that of the first, and the others have the next ones. They have one data directory.
-        release: ``"3.9"`` serves clients of 0.8 to 0.11 too, as Apache Kafka did until 3.9: their versions of all APIs,
-            and message sets of magic 0 and 1.
-        read_only: serve `data`, a directory of a dead broker or several of one cluster, without a byte changed: topics
-            can be read, and consumers commit in memory. What would write is refused as for lack of authorization.
-        replicas: the ``line://`` URLs of all brokers of the line protocol that have the same partitions, this one's
-            too, in the same order for each; `node_id` is the place of this one, from 0. All listeners are ``line://``.
+        users: passwords by name, for PLAIN and SCRAM. Users created with AlterUserScramCredentials also log in with
+            SCRAM.
+        tokens: checks tokens for OAUTHBEARER: a function that takes the token and returns the user's name, or a pair of
+            the name and the time when the token expires, in seconds since 1970. If it raises, the broker refuses the
+            token. The broker calls it in its own thread, so it must not wait. "unsecured": accept unsigned tokens, as
+            Apache Kafka does for tests.
+        authorizer: clients may do only what access control entries allow, as with Apache Kafka's StandardAuthorizer;
+            ``super.users`` in `config` may do everything.
+        clock: ``"running"``, or ``"manual"`` for a clock that only `Broker.advance` moves.
+        brokers: the number of brokers it appears as, with the ids from `node_id` on. Each has its own ports; a port
+            that is not 0 is for the first, and the others have the next ones. They share one data directory.
+        release: ``"3.9"`` also serves clients of 0.8 to 0.11, as Apache Kafka did until 3.9: their versions of all
+            APIs, and message sets of magic 0 and 1.
+        read_only: serve `data`, a directory of a dead broker or several of one cluster, without changing a byte:
+            clients read topics, and consumers commit in memory. Requests that would write get an authorization error.
+        replicas: the ``line://`` URLs of all brokers of the line protocol with the same partitions, including this one,
+            in the same order for each; `node_id` is this broker's place in the list, from 0. All listeners are
+            ``line://``.
 
     Raises:
         ValueError: a wrong URL, configuration, clock, release or number of brokers.
-        OSError: an address is in use, the directory cannot be used, or another broker uses it; ``zk.connect`` is not
+        OSError: an address is in use, the directory is unusable, or another broker uses it; ``zk.connect`` cannot be
             reached, or has a broker with this id.
         ImportError: ``zk.connect`` needs kazoo.
     """
@@ -148,7 +150,7 @@ class Broker:
         self.stop()
 
     def stop(self) -> None:
-        """Stop: answer what was received, close the connections and the files. Stopping twice does nothing."""
+        """Stop: answer received requests, close the connections and the files. Stopping twice does nothing."""
         if not self._thread.ends:
             try:
                 self._thread.end(self._serving.stop)
@@ -156,18 +158,18 @@ class Broker:
                 self._stack.close()
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, Any] | None = None) -> None:
-        """Make a topic.
+        """Create a topic.
 
         Raises:
-            BrokerError: it exists, or the name, the number or a configuration is refused.
+            BrokerError: it exists, or the name, the number or a configuration is invalid.
         """
         texts = {key: str(value) for key, value in (config or {}).items()}
         self._thread.run(lambda: self._serving.create_topic(name, partitions, texts))
 
     def records(self, topic: str) -> RecordColumns:
-        """All records of a topic, partition after partition, with the columns of `kafkacodec.decode`.
+        """Return all records of a topic, partition after partition, with the columns of `kafkacodec.decode`.
 
-        Records of aborted transactions are left out, and control records.
+        Records of aborted transactions and control records are left out.
 
         Raises:
             KeyError: there is no such topic.
@@ -178,8 +180,8 @@ class Broker:
         """Append records to a partition of a topic.
 
         Args:
-            topic: the topic, which is made if it is missing.
-            table: what `kafkacodec.encode` takes: a table with ``key`` and ``value``, or records. Those without a
+            topic: the topic; created if it is missing.
+            table: input for `kafkacodec.encode`: a table with ``key`` and ``value``, or records. Records without a
                 timestamp get the time of the broker's clock.
             partition: the partition.
 
@@ -189,18 +191,18 @@ class Broker:
         Raises:
             KeyError: there is no such partition.
             EncodeError, ValueError: as for `kafkacodec.encode`; or a topic of Kafka 0.7 cannot have a record: its
-                messages have neither keys nor headers, and values that are not null.
-            OSError: they cannot be written.
+                messages have no keys and headers, and no null values.
+            OSError: the records cannot be written.
         """
         data = encode(table, default_timestamp=self._serving.clock.now())
         return self._thread.run(lambda: self._serving.append(topic, partition, data))
 
     def statistics(self) -> Statistics:
-        """How many connections, topics and partitions it has, and the requests and bytes since its start."""
+        """Return the numbers of connections, topics and partitions, and of requests and bytes since the start."""
         return self._thread.run(self._serving.statistics)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The id of the broker that leads a partition; -1 if there is none.
+        """Return the id of the broker that leads a partition; -1 if there is none.
 
         Raises:
             KeyError: there is no such partition.
@@ -208,7 +210,7 @@ class Broker:
         return self._thread.run(lambda: self._serving.leader(topic, partition))
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Let another broker lead a partition; a broker that has no replica takes the place of the leader before it.
+        """Make another broker the leader of a partition; a broker without a replica replaces the previous leader.
 
         Coordinators of groups and of transactions move with the partitions of ``__consumer_offsets`` and
         ``__transaction_state``.
@@ -225,9 +227,10 @@ class Broker:
         self._thread.run(lambda: self._serving.move_leader(topic, partition, to))
 
     def stop_broker(self, broker: int) -> None:
-        """Stop one of several brokers: its connections are closed, and nothing listens at its address.
+        """Stop one of several brokers: close its connections and its address.
 
-        Another replica leads each of its partitions; those without another one have no leader until it starts again.
+        Another replica leads each of its partitions; partitions without another replica have no leader until it starts
+        again.
 
         Raises:
             ValueError: no such broker runs, or there is only one.
@@ -236,7 +239,7 @@ class Broker:
         self._thread.run(lambda: self._serving.stop_broker(broker))
 
     def start_broker(self, broker: int) -> None:
-        """Start a broker that was stopped, at its address. It leads what it alone can; else leaders stay as they are.
+        """Start a stopped broker at its address. It leads the partitions that only it can lead; other leaders stay.
 
         Raises:
             ValueError: no such broker is stopped.
@@ -249,27 +252,27 @@ class Broker:
         self, api: str, error: str | int | None = None, *, times: int | None = 1, delay: float = 0.0,
         drop: bool = False, close: bool = False, after: bool = False, when: Callable[[Request], bool] | None = None,
     ) -> Injection:  # fmt: skip
-        """Let requests of an API go wrong.
+        """Make requests of an API fail.
 
-        Rules are asked in their order, before a request is carried out; the first that concerns it counts. A request
-        that waits holds up those behind it on its connection, which brokers handle one after another.
+        Rules apply in their order, before the broker handles a request; the first that matches counts. A request that
+        waits holds up the requests behind it on its connection, which brokers handle one after another.
 
         Args:
             api: the API's name, such as ``"Produce"``.
-            error: what they are answered: the name of a code of `kafkacodec.errors`, such as
-                ``"NOT_LEADER_OR_FOLLOWER"``, or its number. It stands where the response has it: for all of it, or for
-                every topic or partition of the request.
-            times: how many requests it concerns; None: all, until it is removed.
-            delay: seconds that they wait before anything else.
-            drop: they are never answered, nor is what follows on the connection.
-            close: their connection is closed instead of an answer.
-            after: they are carried out, and only the answer is replaced, as when it is lost on the way.
-            when: whether it concerns a request, by its ``version``, ``client_id``, ``broker`` (the id of the one that
-                it came to) and ``message`` (a class of `kafkacodec.messages`). It is called in the broker's thread, and
-                must not wait. If it raises, the connection is closed.
+            error: the error in the answer: the name of a code of `kafkacodec.errors`, such as
+                ``"NOT_LEADER_OR_FOLLOWER"``, or its number. The response has it once for all, or for every topic or
+                partition of the request.
+            times: the number of requests that match; None: all, until you remove the rule.
+            delay: seconds that a request waits before anything else.
+            drop: never answer the request, nor later ones on the connection.
+            close: close the connection instead of answering.
+            after: handle the request, and replace only the answer, as when an answer is lost on the way.
+            when: whether a request matches, by its ``version``, ``client_id``, ``broker`` (the id of the broker that
+                got it) and ``message`` (a class of `kafkacodec.messages`). The broker calls it in its thread, so it
+                must not wait. If it raises, the broker closes the connection.
 
         Returns:
-            A handle, with which the rule is removed; it can be left as a context.
+            A handle that removes the rule; it is also a context manager.
 
         Raises:
             ValueError: an unknown API or error, or arguments that contradict one another.
@@ -280,17 +283,17 @@ class Broker:
         return injection
 
     def pause(self) -> None:
-        """Accept connections and read requests, but answer nothing until `resume`, as a broker that hangs."""
+        """Accept connections and read requests, but answer nothing until `resume`, like a hanging broker."""
         self._thread.run(self._serving.pause)
 
     def resume(self) -> None:
-        """Answer the requests that came meanwhile, and go on."""
+        """Answer the requests that came meanwhile, and continue."""
         self._thread.run(self._serving.resume)
 
     def advance(self, seconds: float) -> None:
-        """Put the broker's clock forward, and do what is due then: sessions, retention, transactions that time out.
+        """Move the broker's clock forward, and do what is due then: sessions, retention, transactions that time out.
 
-        Fetches that wait for records, and delays of `inject`, keep to the time of the machine.
+        Fetches that wait for records, and delays of `inject`, use the machine's clock.
 
         Raises:
             ValueError: the clock would go back.

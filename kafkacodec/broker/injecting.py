@@ -1,4 +1,4 @@
-"""Faults that a test asks for: their arguments, and the handle of one."""
+"""Injected faults: their arguments and their handle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def new_rule(
     api: str, error: str | int | None, times: int | None, delay: float, drop: bool, close: bool, after: bool,
     when: Callable[[Request], bool] | None,
 ) -> Rule:  # fmt: skip
-    """A rule of the arguments of `Broker.inject`. Raises ValueError."""
+    """Make a rule from the arguments of `Broker.inject`. Raises ValueError."""
     named = {APIS[key].name: key for key in TABLE}
     if api not in named:
         raise ValueError(f"api is {api!r}, which this broker does not serve: {suggestion(api, named, 'they')}")
@@ -33,9 +33,9 @@ def new_rule(
     if fates > 1:
         raise ValueError("error, drop and close exclude one another")
     if not fates and not delay > 0:
-        raise ValueError(f"nothing is to happen to {api}: give error, delay, drop or close")
+        raise ValueError(f"inject({api!r}) has no effect: pass error, delay, drop or close")
     if drop and delay:
-        raise ValueError("what is dropped waits for ever: leave out delay")
+        raise ValueError("drop never answers, so delay has no effect: leave it out")
     if after and not fates:
         raise ValueError("after needs error, drop or close")
     if not delay >= 0:
@@ -50,17 +50,17 @@ def _code(error: str | int) -> int:
     known = {cls.name: code for code, cls in errors.CODES.items() if code}
     code = known.get(error) if isinstance(error, str) else error
     if code is None:
-        raise ValueError(f"error is {error!r}, which is no error of Kafka: {suggestion(str(error), known, 'they')}")
+        raise ValueError(f"error is {error!r}, which is not an error of Kafka: {suggestion(str(error), known, 'they')}")
     if code not in known.values():
-        raise ValueError(f"error is {error}, which is no code of an error of Kafka")
+        raise ValueError(f"error is {error}, which is not an error code of Kafka")
     return code
 
 
 class Injection:
-    """A fault that was asked for. As a context it is removed at the end.
+    """An injected fault. As a context manager, it removes the rule at its end.
 
     Attributes:
-        met (int): how many requests it has concerned.
+        met (int): the number of requests that matched.
     """
 
     def __init__(self, rule: Rule, remove: Callable[[], None]) -> None:
@@ -108,7 +108,7 @@ class AsyncInjection:
     """As `Injection`, in an event loop. As an asynchronous context it is removed at the end.
 
     Attributes:
-        met (int): how many requests it has concerned.
+        met (int): the number of requests that matched.
     """
 
     def __init__(self, rule: Rule, remove: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -1,4 +1,4 @@
-"""What can listen: URLs of listeners."""
+"""URLs of listeners."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Url(NamedTuple):
     port: int
 
     def text(self, address: tuple[str, int] | None = None) -> str:
-        """As a URL, with the bound address if it is known."""
+        """Return it as a URL, with the bound address if it is known."""
         host, port = address or (self.host, self.port)
         return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     @property
     def protocol(self) -> str:
-        """What is spoken there: ``"kafka"``, ``"kafka07"``, ``"line"`` or ``"rewrite"``."""
+        """The protocol: ``"kafka"``, ``"kafka07"``, ``"line"`` or ``"rewrite"``."""
         return self.scheme.partition("+")[0]
 
     @property
@@ -44,12 +44,12 @@ class Url(NamedTuple):
 
     @property
     def has_sasl(self) -> bool:
-        """Whether clients have to log in."""
+        """Whether clients must log in."""
         return "+sasl" in self.scheme
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         return self.host in ("127.0.0.1", "::1", "localhost") or self.host.startswith("127.")
 
 
@@ -75,7 +75,7 @@ def listener_urls(listen: str | Iterable[str], argument: str = "listen") -> list
             raise ValueError(f"{argument}: {text!r} is not {_named()}")
         found.append(Url(parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port))
     if not found:
-        raise ValueError(f"{argument} is empty: give a URL such as kafka://127.0.0.1:0")
+        raise ValueError(f"{argument} is empty: pass a URL such as kafka://127.0.0.1:0")
     return found
 
 

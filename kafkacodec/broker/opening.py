@@ -1,4 +1,4 @@
-"""What a broker is started with, checked: for its handles, of threads and of event loops."""
+"""The checked arguments of a broker, for its handles in threads and event loops."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["ClockKind", "Data", "FlushKind", "Opening", "Release"]
 
 ClockKind: TypeAlias = Literal["running", "manual"]
-"""Whether a broker's clock goes on by itself."""
+"""Kinds of a broker's clock: it follows the host, or only `advance` moves it."""
 
 FlushKind: TypeAlias = Literal["system", "always"]
-"""Whether records are with the system or on the disk when they are acknowledged."""
+"""Where acknowledged records are: with the operating system, or on the disk."""
 
 _FIRST: Final = 1  # the id of the broker of a new directory
 _FACTOR: Final = 3  # of topics of several brokers, as of the internal ones
 
 Release: TypeAlias = Literal["4", "3.9"]
-"""The release of Apache Kafka whose clients are served: 3.9 served clients of 0.8 to 0.11, which 4.0 does not."""
+"""The release of Apache Kafka whose clients the broker serves: 3.9 also serves clients of 0.8 to 0.11."""
 
 Data: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
-"""A data directory, or several that are only read."""
+"""A data directory, or several read-only ones."""
 
 _FROZEN: Final = {"auto.create.topics.enable": False, "offsets.retention.minutes": (1 << 31) - 1}
 
@@ -58,7 +58,7 @@ class Opening:
         limit("brokers", brokers, 1)
         paths = _paths(data)
         if read_only and (not paths or topics or brokers > 1):
-            raise ValueError("read_only serves one broker over data that is there: give data, no topics, no brokers")
+            raise ValueError("read_only serves existing data as one broker: pass data, and neither topics nor brokers")
         if len(paths) > 1 and not read_only:
             raise ValueError("several directories in data need read_only")
         self._frozen = paths if read_only else []
@@ -71,20 +71,20 @@ class Opening:
         given = {**settings, **(config or {})}
         self._config = BrokerConfig({**given, **_FROZEN} if read_only else given, flush)
         if self._config.text(_AUTHORIZER) not in ("", STANDARD_AUTHORIZER):
-            raise ValueError(f"config {_AUTHORIZER}: this broker has {STANDARD_AUTHORIZER} only")
+            raise ValueError(f"config {_AUTHORIZER}: this broker has only {STANDARD_AUTHORIZER}")
         if not 1 <= self._config.number("default.replication.factor") <= brokers:
             raise ValueError(f"config default.replication.factor: there are {brokers} brokers")
         self._urls = listener_urls(listen)
         for url in self._urls:
             self._security.check(url)
             if url.protocol != "kafka" and (read_only or brokers > 1):
-                raise ValueError(f"listen: {url.scheme}:// serves one broker, which may write")
+                raise ValueError(f"listen: {url.scheme}:// needs a single broker that is not read-only")
         self._only_kafka07 = all(url.protocol == "kafka07" for url in self._urls)
         self._replication = self._replicated(list(replicas))
         self._topics = _topics(topics)
 
     def serving(self, stack: ExitStack) -> Serving:
-        """The broker, not started; a temporary directory is removed at the end of a stack."""
+        """Make the broker without starting it; the stack removes a temporary directory at its end."""
         data = self._data
         path = data if data is not None else stack.enter_context(temporary_directory("kafka-"))
         clock = Clock(time.time() * 1000 if self._clock == "manual" else None)
@@ -103,16 +103,16 @@ class Opening:
         )
 
     def _replicated(self, replicas: list[str]) -> Replication | None:
-        """Checked: the brokers of the line protocol that have the same partitions."""
+        """Check the brokers of the line protocol with the same partitions."""
         if not replicas:
             return None
         urls = listener_urls(replicas, "replicas")
         if any(url.scheme != "line" for url in (*urls, *self._urls)):
-            raise ValueError("replicas are of the line protocol: listen and replicas take line:// only with them")
+            raise ValueError("replicas need the line protocol: with them, listen and replicas take only line:// URLs")
         if len(urls) < 2 or self._node_id is None or not 0 <= self._node_id < len(urls):
-            raise ValueError("replicas has the URLs of two brokers or more, and node_id the place of this one, from 0")
+            raise ValueError("replicas needs two or more URLs, and node_id is this broker's place among them, from 0")
         if self._data is None:
-            raise ValueError("replicas need data: a directory that stays")
+            raise ValueError("replicas need data, a directory that stays")
         in_sync = self._config.topic_defaults.get("min.insync.replicas", str(len(urls) // 2 + 1))
         if int(in_sync) > len(urls):
             raise ValueError(f"config min.insync.replicas={in_sync}: there are {len(urls)} brokers")
@@ -123,7 +123,7 @@ class Opening:
         await serving.start(self._urls, {} if self._only_kafka07 else self._topics, self._security)
 
     def listeners(self, serving: Serving) -> list[str]:
-        """The bound URLs of a broker that was started, broker after broker."""
+        """Return the bound URLs of a started broker, broker after broker."""
         urls = self._urls * self._brokers
         return [url.text(address) for url, address in zip(urls, serving.addresses, strict=True)]
 

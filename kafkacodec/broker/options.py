@@ -1,4 +1,4 @@
-"""The configuration of the broker: names and defaults of Apache Kafka, and what this broker heeds."""
+"""The configuration of the broker: names and defaults of Apache Kafka, and which have an effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BrokerKey(NamedTuple):
         name: such as ``num.partitions``.
         kind: the type, by Kafka's number.
         default: as text.
-        heeded: whether this broker acts on it; otherwise it is shown only.
+        heeded: whether it has an effect; otherwise the broker only shows it.
         fixed: it cannot be changed while the broker runs.
         topic_name: of the configuration of topics that it is the default of; None if there is none.
     """
@@ -54,7 +54,7 @@ GROUP_SETTINGS: Final = (
     "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
     "share.session.timeout.ms",
 )  # fmt: skip
-"""What a group has of its own, and the coordinator is told."""
+"""Settings of a group that the coordinator needs."""
 
 _OWN: Final = (
     ("allow.everyone.if.no.acl.found", "boolean", "false"),
@@ -105,7 +105,7 @@ _SHOWN: Final = (
     ("node.id", "int", "1"),
 )
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-"""The only authorizer that there is."""
+"""The only supported authorizer."""
 
 _CHANGEABLE: Final = frozenset({"log.cleaner.backoff.ms", "log.cleaner.threads", "producer.id.expiration.ms"})
 
@@ -150,13 +150,13 @@ class BrokerConfig:
     """The configuration of a broker as values.
 
     Args:
-        given: what was set, by Kafka's names; values may be text or numbers. Names of topics' configurations are
-            defaults for all topics.
-        flush: "always": `flush.messages` is 1 if it is not given; "system": it is Kafka's default.
+        given: the settings by Kafka's names; values may be text or numbers. Topic configurations are defaults for all
+            topics.
+        flush: "always": `flush.messages` is 1 by default; "system": Kafka's default.
 
     Attributes:
-        texts: what was set for the broker, as text.
-        topic_defaults: defaults of topics that differ from Kafka's, as text.
+        texts: the broker's settings, as text.
+        topic_defaults: topic defaults that differ from Kafka's, as text.
         flushes_always: `flush` is "always".
         kafka07: properties of Kafka 0.7's broker, as text, for ``kafka07://``.
         rewrite: properties for ``rewrite://``, as text.
@@ -246,7 +246,7 @@ class BrokerConfig:
 
 
 def group_options(config: BrokerConfig) -> GroupOptions:
-    """What the coordinator of groups heeds."""
+    """Return the options of the group coordinator."""
     return GroupOptions(
         group_min_session_timeout_ms=config.number("group.min.session.timeout.ms"),
         group_max_session_timeout_ms=config.number("group.max.session.timeout.ms"),
@@ -262,7 +262,7 @@ def group_options(config: BrokerConfig) -> GroupOptions:
 
 
 def transaction_options(config: BrokerConfig) -> TransactionOptions:
-    """What the coordinator of transactions heeds."""
+    """Return the options of the transaction coordinator."""
     return TransactionOptions(
         transaction_max_timeout_ms=config.number("transaction.max.timeout.ms"),
         transactional_id_expiration_ms=config.number("transactional.id.expiration.ms"),

@@ -1,4 +1,4 @@
-"""What answers at listeners of other protocols than Kafka's: one service for each, over the same topics."""
+"""Listeners of other protocols: one service for each, over the same topics."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Dialect(Service, Protocol):
     """A service of another protocol."""
 
     def close(self, *, keeps: bool) -> None:
-        """Let go of its files; what it has is on the disk then, if the directory is kept. Raises OSError."""
+        """Close its files, and sync them if the directory is kept. Raises OSError."""
 
 
 class _Begun(NamedTuple):
-    """A service, the codec of a connection, what its effects write to, where it is registered, what works beside it.
+    """A service with its codec, its store, its registration and its background work.
 
     Attributes:
-        topics: that are not in the catalog, if it has such.
+        topics: its topics outside the catalog, if it has any.
     """
 
     service: Dialect
@@ -56,7 +56,7 @@ class Owner(NamedTuple):
     store: Store
 
     def read(self, topic: str) -> Callable[[], RecordColumns]:
-        """What decodes the messages of a topic that readers see. Raises KeyError."""
+        """Return a function that decodes the visible messages of a topic. Raises KeyError."""
         from kafkacodec.dialects.kafka07.message_set import decode_log
 
         if not self.topics.has_topic(topic):
@@ -64,7 +64,7 @@ class Owner(NamedTuple):
         return partial(decode_log, self.topics.read(topic))
 
     async def append(self, topic: str, number: int, data: bytes) -> int:
-        """Append the values of batches, as messages have nothing else. Raises KeyError, EncodeError, OSError."""
+        """Append the values of batches, since messages have only values. Raises KeyError, EncodeError, OSError."""
         payloads = []
         for record in decode(data, columns=None):
             if record.key is not None or record.headers or record.value is None:
@@ -81,13 +81,13 @@ class Owner(NamedTuple):
 
 
 class Dialects:
-    """The services of a broker's other protocols, each begun by its first listener.
+    """The services of a broker's other protocols; the first listener of each starts it.
 
     Args:
-        inside: what they use of the broker.
-        topics: where what they append goes.
+        inside: the part of the broker that they use.
+        topics: the store of their appends.
         loop: the event loop.
-        keeps: the data directory is used again.
+        keeps: whether the data directory is used again.
     """
 
     def __init__(self, inside: Inside, topics: Topics, loop: asyncio.AbstractEventLoop, *, keeps: bool) -> None:
@@ -95,7 +95,7 @@ class Dialects:
         self._begun: dict[str, tuple[_Begun, Runner]] = {}
 
     def answering(self, protocol: str) -> tuple[Runner, Callable[[], Codec]]:
-        """What runs the service of a protocol, and what makes the codec of a connection. Raises OSError."""
+        """Return the runner of a protocol's service, and a function that makes codecs. Raises OSError."""
         if protocol not in self._begun:
             begun = _BEGINNINGS[protocol](self._inside)
             self._begun[protocol] = begun, Runner(begun.service, begun.store or self._topics, self._loop)
@@ -103,18 +103,18 @@ class Dialects:
         return runner, begun.codec
 
     async def start(self, urls: Sequence[Url], addresses: Sequence[tuple[str, int]]) -> None:
-        """Register those that are to be, at the first of their bound addresses. Raises OSError, ImportError."""
+        """Register services that need it, with the first of their bound addresses. Raises OSError, ImportError."""
         for protocol, (begun, _) in self._begun.items():
             if begun.registration is not None:
                 number = next(i for i, url in enumerate(urls) if url.protocol == protocol)
                 await begun.registration.start(addresses[number])
 
     def has_topic(self, name: str) -> bool:
-        """Whether one of them has a topic that is not in the catalog."""
+        """Whether one of them has a topic outside the catalog."""
         return any(begun.topics is not None and begun.topics.has_topic(name) for begun, _ in self._begun.values())
 
     def tick(self) -> None:
-        """Do what is due: the clock was put forward."""
+        """Do what is due after the clock moved forward."""
         for begun, runner in self._begun.values():
             runner.run(begun.service.tick(runner.now))
 
@@ -126,20 +126,20 @@ class Dialects:
         return None
 
     async def close(self) -> None:
-        """End registrations, and let go of files; what they have is on the disk then if it is kept. Raises OSError."""
+        """End registrations and close files, and sync them if the directory is kept. Raises OSError."""
         for begun, _ in self._begun.values():
             if begun.registration is not None:
                 await begun.registration.close()
             begun.service.close(keeps=self._keeps)
 
     def begin(self) -> None:
-        """Let what works beside services begin: the topics are loaded."""
+        """Start background work, once the topics are loaded."""
         for begun, runner in self._begun.values():
             if begun.worker is not None:
                 begun.worker.begin(runner)
 
     async def end(self) -> None:
-        """Stop what works beside services, before connections and logs are closed."""
+        """Stop background work, before connections and logs close."""
         for begun, _ in self._begun.values():
             if begun.worker is not None:
                 await begun.worker.end()
@@ -165,7 +165,7 @@ def _replicated_line(inside: Inside, among: Replication) -> _Begun:
 
 
 def _shared_memory() -> memoryview:
-    """Where all connections of a protocol receive."""
+    """Return memory in which all connections of a protocol receive."""
     return memoryview(bytearray(_RECEIVED_BYTES))
 
 

@@ -18,9 +18,9 @@ __all__ = ["kafka_broker", "kafka_cluster", "kafka_topic"]
 
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[Broker]:
-    """A Kafka broker for all tests of this process, a `kafkacodec.broker.Broker`; its data is removed at the end.
+    """A `kafkacodec.broker.Broker` for all tests of this process; its data is removed at the end.
 
-    Each worker of pytest-xdist is a process with a broker of its own.
+    Each worker process of pytest-xdist has its own broker.
     """
     from kafkacodec.broker import serve
 
@@ -39,7 +39,7 @@ def kafka_cluster() -> Iterator[Broker]:
 
 @pytest.fixture
 def kafka_topic(kafka_broker: Broker, request: pytest.FixtureRequest) -> str:
-    """The name of a topic with one partition that is made for this test on `kafka_broker`."""
+    """The name of a topic with one partition, created for this test on `kafka_broker`."""
     import re
     import uuid
 

@@ -1,4 +1,4 @@
-"""Who may use a broker, and how its listeners are protected: arguments of `kafkacodec.broker.serve`, checked."""
+"""Users and protection of a broker's listeners: checked arguments of `kafkacodec.broker.serve`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Tokens: TypeAlias = "Literal['unsecured'] | Callable[[str], Any] | None"
 """How bearer tokens are checked."""
 
 _NOBODY: Final = (
-    "nobody can log in: give users or tokens (--user, --users), or add SCRAM users at a listener without SASL"
+    "nobody can log in: pass users or tokens (--user, --users), or add SCRAM users through a listener without SASL"
 )
 
 
 @dataclass(frozen=True)
 class Security:
-    """What protects the listeners.
+    """Protection of the listeners.
 
     Attributes:
         tls: the server's context; None: there is none.
@@ -45,12 +45,14 @@ class Security:
             raise ValueError(f"tokens must be 'unsecured' or a function that checks a token, not {self.tokens!r}")
 
     def check(self, url: Url) -> None:
-        """Refuse a listener that cannot be as its URL says. Raises ValueError."""
+        """Check that a listener can be as its URL says. Raises ValueError."""
         if url.has_tls and self.tls is None:
             raise ValueError(f"a {url.scheme}:// listener needs tls=, the server's ssl.SSLContext")
 
     def warnings(self, urls: Iterable[Url], *, anyone: bool) -> Iterator[str]:
-        """For the log: who can do too much at a listener, or nothing; `anyone`: whether there is a user."""
+        """Return warnings for the log about a listener: too many rights, or nobody to log in; `anyone`: whether there
+        is a user.
+        """
         for url in urls:
             risk = self._risk(url)
             if risk is not None:
@@ -59,10 +61,10 @@ class Security:
                 yield f"{url.text()}: {_NOBODY}"
 
     def _risk(self, url: Url) -> str | None:
-        """What others can do at a listener; None if that is nothing."""
+        """Return what others can do at a listener; None for nothing."""
         if url.is_loopback:
             return None
         by_certificate = url.has_tls and self.tls is not None and self.tls.verify_mode == ssl.CERT_REQUIRED
         if not url.has_sasl and not by_certificate:
-            return "whoever reaches it reads and writes everything, since it has no SASL"
-        return None if url.has_tls else "others on the way read records and passwords, since it has no TLS"
+            return "without SASL, anybody who can reach it can read and write everything"
+        return None if url.has_tls else "without TLS, others on the network can read records and passwords"

@@ -70,13 +70,13 @@ class Serving:
     Args:
         path: see `path`.
         config: of the broker.
-        ids: the id of the broker, or of all those that it pretends to be.
+        ids: the id of the broker, or of all brokers that it appears as.
         clock: its clock, also an attribute.
-        keeps: whether the directory is used again; else it is left as after a crash, which is faster.
-        serves_old: whether clients of 0.8 to 0.11 are served too.
-        frozen: these directories are only read.
-        partitions: of topics that are not in the catalog.
-        replication: the brokers of the line protocol that have the same partitions.
+        keeps: whether the directory is used again; otherwise it stays as after a crash, which is faster.
+        serves_old: whether it also serves clients of 0.8 to 0.11.
+        frozen: read-only directories.
+        partitions: of topics outside the catalog.
+        replication: the brokers of the line protocol with the same partitions.
 
     Attributes:
         path: the data directory.
@@ -127,7 +127,7 @@ class Serving:
             raise
 
     async def stop(self) -> None:
-        """Answer what was received, close the connections, then the files."""
+        """Answer received requests, close the connections, then the files."""
         await self._dialects.end()
         await self._host.stop()
         self._topics.stop()
@@ -147,7 +147,7 @@ class Serving:
         return GrowingDirectory(self.path, node_id=self._node_id, clock=self.clock.now)
 
     async def _listen(self, broker: int) -> None:
-        """Listen as a broker: at the ports after those of the first, or at those that it had before. Raises OSError."""
+        """Listen as a broker, at the ports after those of the first, or at its previous ports. Raises OSError."""
         brokers, begun = self._node.brokers, self._listeners.setdefault(broker, [])
         before = brokers.addresses(broker)
         try:
@@ -166,19 +166,19 @@ class Serving:
             raise
 
     async def statistics(self) -> Statistics:
-        """What it has and has done."""
+        """Return its numbers since the start."""
         topics = self._node.catalog.metadata.topics.values()
         return Statistics(*self._host.traffic(), len(topics), sum(len(topic["partitions"]) for topic in topics))
 
     # Several brokers
 
     async def leader(self, topic: str, number: int) -> int:
-        """The broker that leads a partition, -1 for none. Raises KeyError."""
+        """Return the broker that leads a partition, -1 for none. Raises KeyError."""
         self._known(topic, number)
         return self._node.brokers.leader(topic, number)
 
     async def move_leader(self, topic: str, number: int, to: int) -> None:
-        """Let another broker lead a partition. Raises KeyError, ValueError, BrokerError."""
+        """Make another broker lead a partition. Raises KeyError, ValueError, BrokerError."""
         found = self._known(topic, number)
         brokers = self._node.brokers
         if self._frozen:
@@ -191,12 +191,12 @@ class Serving:
             self._decide([moved(self._node.catalog, found, number, to, brokers.running)])
 
     async def stop_broker(self, broker: int) -> None:
-        """Let other brokers lead what one has, and close its connections. Raises ValueError, BrokerError."""
+        """Make other brokers lead one's partitions, and close its connections. Raises ValueError, BrokerError."""
         brokers, catalog = self._node.brokers, self._node.catalog
         if broker not in brokers.running:
-            raise ValueError(f"no broker {broker} runs; those that run are {brokers.running}")
+            raise ValueError(f"broker {broker} does not run; the running brokers are {brokers.running}")
         if len(self.ids) == 1:
-            raise ValueError("there is one broker: stop it with stop()")
+            raise ValueError("this is the only broker: stop it with stop()")
         brokers.stopped(broker)
         try:
             self._decide([catalog.fenced(broker, fenced=True), *stopped(catalog, broker, brokers.running)])
@@ -207,10 +207,10 @@ class Serving:
         await self._host.end(listeners)
 
     async def start_broker(self, broker: int) -> None:
-        """Start one that was stopped, at its addresses. Raises ValueError, OSError, BrokerError."""
+        """Start a stopped broker at its addresses. Raises ValueError, OSError, BrokerError."""
         brokers, catalog = self._node.brokers, self._node.catalog
         if broker not in brokers.away:
-            raise ValueError(f"no broker {broker} is stopped; those that are: {brokers.away}")
+            raise ValueError(f"broker {broker} is not stopped; the stopped brokers are {brokers.away}")
         await self._listen(broker)
         brokers.started(broker)
         try:
@@ -227,8 +227,8 @@ class Serving:
         return found
 
     def _decide(self, records: Sequence[bytes]) -> None:
-        """Append records to the metadata log, and answer who waits for what they change. Raises BrokerError."""
-        self._record(records, "it cannot be recorded")
+        """Append records to the metadata log, and answer requests that wait for the change. Raises BrokerError."""
+        self._record(records, "the metadata log cannot be written")
         self._run(self._service.woken(self._runner.now))
 
     # What tests ask for
@@ -238,7 +238,7 @@ class Serving:
         self._create(name, partitions, config)
 
     async def read(self, topic: str) -> Callable[[], RecordColumns]:
-        """What decodes the records of a topic that are committed and not aborted. Raises KeyError."""
+        """Return a function that decodes the committed records of a topic. Raises KeyError."""
         if (owner := self._dialects.owner(topic, self._urls)) is not None:
             return owner.read(topic)
         found = self._node.catalog.known(topic)
@@ -261,13 +261,13 @@ class Serving:
         return found.base_offset
 
     async def inject(self, rule: Rule) -> None:
-        """Let something go wrong."""
+        """Add a rule for faults."""
         self._service.faults.rules.append(rule)
 
     async def advance(self, seconds: float) -> None:
-        """Put the clock forward, and do what is due then. Raises ValueError."""
+        """Move the clock forward, and do what is due then. Raises ValueError."""
         if not 0 <= seconds < math.inf:
-            raise ValueError(f"seconds is {seconds}; a clock goes forward")
+            raise ValueError(f"seconds is {seconds}; a clock only moves forward")
         self.clock.advance(seconds * 1000)
         self._dialects.tick()
         for _ in range(_STEPS):
@@ -278,7 +278,7 @@ class Serving:
             await asyncio.sleep(0)
 
     async def remove(self, rule: Rule) -> None:
-        """Let it go wrong no more."""
+        """Remove a rule for faults."""
         self._service.faults.remove(rule)
 
     async def pause(self) -> None:
@@ -286,7 +286,7 @@ class Serving:
         self._service.faults.paused = True
 
     async def resume(self) -> None:
-        """Answer what came meanwhile, and go on."""
+        """Answer the requests that came meanwhile, and continue."""
         self._service.faults.paused = False
         self._run(self._service.woken(self._runner.now))
         self._run(self._service.tick(self._runner.now))
@@ -299,13 +299,13 @@ class Serving:
     # Putting together
 
     def _answering(self, url: Url) -> tuple[Runner, Callable[[], Codec]]:
-        """What answers at a listener, and what makes the codec of a connection."""
+        """Return the runner of a listener, and a function that makes codecs of connections."""
         if url.protocol == "kafka":
             return self._runner, partial(self._codec, url)
         return self._dialects.answering(url.protocol)
 
     def _wake(self) -> None:
-        """Clients of Kafka that wait for records look again, once what runs now is done."""
+        """Wake Kafka clients that wait for records, after the current work."""
         self._loop.call_soon(lambda: self._run(self._service.woken(self._runner.now)))
 
     def _codec(self, url: Url) -> KafkaCodec:
@@ -375,7 +375,7 @@ class Serving:
         self._topics.is_kept = self._keeps
 
     def _changed(self, record: Any) -> None:
-        """Do what a record of the metadata says."""
+        """Apply a record of the metadata."""
         name = type(record).__name__
         if not self._live:
             return
@@ -387,7 +387,7 @@ class Serving:
                 try:
                     self._topics.open(topic.name, topic.id, [(record.partition_id, record.leader_epoch)], values)
                 except OSError:  # requests for it get an error until the disk has room
-                    _log.exception("partition %s-%d cannot be made now", topic.name, record.partition_id)
+                    _log.exception("partition %s-%d cannot be created now", topic.name, record.partition_id)
         elif name == "PartitionChangeRecord":
             topic = self._node.catalog.topic_of(record.topic_id)
             now = None if topic is None else self._node.catalog.partition(topic.name, record.partition_id)
@@ -414,13 +414,13 @@ class Serving:
         self._run(self._node.routed(self._groups, effect))
 
     def _load(self, topics: Mapping[str, int]) -> None:
-        """Read the metadata, open the logs, load the coordinators, make topics that are wanted."""
+        """Read the metadata, open the logs, load the coordinators, create the requested topics."""
         now = self._now
         catalog = self._node.catalog
         metadata = self._topics.open_metadata(_METADATA_ID)
         self._take(metadata_records(metadata))
         formatted = [] if metadata.high_watermark else formatted_records(self.path, metadata.log.path)
-        self._record(formatted, "what the directory was formatted with cannot be recorded")
+        self._record(formatted, "the format records of the directory cannot be written")
         self._record(registrations(catalog, self.ids, self._node.brokers.addresses), "the brokers cannot be recorded")
         for machine in (self._states, self._groups, self._transactions):
             self._run(loaded(self._node, machine, now))
@@ -445,7 +445,7 @@ class Serving:
         self._live = True
 
     def _replay(self) -> None:
-        """Read what directories have that are only read; transactions that were open stay so."""
+        """Read read-only directories; open transactions stay open."""
         from kafkacodec.broker.state.replayed import replayed
 
         self._topics.open_metadata(_METADATA_ID)
@@ -469,10 +469,10 @@ class Serving:
         if wrong is not None:
             raise error(wrong.code)(wrong.text)
         _, records = self._node.new_topic(name, partitions, config)
-        self._record(records, f"topic {name!r} cannot be recorded")
+        self._record(records, f"topic {name!r} cannot be written to the metadata log")
 
     def _leave(self) -> None:
-        """Record that no broker runs, so that another one, also an Apache Kafka, may register with its id at once."""
+        """Record that no broker runs, so that another one, also Apache Kafka, can register with its id at once."""
         catalog = self._node.catalog
         known = catalog.metadata.brokers
         gone = [catalog.fenced(broker, fenced=True) for broker in known if not known[broker]["fenced"]]

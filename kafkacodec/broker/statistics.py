@@ -1,4 +1,4 @@
-"""What a broker has and has done, in numbers."""
+"""Numbers of a running broker."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Statistics(NamedTuple):
 
     Attributes:
         connections (int): open now.
-        requests (int): begun since the start.
+        requests (int): since the start.
         received_bytes, sent_bytes (int): of all connections since the start.
-        topics, partitions (int): now, internal ones included.
+        topics, partitions (int): now, including internal ones.
     """
 
     connections: int

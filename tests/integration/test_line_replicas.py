@@ -100,7 +100,7 @@ def test_too_few_replicas(tmp_path):
         ({"listen": "kafka://127.0.0.1:0"}, "line:// only"),
         ({"node_id": None}, "node_id"),
         ({"node_id": 2}, "node_id"),
-        ({"replicas": ["line://127.0.0.1:1"]}, "two brokers or more"),
+        ({"replicas": ["line://127.0.0.1:1"]}, "two or more URLs"),
         ({"replicas": ["nonsense"]}, "replicas: 'nonsense' is not"),
         ({"data": None}, "need data"),
         ({"config": {"min.insync.replicas": 3}}, "there are 2 brokers"),

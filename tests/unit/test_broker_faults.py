@@ -267,7 +267,7 @@ def test_waiting_for_requests_that_do_not_come_ends(broker):
         (["Produce", "NONE"], {}, "no error"),
         (["Produce", 0], {}, "no code"),
         (["Produce", 9999], {}, "no code"),
-        (["Produce"], {}, "nothing is to happen"),
+        (["Produce"], {}, "has no effect"),
         (["Produce"], {"after": True, "delay": 1}, "after needs"),
         (["Produce"], {"drop": True, "close": True}, "exclude"),
         (["Produce", 5], {"close": True}, "exclude"),

@@ -171,5 +171,5 @@ def test_a_disk_that_fails_is_told_to_who_waits(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("options", [{"brokers": 2}, {"read_only": True}])
 def test_it_is_one_broker_that_writes(tmp_path, options):
-    with pytest.raises(ValueError, match="line:// serves one broker"):
+    with pytest.raises(ValueError, match="line:// needs a single broker"):
         kc.broker.serve(tmp_path, listen="line://127.0.0.1:0", **options)

@@ -1,4 +1,4 @@
-"""Requests of the dialects that have frames."""
+"""Requests of the dialects with frames."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 def received_requests(reader: FrameReader, count: int, decode: Callable[[Frame], T]) -> list[T]:
-    """The requests that `count` more bytes complete.
+    """Return the requests that `count` more bytes complete.
 
     Args:
         reader: received the bytes.
-        count: how many.
-        decode: makes a request of a frame. Raises DecodeError.
+        count: the number of new bytes.
+        decode: makes a request from a frame. Raises DecodeError.
 
     Raises:
         RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.

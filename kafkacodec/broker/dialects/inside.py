@@ -16,21 +16,21 @@ __all__ = ["Inside", "OwnTopics", "Registering", "Replication", "Running", "Work
 
 
 class Running(Protocol):
-    """What runs a service."""
+    """Runs a service."""
 
     @property
     def now(self) -> float:
         """The time of the service, in milliseconds since 1970."""
 
     def run(self, effect: Effect) -> None:
-        """Carry out an effect and those that follow from it."""
+        """Execute an effect and those that follow from it."""
 
     def flush(self, logs: Iterable[Hashable], then: Callable[[Exception | None], None]) -> None:
         """Flush logs to the disk, then call `then` with the error, or None."""
 
 
 class Registering(Protocol):
-    """What makes a listener's address known."""
+    """Announces a listener's address."""
 
     async def start(self, address: tuple[str, int]) -> None:
         """Register at a bound address. Raises OSError, ImportError."""
@@ -40,35 +40,35 @@ class Registering(Protocol):
 
 
 class OwnTopics(Protocol):
-    """Topics that are not in the catalog, but logs of a service's own."""
+    """Topics outside the catalog, with logs of the service."""
 
     def has_topic(self, name: str) -> bool:
-        """Whether there is a log of a topic."""
+        """Whether a topic has a log."""
 
     def read(self, topic: str) -> list[tuple[int, bytes]]:
-        """What readers see of all partitions: the offset of the first byte, and the bytes, of each segment."""
+        """Return the visible bytes of all partitions: the offset of the first byte, and the bytes, of each segment."""
 
     def write(self, topic: str, partition: int, payloads: list[bytes], now: float) -> tuple[int, Effect]:
-        """Append messages; returns the offset of the first, and what follows. Raises KeyError, EncodeError, OSError."""
+        """Append messages; return the offset of the first, and the effect. Raises KeyError, EncodeError, OSError."""
 
 
 class Working(Protocol):
-    """What works beside a service, with connections of its own."""
+    """Background work of a service, with its own connections."""
 
     def begin(self, runner: Running) -> None:
-        """Begin: the topics are loaded."""
+        """Start, once the topics are loaded."""
 
     async def end(self) -> None:
         """Stop, before connections and logs are closed."""
 
 
 class Replication(NamedTuple):
-    """The brokers that have the same partitions.
+    """The brokers with the same partitions.
 
     Attributes:
-        broker_id: this one, by its place in `addresses`.
+        broker_id: this broker's place in `addresses`.
         addresses: host and port of each.
-        min_in_sync: on how many of them a record must be to count as committed.
+        min_in_sync: the number of brokers that must have a record before it is committed.
     """
 
     broker_id: int
@@ -77,20 +77,18 @@ class Replication(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What services of other protocols use of the broker.
-
-    Attributes:
-        path: the data directory.
-        broker_id: the broker's.
-        config: of the broker.
-        clock: the broker's.
-        catalog: its topics; records that change it go through `create`.
-        topics: their logs.
-        was_clean: the data directory was left in good order.
-        partitions: of topics that are not in the catalog, by name; 0: as many as is configured.
-        create: makes a topic with a number of partitions. Raises BrokerError.
-        wake: clients of Kafka that wait for records look again; to be called after an append.
-        replication: the brokers with the same partitions; None: this is the only one.
+    """The part of the broker that services of other protocols use. Attributes:
+    path: the data directory.
+    broker_id: the broker's.
+    config: of the broker.
+    clock: the broker's.
+    catalog: its topics; `create` changes it.
+    topics: their logs.
+    was_clean: whether the last broker stopped cleanly.
+    partitions: of topics outside the catalog, by name; 0: as many as configured.
+    create: creates a topic with a number of partitions. Raises BrokerError.
+    wake: wakes Kafka clients that wait for records; call it after an append.
+    replication: the brokers with the same partitions; None: this is the only one.
     """
 
     path: str

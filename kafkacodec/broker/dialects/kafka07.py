@@ -1,4 +1,4 @@
-"""Kafka 0.7 as a service of the host: its requests, over logs of its own format in the data directory."""
+"""Kafka 0.7 as a service of the host: its requests, over logs in its format in the data directory."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class Kafka07Codec:
         self._reader = FrameReader(buffers, max_request_bytes)
 
     def buffer(self) -> memoryview:
-        """Where the next received bytes go."""
+        """Return memory for the next received bytes."""
         return self._reader.buffer()
 
     def received(self, count: int) -> list[Kafka07Request]:
-        """The requests that are now complete.
+        """Return the requests that are now complete.
 
         Raises:
             RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
@@ -99,7 +99,7 @@ class Kafka07Codec:
         return 0.0
 
     def release(self, request: Kafka07Request) -> None:
-        """The memory of a request may be used again."""
+        """Let the memory of a request be used again."""
         request.frame.release()
 
     def drop(self) -> None:
@@ -108,18 +108,18 @@ class Kafka07Codec:
 
 
 class _Refused(Exception):
-    """What has no error answer: the connection is closed."""
+    """An error without an answer: it closes the connection."""
 
 
 class _Sync(NamedTuple):
-    """A log that is being put on the disk, because of a session or of the time."""
+    """A log that is being flushed, for a session or because of its age."""
 
     log: _Log
     session: Any
 
 
 class _Read(NamedTuple):
-    """A request that waits until what its session has written before is on the disk."""
+    """A request that waits until earlier writes of its session are on the disk."""
 
     request: Request
     session: Any
@@ -130,16 +130,16 @@ class Kafka07Service:
     """A `kafkacodec.net.service.Service` for clients of Kafka 0.6 and 0.7.
 
     Args:
-        inside: what it uses of the broker.
+        inside: the part of the broker that it uses.
         settings: its properties.
-        choose: a partition of so many, for producers that leave it to the broker.
+        choose: picks one of a number of partitions, for producers that leave the choice to the broker.
 
     Attributes:
         logs (GrowingDirectory07): of its topics.
-        new_topic: called with the name of each topic whose first log has been made.
+        new_topic: called with the name of each topic after the creation of its first log.
 
     Raises:
-        DirectoryRefused: a log cannot be used.
+        DirectoryRefused: a log is unusable.
         OSError: a file cannot be read.
     """
 
@@ -156,7 +156,7 @@ class Kafka07Service:
             clean=inside.was_clean, syncs=self._syncs, now=lambda: self._now,
         )  # fmt: skip
         self._next_cleanup = self._now + _FIRST_CLEANUP_MS
-        self._served: dict[_Log, GrowingLog07] = {}  # logs that may be asked for
+        self._served: dict[_Log, GrowingLog07] = {}  # logs that a request may name
         self._unflushed: dict[_Log, GrowingLog07] = {}
         self._next_look = math.inf  # not after the first of them is due
         self._written: dict[_Log, None] = {}  # to be put on the disk
@@ -176,11 +176,11 @@ class Kafka07Service:
         return self._respond(message, session, to)
 
     def disconnected(self, session: Any, now: float) -> Effect:
-        """Nothing is kept of a session."""
+        """Do nothing: it keeps no state of sessions."""
         return NOTHING
 
     def tick(self, now: float) -> Effect:
-        """Flush what is due, and delete what is old."""
+        """Flush due logs, and delete old segments."""
         self._now = now = self._clock(now)
         if now >= self._next_look:
             self._flush_due(now)
@@ -190,11 +190,11 @@ class Kafka07Service:
         return self._effect([], None)
 
     def next_deadline(self) -> float | None:
-        """When `tick` has something to do."""
+        """Return when `tick` has something to do."""
         return self._clock.of_host(min(self._next_look, self._next_cleanup))
 
     def appended(self, token: _Sync | _Read, result: Any, now: float) -> Effect:
-        """What was written is on the disk: answer who waits for it."""
+        """Answer requests that wait for a log, which is now on the disk."""
         self._now = self._clock(now)
         if isinstance(token, _Read):
             return self._respond(*token)
@@ -206,9 +206,9 @@ class Kafka07Service:
         return NOTHING
 
     def not_appended(self, token: _Sync | _Read, error: Exception, now: float) -> Effect:
-        """It is not: it is tried again, and who waits for it learns what is there."""
+        """Retry the flush later, and answer requests that wait for the log with what is visible."""
         if isinstance(token, _Sync):
-            _log.warning("%s-%d cannot be flushed; it is tried again: %s", *token.log, error)
+            _log.warning("%s-%d cannot be flushed, and will be tried again: %s", *token.log, error)
             log = self.logs.logs[token.log]
             log.last_flush = self._clock(now)
             self._flush_later(token.log, log)
@@ -221,7 +221,7 @@ class Kafka07Service:
             response = self._answer(request)
         except (DecodeError, EncodeError, OSError, _Refused) as error:
             kind = type(request).__name__
-            _log.info("%s: %s cannot be carried out: %s; its connection is closed", session.peer, kind, error)
+            _log.info("%s: %s failed: %s; closing its connection", session.peer, kind, error)
             response = CLOSE
         return self._effect([Reply(to, response)], session)
 
@@ -254,7 +254,7 @@ class Kafka07Service:
             max_decompressed_bytes=self._settings.max_request_bytes,
         )
         if found.too_large:
-            _log.info("%s-%d: a message above max.message.size; nothing of its set is appended", topic, partition)
+            _log.info("%s-%d: a message exceeds max.message.size; its message set is not appended", topic, partition)
             return
         self._append(key, log, data[: found.size], found.messages)
 
@@ -279,7 +279,7 @@ class Kafka07Service:
             return FetchResponse(ErrorCode.UNKNOWN, b"")
 
     def _fetch_all(self, request: MultiFetchRequest) -> MultiFetchResponse:
-        """The answers of all parts, together no larger than one may be; those that do not fit are empty."""
+        """Answer all parts, together within the limit of one answer; parts that do not fit are empty."""
         left = self._settings.max_request_bytes
         parts = []
         for part in request.requests:
@@ -307,16 +307,16 @@ class Kafka07Service:
         return log
 
     def _check(self, topic: str, partition: int) -> None:
-        """Refuse what cannot be. Raises EncodeError: the name; _Refused: the partition."""
+        """Check the topic and partition. Raises EncodeError: the name; _Refused: the partition."""
         check_topic(topic)
         if topic in INTERNAL_TOPICS or self._inside.catalog.topic(topic) is not None:
-            raise EncodeError(f"topic {topic!r} is one of Kafka's clients of later versions")
+            raise EncodeError(f"topic {topic!r} belongs to Kafka's later protocol")
         count = self.partitions(topic)
         if not 0 <= partition < count:
             raise _Refused(f"partition {partition} of {topic!r}, which has {count}")
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has, whether it is there or not."""
+        """Return the number of partitions of a topic, whether it exists or not."""
         given = self._settings.partitions_by_topic.get(topic) or self._inside.partitions.get(topic)
         return given or self._inside.config.number("num.partitions")
 
@@ -334,12 +334,12 @@ class Kafka07Service:
         return name in self.logs.topics()
 
     def read(self, topic: str) -> list[tuple[int, bytes]]:
-        """What readers see of all partitions: the offset of the first byte, and the bytes, of each segment."""
+        """Return the visible bytes of all partitions: the offset of the first byte, and the bytes, of each segment."""
         logs = sorted((number, log) for (name, number), log in self.logs.logs.items() if name == topic)
         return [piece for _, log in logs for piece in log.pieces()]
 
     def write(self, topic: str, partition: int, payloads: list[bytes], now: float) -> tuple[int, Effect]:
-        """Append messages; returns the offset of the first one, and what follows.
+        """Append messages; return the offset of the first one, and the effect.
 
         Raises:
             KeyError: there is no such partition.
@@ -353,7 +353,9 @@ class Kafka07Service:
             raise KeyError(f"topic {topic!r} has no partition {partition}") from error
         large = next((one for one in payloads if len(one) > self._settings.max_message_size), None)
         if large is not None:
-            raise EncodeError(f"a message of {len(large):,} bytes: the most is {self._settings.max_message_size:,}")
+            raise EncodeError(
+                f"a message of {len(large):,} bytes exceeds {self._settings.max_message_size:,}"
+            )
         offset, data = log.end, memoryview(encode_messages(payloads))
         self._append((topic, partition), log, data, len(payloads))
         return offset, self._effect([], None)
@@ -361,7 +363,7 @@ class Kafka07Service:
     # Flushing and cleaning
 
     def _flush_later(self, key: _Log, log: GrowingLog07) -> None:
-        """Flush a log when its time has come."""
+        """Schedule the flush of a log."""
         self._unflushed[key] = log
         self._next_look = min(self._next_look, self._flush_at(log))
 
@@ -379,7 +381,7 @@ class Kafka07Service:
             log.flushed(end, self._now)
 
     def _flush_at(self, log: GrowingLog07) -> float:
-        """When a log is flushed because of time: at the first look after that; infinite: it has nothing."""
+        """Return the time after which the next check flushes a log; infinite if it has nothing to flush."""
         due = log.flush_due_at
         if due is None:
             return math.inf
@@ -394,7 +396,7 @@ class Kafka07Service:
                 _log.warning("%s: old segments cannot be deleted: %s", log.path, error)
 
     def _effect(self, replies: list[Reply], session: Any) -> Effect:
-        """Replies at once; they say nothing of what is flushed. What the session reads next waits for it."""
+        """Reply at once, without waiting for the flush; the session's next read waits for it."""
         if not self._written:
             return Effect((), replies)
         written, self._written = list(self._written), {}
@@ -405,12 +407,12 @@ class Kafka07Service:
         return Effect((), replies, (syncs,))
 
     def close(self, *, keeps: bool) -> None:
-        """Let go of the logs. Raises OSError."""
+        """Close the logs. Raises OSError."""
         self.logs.close(keeps=keeps)
 
 
 def _logs_read(request: Request) -> list[_Log]:
-    """The logs that an answer is made of."""
+    """Return the logs that an answer uses."""
     match request:
         case FetchRequest() | OffsetsRequest():
             return [(request.topic, request.partition)]

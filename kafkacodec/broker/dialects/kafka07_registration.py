@@ -1,4 +1,4 @@
-"""A broker of Kafka 0.7 in ZooKeeper: its address, and how many partitions its topics have."""
+"""A broker of Kafka 0.7 in ZooKeeper: its address, and the numbers of partitions of its topics."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _PAUSE_SECONDS: Final = 1.0  # before what could not be registered is tried agai
 
 
 class Registration:
-    """The nodes of a broker, which are there as long as it is; after a lost session they are made anew.
+    """The nodes of a broker, which exist while it runs; after a lost session it creates them again.
 
     Args:
-        settings: where ZooKeeper is, and how long a session lasts without a sign of life.
+        settings: the address of ZooKeeper, and how long a session lasts without a sign of life.
         broker_id: the broker's.
-        partitions: how many a topic has.
-        topics: those that there are.
+        partitions: returns the number of partitions of a topic.
+        topics: the existing topics.
     """
 
     def __init__(
@@ -70,7 +70,9 @@ class Registration:
         try:
             await self._register_broker(zookeeper)
         except NodeExists as error:
-            reason = f"broker {self._id} is registered in ZooKeeper ({error}): it runs, or its session ends soon"
+            reason = (
+                f"broker {self._id} is in ZooKeeper already ({error}): it runs, or its session ends soon"
+            )
             raise OSError(errno.EADDRINUSE, reason) from None
         except EncodeError as error:
             raise OSError(errno.EINVAL, f"hostname: {error}") from None
@@ -92,7 +94,7 @@ class Registration:
             await self._zookeeper.close()
 
     def _begin_anew(self) -> None:
-        _log.info("the session in ZooKeeper was lost; broker %d is registered anew", self._id)
+        _log.info("the ZooKeeper session was lost; registering broker %d again", self._id)
         self._renewed, self._waiting = True, dict(self._topics)
         self._begin()
 
@@ -101,7 +103,7 @@ class Registration:
             self._task = asyncio.ensure_future(self._register(self._zookeeper))
 
     async def _register(self, zookeeper: ZooKeeper) -> None:
-        """Register what is not; until it is done."""
+        """Register missing nodes; retry until it succeeds."""
         while self._renewed or self._waiting:
             try:
                 if self._renewed:

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "LineCodec", "LineRequest", "LineService", "not_kept", "not_stored"]
 
 LineRequest: TypeAlias = "str | LineProtocolError | list[str]"
-"""A line, what is wrong with one, or several with records."""
+"""A line, the error of an invalid one, or several lines with records."""
 
 _log = logging.getLogger("kafkacodec.broker")
 _OF_GROUPS: Final = tuple(f"{name}|" for name in ("JOIN", "SYNC", "HEARTBEAT", "LEAVE", "COMMIT", "OFFSET"))
 
 
 class LineCodec:
-    """The codec of a connection of the line protocol: a request is a line, or what is wrong with one.
+    """The codec of a connection of the line protocol: a request is a line, or the error of an invalid one.
 
     Args:
-        memory: where received bytes go; connections of an event loop share it, as each takes what it got at once.
+        memory: for received bytes; the connections of an event loop share it, as each takes its bytes at once.
     """
 
     in_order = False  # a PRODUCE with acks=all is answered when it is replicated
@@ -42,11 +42,11 @@ class LineCodec:
         self._memory = memory
 
     def buffer(self) -> memoryview:
-        """Where the next received bytes go."""
+        """Return memory for the next received bytes."""
         return self._memory
 
     def received(self, count: int) -> list[LineRequest]:
-        """The lines that are now complete; those of records that are answered at once are together, in a list."""
+        """Return the lines that are now complete; a list groups lines of records that are answered at once."""
         found: list[LineRequest] = []
         run: list[str] = []
         for line in self._reader.receive(self._memory[:count]):
@@ -68,7 +68,7 @@ class LineCodec:
         return 0.0
 
     def release(self, request: Any) -> None:
-        """Nothing is kept of a request."""
+        """Do nothing: it keeps no memory of requests."""
 
     def drop(self) -> None:
         """Free the memory of an incomplete line."""
@@ -76,12 +76,12 @@ class LineCodec:
 
 
 def _is_answered_at_once(line: str) -> bool:
-    """Whether a line has a record, and is answered without waiting for followers."""
+    """Whether a line has a record that is answered without waiting for followers."""
     return not line.endswith(" acks=all") and line.partition("|")[2].partition("|")[2].startswith("PRODUCE|")
 
 
 class Asked:
-    """A request that waits: where its answer goes. It is equal to all others of its connection, which end together."""
+    """A request that waits: the address of its answer. It equals all others of its connection, which end together."""
 
     __slots__ = ("session", "to")
 
@@ -99,7 +99,7 @@ class LineService:
     """A `kafkacodec.net.service.Service` for clients of the line protocol.
 
     Args:
-        inside: what it uses of the broker.
+        inside: the part of the broker that it uses.
     """
 
     def __init__(self, inside: Inside) -> None:
@@ -109,12 +109,12 @@ class LineService:
 
     @property
     def store(self) -> LineStore:
-        """What its effects write to."""
+        """The store that its effects write to."""
         return LineStore(self._inside.topics, self._storage.files)
 
     @cached_property
     def _broker(self) -> Broker:
-        """The state machine, begun by the first request: by then the topics are loaded."""
+        """The state machine, which the first request starts, once the topics are loaded."""
         config = BrokerConfig(
             topics=Counts(self._inside.catalog), default_partitions=self._inside.config.number("num.partitions")
         )
@@ -132,7 +132,7 @@ class LineService:
         return self._replies([LineReply(asked, own), *(reply for reply in replies if reply.connection is not asked)])
 
     def disconnected(self, session: Any, now: float) -> Effect:
-        """Forget what waits for a connection."""
+        """Forget the waiting requests of a connection."""
         self._broker.disconnect(Asked(session, None))
         return NOTHING
 
@@ -142,7 +142,7 @@ class LineService:
         return self._replies(self._broker.tick(self._now), tells_of_groups=True)
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed."""
+        """Return when `tick` is needed."""
         return self._broker.next_deadline()
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
@@ -154,12 +154,12 @@ class LineService:
         return NOTHING
 
     def close(self, *, keeps: bool) -> None:
-        """Nothing is open; what was not written yet is. Raises OSError."""
+        """Write pending files. Raises OSError."""
         if keeps:
             self._storage.files.save(self._inside.topics)
 
     def _replies(self, found: list[LineReply], *, tells_of_groups: bool = False) -> Effect:
-        """The answers; those that tell of groups leave once the disk has them."""
+        """Return the answers; answers about groups leave once the disk has the change."""
         lost = self._stored()
         replies = [Reply(reply.connection.to, reply.line) for reply in found]  # type: ignore[attr-defined]
         if lost:
@@ -170,7 +170,7 @@ class LineService:
         return Effect((), replies, (), written, partial(not_stored, replies))
 
     def _stored(self) -> dict[tuple[str, int], OSError]:
-        """Append what was taken; what could not be appended."""
+        """Append accepted records; return the failures."""
         lost = self._storage.store()
         for topic, partition in lost:
             self._broker.lost(topic, partition)
@@ -186,8 +186,8 @@ def _is_about_groups(line: str | LineProtocolError) -> bool:
 
 
 def not_kept(replies: list[Reply]) -> list[Reply]:
-    """The responses instead of those that tell of what the disk does not take."""
-    _log.warning("line protocol: files could not be written; clients are told, and it is tried again")
+    """Return error responses for changes that the disk refused."""
+    _log.warning("line protocol: files could not be written; clients get errors, and the write will be tried again")
     return [Reply(to, "\n".join(map(_not_kept, lines.split("\n")))) for to, lines in replies]
 
 
@@ -195,11 +195,11 @@ def _not_kept(line: str) -> str:
     _, correlation_id, rest = line.split("|", 2)
     if not rest.startswith("OK"):
         return line
-    return Response.error(correlation_id, ErrorCode.STORAGE_ERROR, "the disk does not take the change").encode()
+    return Response.error(correlation_id, ErrorCode.STORAGE_ERROR, "the disk refused the change").encode()
 
 
 def not_stored(replies: list[Reply]) -> list[Reply]:
-    """The responses instead of those that need the disk, which did not take the records."""
+    """Return error responses for records that the disk refused."""
     return [Reply(to, "\n".join(map(_refused, lines.split("\n")))) for to, lines in replies]
 
 

@@ -1,4 +1,4 @@
-"""Small files of the line protocol's broker, written by the thread that flushes: what comes meanwhile, together."""
+"""Small files of the line protocol's broker; the flushing thread writes changes that come meanwhile together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILES: Final = "line-files"
 
 
 class _Saving(NamedTuple):
-    """What another thread writes: first the logs, as offsets must not outlive the records that they count."""
+    """Work for another thread: first the logs, as offsets must not outlive the records that they count."""
 
     logs: list[tuple[Any, Any]]
     files: list[tuple[Path, Rows]]
@@ -35,15 +35,15 @@ class _Saving(NamedTuple):
 
 
 class KeptFiles:
-    """Which files have changed, and what is to be in them.
+    """Changed files and their new contents.
 
     Args:
         directory: of the files.
 
     Attributes:
         version: the number of changes.
-        saved: of those that are on the disk.
-        first: the logs that have to be on the disk before the files.
+        saved: the number of changes on the disk.
+        first: the logs that must be on the disk before the files.
     """
 
     def __init__(self, directory: str) -> None:
@@ -62,13 +62,13 @@ class KeptFiles:
         return name not in self._changed
 
     def change(self, name: str, rows: Callable[[], Rows]) -> None:
-        """A file is to have these rows; they are asked for when it is written."""
+        """Change the rows of a file; `rows` is called when the file is written."""
         self.version += 1
         self._changed.pop(name, None)  # files are written in the order of their last changes
         self._changed[name] = self.version, rows
 
     def saving(self, logs: list[tuple[Any, Any]]) -> _Saving:
-        """What is to be written now, after logs are on the disk."""
+        """Return the work of writing the files, after the logs are on the disk."""
         return _Saving(
             logs, [(self._directory / name, rows()) for name, (_, rows) in self._changed.items()], self.version
         )
@@ -79,7 +79,7 @@ class KeptFiles:
         self._changed = {name: one for name, one in self._changed.items() if one[0] > saving.version}
 
     def save(self, topics: Topics) -> None:
-        """Write what has changed, in this thread. Raises OSError."""
+        """Write changed files in this thread. Raises OSError."""
         if not self.is_saved:
             saving = self.saving([(log, topics.flushing(log)) for log in self.first()])
             saving.sync()
@@ -102,17 +102,17 @@ class LineStore:
         return None if log == FILES and isinstance(data, Synced) else self._topics.append(log, data)
 
     def must_flush(self, log: Any) -> bool:
-        """Whether what is written counts only once it is on the disk, as with the files always."""
+        """Whether a write counts only once it is on the disk; always true for the files."""
         return log == FILES or self._topics.must_flush(log)
 
     def flushing(self, log: Any) -> Any:
-        """What makes durable what is there now. Raises KeyError, OSError."""
+        """Return the work that makes the current state durable. Raises KeyError, OSError."""
         if log != FILES:
             return self._topics.flushing(log)
         return self._files.saving([(one, self._topics.flushing(one)) for one in self._files.first()])
 
     def flushed(self, log: Any, flushing: Any) -> None:
-        """Note that it is done."""
+        """Note that the work is done."""
         if log != FILES:
             self._topics.flushed(log, flushing)
             return

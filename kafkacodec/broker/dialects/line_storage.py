@@ -50,15 +50,15 @@ class _Rows(NamedTuple):
 
 
 class TopicStorage(GroupFiles):
-    """A `kafkacodec.dialects.line.storage.Storage` in the topics of a broker; a topic is made by its first record.
+    """A `kafkacodec.dialects.line.storage.Storage` in the topics of a broker; its first record creates a topic.
 
-    Groups and offsets are in ``groups.json`` and ``offsets.json`` of the data directory, which `files` writes later.
+    ``groups.json`` and ``offsets.json`` of the data directory, which `files` writes later, have groups and offsets.
 
     Args:
         inside: the broker.
 
     Attributes:
-        files: what has to be written.
+        files: the pending writes.
 
     Raises:
         CorruptRecord: on construction, one of the two files is damaged.
@@ -74,7 +74,7 @@ class TopicStorage(GroupFiles):
         self.files.first = self._of_offsets
 
     def take_written(self) -> list[tuple[str, int]]:
-        """The logs that were appended to since the last call."""
+        """Return the logs with appends since the last call."""
         written = list(self._written)
         self._written.clear()
         return written
@@ -98,7 +98,7 @@ class TopicStorage(GroupFiles):
         return self.end(topic, partition) - 1
 
     def store(self) -> dict[tuple[str, int], OSError]:
-        """Append the records that were taken, those of a partition as one batch; returns what failed, by log."""
+        """Append accepted records, those of a partition as one batch; return the failures by log."""
         failed: dict[tuple[str, int], OSError] = {}
         taken, self._rows = self._rows, {}
         now = int(time.time() * 1000)
@@ -119,13 +119,13 @@ class TopicStorage(GroupFiles):
         return stored + len(self._rows.get((topic, partition), ()))
 
     def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:
-        """Offset and value of the records from `start` to before `stop`; an offset without a record is left out.
+        """Return offset and value of the records from `start` to before `stop`, without offsets that have no record.
 
-        It ends before a record that a line cannot have; a null value is an empty one.
+        It ends before a record that does not fit a line; a null value becomes an empty one.
 
         Raises:
             OSError: from the file system.
-            Refused: the first record is one that a line cannot have.
+            Refused: the first record does not fit a line.
         """
         found = self._inside.topics.partition(topic, partition)
         is_first = True
@@ -136,7 +136,7 @@ class TopicStorage(GroupFiles):
                 text = _text(record)
                 if text is None and is_first:
                     reason = f"the record at offset {record.offset} is not text without spaces, bars and line ends"
-                    raise Refused(ErrorCode.BAD_REQUEST, f"{reason}; go on after it, or read it as Kafka's clients do")
+                    raise Refused(ErrorCode.BAD_REQUEST, f"{reason}; continue after it, or read it with a Kafka client")
                 if text is None:
                     return
                 is_first = False
@@ -149,21 +149,21 @@ class TopicStorage(GroupFiles):
             raise Refused(ErrorCode.BAD_REQUEST, e.args[0]) from None
 
     def topics(self) -> list[str]:
-        """The topics that exist."""
+        """Return the existing topics."""
         return self._inside.catalog.names()
 
     def save_groups(self, groups: Rows) -> None:
-        """Have these groups; ``groups.json`` is to be written."""
+        """Set the groups, and schedule the write of ``groups.json``."""
         self._groups = groups
         self.files.change("groups.json", self.load_groups)
 
     def save_offsets(self, offsets: Rows) -> None:
-        """Have these offsets; ``offsets.json`` is to be written after all records are on disk."""
+        """Set the offsets, and schedule the write of ``offsets.json`` after all records are on disk."""
         self._offsets = offsets
         self.files.change("offsets.json", self.load_offsets)
 
     def _of_offsets(self) -> list[tuple[str, int]]:
-        """The logs with records that offsets count, and that are not on the disk."""
+        """Return the logs with records that offsets count and that are not on the disk yet."""
         if self.files.has_saved("offsets.json"):
             return []
         found = []

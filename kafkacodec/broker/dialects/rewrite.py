@@ -35,8 +35,8 @@ __all__ = ["RewriteCodec", "RewriteService"]
 
 _log = logging.getLogger("kafkacodec.broker")
 _MOST_PARTITIONS: Final = 1 << 15  # the layout has int16 partitions
-_LOOK_MS: Final = 100  # how long heartbeats may not know of new partitions
-_MANY_CLIENTS: Final = 100  # of one connection: then those that are no members are forgotten
+_LOOK_MS: Final = 100  # how long heartbeats may miss new partitions
+_MANY_CLIENTS: Final = 100  # of one connection: beyond that, clients that are not members are forgotten
 
 
 class RewriteRequest:
@@ -56,17 +56,17 @@ class RewriteRequest:
 class RewriteCodec:
     """The codec of a connection."""
 
-    in_order = False  # a registration is answered when the other members have registered
+    in_order = False  # a registration waits for the other members
 
     def __init__(self) -> None:
         self._reader = FrameReader(FrameBuffers(0), MAX_REQUEST_BYTES)
 
     def buffer(self) -> memoryview:
-        """Where the next received bytes go."""
+        """Return memory for the next received bytes."""
         return self._reader.buffer()
 
     def received(self, count: int) -> list[RewriteRequest]:
-        """The calls that are now complete.
+        """Return the calls that are now complete.
 
         Raises:
             RemoteProtocolError: a frame or a call is invalid; `events` are the calls before it.
@@ -95,7 +95,7 @@ class RewriteCodec:
 
 
 class _Asked(NamedTuple):
-    """A call that waits: where its reply goes."""
+    """A call that waits: the address of its reply."""
 
     call: Rpc
     to: Any
@@ -105,7 +105,7 @@ class RewriteService:
     """A `kafkacodec.net.service.Service` for members of groups.
 
     Args:
-        inside: what it uses of the broker.
+        inside: the part of the broker that it uses.
         settings: its properties.
 
     Attributes:
@@ -125,11 +125,11 @@ class RewriteService:
         self._now = 0
         self._looked_at: int | None = None
         self._topics: dict[str, tuple[Any, int]] = {}  # id and number of partitions, as the controller knows them
-        self._sessions: dict[str, Any] = {}  # by client id: where it has registered
+        self._sessions: dict[str, Any] = {}  # by client id: the connection of its registration
 
     @cached_property
     def _server(self) -> GroupServer:
-        """The state machine, begun by the first call: by then the topics are loaded."""
+        """The state machine, which the first call starts, once the topics are loaded."""
         own = self._inside.broker_id
         self._topics = self._counted()
         counts = {name: count for name, (_, count) in self._topics.items()}
@@ -140,7 +140,7 @@ class RewriteService:
         return GroupServer(controller, own, list(self._settings.servers) or [own])
 
     def listens(self, address: tuple[str, int]) -> None:
-        """What members are told as the address of this controller."""
+        """Set the address of this controller for members."""
         self._address = address
         if "_server" in self.__dict__:
             self._server.controller.broker = Broker(self._inside.broker_id, *address)
@@ -182,7 +182,7 @@ class RewriteService:
         return self._effect(self._server.controller.tick(self._now))
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed."""
+        """Return when `tick` is needed."""
         return self._server.controller.due_at
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
@@ -194,12 +194,12 @@ class RewriteService:
         return NOTHING
 
     def close(self, *, keeps: bool) -> None:
-        """Nothing is open; what was answered is on the disk."""
+        """Do nothing: everything answered is on the disk."""
 
     # Inside
 
     def _remember(self, call: Any, session: Any) -> None:
-        """Note where a member has registered last."""
+        """Note the connection of a member's last registration."""
         controller = self._server.controller
         if controller.membership(call.client_id) != (call.consumer_group, call.consumer_id):
             return
@@ -215,15 +215,15 @@ class RewriteService:
         self._sessions[call.client_id] = session
 
     def _is_late(self, call: Any, session: Any) -> bool:
-        """Whether a member commits by another connection than it has registered by since: its partitions may be others.
+        """Whether a member commits on another connection than its last registration: its partitions may have changed.
 
-        Calls of one connection come in their order; those of an earlier one may come late.
+        Calls of one connection arrive in order; calls of an earlier connection may arrive late.
         """
         is_member = self._server.controller.membership(call.client_id) is not None
         return is_member and self._sessions.get(call.client_id) is not session
 
     def _look(self, *, at_once: bool) -> list[GroupReply]:
-        """Tell the controller which topics are new, have more partitions or are gone."""
+        """Tell the controller about new, grown and deleted topics."""
         controller = self._server.controller
         if not at_once and self._looked_at is not None and self._now - self._looked_at < _LOOK_MS:
             return []
@@ -250,7 +250,7 @@ class RewriteService:
         }
 
     def _effect(self, found: Sequence[GroupReply]) -> Effect:
-        """The replies, once the file has what they tell of."""
+        """Return the replies, which leave once the file has their state."""
         self.store.take(self._server.controller)
         asked: list[tuple[_Asked, Rpc]] = [(reply.connection, reply.message) for reply in found]  # type: ignore[misc]
         replies = [Reply(one.to, message) for one, message in asked]
@@ -265,5 +265,5 @@ def _nowhere(asks: list[Ask]) -> None:
 
 def _not_saved(asked: Iterable[_Asked]) -> list[Reply]:
     """The replies if the disk does not take the groups."""
-    _log.warning("rewrite-groups.json could not be written; members are told, and it is tried again")
+    _log.warning("rewrite-groups.json could not be written; members get errors, and the write will be tried again")
     return [Reply(one.to, refusal(one.call, ErrorCode.STORAGE_ERROR)) for one in asked]

@@ -24,7 +24,7 @@ _TIMEOUT_MS: Final = 3_000
 
 
 class Peers:
-    """The other servers, and the address of this one.
+    """The other servers and this server's address.
 
     Args:
         service: of this server.
@@ -42,20 +42,20 @@ class Peers:
         service.ask = self.ask
 
     async def start(self, address: tuple[str, int]) -> None:
-        """The listener is bound; members are told the configured address, if there is one."""
+        """Tell members the configured address, or the address of the bound listener."""
         self._service.listens(self._own or address)
 
     async def close(self) -> None:
         """Nothing is registered."""
 
     def begin(self, runner: Running) -> None:
-        """Begin: the topics are loaded."""
+        """Start, once the topics are loaded."""
         self._runner = runner
         early, self._early = self._early, []
         self.ask(early)
 
     async def end(self) -> None:
-        """Ask nobody any more."""
+        """Stop asking others."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

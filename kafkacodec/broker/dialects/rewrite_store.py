@@ -1,4 +1,4 @@
-"""The file of the rewrite's groups, ``rewrite-groups.json``, written before what tells of it is answered."""
+"""The file of the rewrite's groups, ``rewrite-groups.json``, written before any answer that depends on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOG: Final = "rewrite-groups"
 
 
 class _Saving(NamedTuple):
-    """What is written to the file, by another thread."""
+    """Contents of the file, which another thread writes."""
 
     path: Path
     rows: Rows
@@ -37,7 +37,7 @@ class GroupStore:
         directory: the data directory.
 
     Attributes:
-        groups: those that were stored, by name.
+        groups: the stored groups, by name.
 
     Raises:
         CorruptRecord: on construction, the file is damaged.
@@ -53,11 +53,11 @@ class GroupStore:
 
     @property
     def is_saved(self) -> bool:
-        """Whether the file has all that was taken."""
+        """Whether the file has all changes."""
         return self._saved == self._version
 
     def take(self, controller: GroupController) -> None:
-        """Take what has changed. Ephemeral groups end with the server: it has no members then."""
+        """Take a change. Ephemeral groups end with the server, since it has no members then."""
         names = controller.take_changed()
         for name in names:
             group = controller.groups.get(name)
@@ -72,11 +72,11 @@ class GroupStore:
         raise NotImplementedError
 
     def must_flush(self, log: Any) -> bool:
-        """What is answered has always been written."""
+        """Always true: answers wait for the file."""
         return True
 
     def flushing(self, log: Any) -> _Saving:
-        """What is to be written now."""
+        """Return the work of writing the file."""
         return _Saving(self._path, list(self._rows.values()), self._version)
 
     def flushed(self, log: Any, flushing: _Saving) -> None:

@@ -1,4 +1,4 @@
-"""Work that takes long, on a thread beside the event loop."""
+"""Long work on a thread beside the event loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Background"]
 
 
 class Background:
-    """Does one piece of work after the other on a thread, which begins at first use.
+    """Does one piece of work after the other on a thread, which starts at first use.
 
     Args:
-        loop: the loop in which the outcomes are told.
+        loop: the loop that gets the outcomes.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -23,7 +23,7 @@ class Background:
         self._closed = False
 
     def run(self, work: Callable[[], Any], then: Callable[[Any, Exception | None], None]) -> None:
-        """Do something on the thread, then call `then` in the loop with what came of it, or the error."""
+        """Do something on the thread, then call `then` in the loop with its result, or the error."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "kafkacodec-broker-background")
 
@@ -34,7 +34,7 @@ class Background:
         self._thread.submit(work).add_done_callback(done)
 
     def close(self) -> None:
-        """Wait for the work that runs, and end the thread; nobody is told the outcome."""
+        """Wait for the running work, and end the thread; its outcome is dropped."""
         self._closed = True
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)

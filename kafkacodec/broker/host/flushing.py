@@ -1,4 +1,4 @@
-"""Flushing logs to the disk: on one thread, everything that waits at once."""
+"""Flushing logs to the disk, on one thread, all waiting requests at once."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ Then: TypeAlias = Callable[[Exception | None], None]
 
 
 class Flushes(Protocol):
-    """What flushes logs."""
+    """Flushes logs."""
 
     def flushing(self, log: Any) -> Any:
-        """What has to be done for what is in a log now; its `sync()` is called in another thread. Raises OSError."""
+        """Return the work that makes a log's current contents durable; another thread calls its `sync()`. Raises
+        OSError.
+        """
 
     def flushed(self, log: Any, flushing: Any) -> None:
-        """Note that it is done."""
+        """Note that the work is done."""
 
 
 class Flusher:
-    """Flushes logs in groups: what is asked for while a flush runs is done by the next one, once for each log.
+    """Flushes logs in groups: requests that arrive during a flush share the next one, once for each log.
 
     Args:
-        loop: the loop in which the outcomes are told.
+        loop: the loop that gets the outcomes.
         store: has the logs.
 
     Attributes:
-        asked: how many wait for each log.
+        asked: the number of waiting requests for each log.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, store: Flushes) -> None:
@@ -51,7 +53,7 @@ class Flusher:
             self._begin()
 
     async def close(self) -> None:
-        """Wait for what was asked for, and end the thread."""
+        """Wait for the requested flushes, and end the thread."""
         if self._running:
             self._idle = self._loop.create_future()
             await self._idle
@@ -93,7 +95,7 @@ class Flusher:
 
 
 def _sync_all(flushings: dict[Hashable, Any], failed: dict[Hashable, Exception]) -> None:
-    """Sync logs, and note those that cannot be. Runs in the thread."""
+    """Sync logs, and note failures. Runs in the thread."""
     for log, flushing in flushings.items():
         try:
             flushing.sync()

@@ -19,7 +19,7 @@ __all__ = ["Host"]
 
 _TURNS = 3  # of the loop, from accepting a connection to its session
 _CLOSING_SECONDS = 0.01
-"""How long a stop waits for clients to take what is written."""
+"""How long a stop waits for clients to take their answers."""
 
 
 class Host:
@@ -30,7 +30,7 @@ class Host:
         limits: see `Limits`.
 
     Attributes:
-        listeners: in the order in which they were started.
+        listeners: in the order of their start.
         closing: awaited at the end of `stop`.
     """
 
@@ -44,7 +44,7 @@ class Host:
         self._idle: asyncio.Handle | None = None
 
     def traffic(self) -> tuple[int, int, int, int]:
-        """The open connections; requests, bytes received and bytes sent since the start."""
+        """Return the open connections; requests, bytes received and bytes sent since the start."""
         load = self._load
         return len(load.sessions), load.requests, load.received, load.sent
 
@@ -62,10 +62,10 @@ class Host:
         return listener
 
     async def end(self, listeners: Collection[Listener]) -> None:
-        """Stop some listeners: accept no more, finish what is being written, close their connections."""
+        """Stop some listeners: accept no more connections, finish writing, close their connections."""
         for listener in listeners:
             listener.pause()
-        for _ in range(_TURNS):  # what was received is answered, and who was just accepted has a session
+        for _ in range(_TURNS):  # received requests are answered, and just accepted connections have a session
             await asyncio.sleep(0)
         for listener in listeners:
             listener.stop()
@@ -81,7 +81,7 @@ class Host:
         self.listeners = [listener for listener in self.listeners if listener not in listeners]
 
     async def stop(self) -> None:
-        """Stop: accept no more, finish what is being written, close connections, flush, close."""
+        """Stop: accept no more connections, finish writing, close connections, flush, close."""
         if self._idle is not None:
             self._idle.cancel()
         await self.end(self.listeners)

@@ -1,4 +1,4 @@
-"""What a host takes before it makes others wait, or closes a connection; and what it has taken."""
+"""Limits beyond which a host makes clients wait or closes connections, and its current load."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, Final
 __all__ = ["Limits", "Load"]
 
 _MOST_CONNECTIONS: Final = 10_000
-_OTHER_FILES: Final = 640  # of a process: logs above all, and connections that are about to be refused
+_OTHER_FILES: Final = 640  # of a process: mostly logs, and connections that the host is about to refuse
 
 
 def _affordable() -> int:
-    """How many connections leave the process files for its logs.
+    """Return the number of connections that leave the process files for its logs.
 
-    Without any, asyncio tries to accept again and again, logs each try, and logs can no longer be opened.
+    Without files, asyncio tries to accept again and again, logs each try, and the process cannot open logs.
     """
     try:
         import resource
-    except ImportError:  # a system that does not count them
+    except ImportError:  # a system without a limit
         return _MOST_CONNECTIONS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
@@ -31,14 +31,14 @@ class Limits:
     """Limits of a host.
 
     Attributes:
-        max_connections: how many connections are kept; a further one is closed at once. By default 10,000, or what is
-            left of the files that the process may open: 640 are for others, of a few files half.
-        max_pending: requests of one connection that wait for their answers; while there are as many, nothing more is
-            read from it.
-        max_bytes_in_flight: bytes of requests of all connections that wait for their answers; while there are more,
-            nothing is read.
-        max_unsent_bytes: bytes of answers that a client has not taken; while there are more, nothing is read from it.
-        max_idle_ms: after this time without a request a connection is closed.
+        max_connections: the number of connections; the host closes further ones at once. By default 10,000, but at most
+            640 fewer than the files that the process may open, or half of them if they are few.
+        max_pending: requests of one connection that wait for their answers; with as many, the host reads no more from
+            it.
+        max_bytes_in_flight: bytes of requests of all connections that wait for their answers; beyond it, the host reads
+            nothing.
+        max_unsent_bytes: bytes of answers that a client has not taken; beyond it, the host reads no more from it.
+        max_idle_ms: the host closes a connection after this time without a request.
     """
 
     max_connections: int = field(default_factory=_affordable)
@@ -50,14 +50,14 @@ class Limits:
 
 @dataclass(slots=True)
 class Load:
-    """What all listeners of a host have in flight.
+    """The current load of all listeners of a host.
 
     Attributes:
-        most: bytes that may be in flight: `Limits.max_bytes_in_flight`.
+        most: the limit of bytes in flight, `Limits.max_bytes_in_flight`.
         sessions: the open sessions.
         nbytes: bytes of requests that wait for their answers.
         stopped: sessions that may have stopped reading because of others.
-        requests: how many were begun since the start.
+        requests: since the start.
         received, sent: bytes since the start.
     """
 
@@ -71,5 +71,5 @@ class Load:
 
     @property
     def is_full(self) -> bool:
-        """Whether as much is in flight as may be."""
+        """Whether the bytes in flight have reached the limit."""
         return self.nbytes >= self.most

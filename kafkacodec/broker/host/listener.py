@@ -23,7 +23,7 @@ _QUEUED: Final = 1024  # by the system
 
 
 class Listener:
-    """One address, with the service that answers there.
+    """One address with its service.
 
     Args:
         runner: runs the service.
@@ -32,7 +32,7 @@ class Listener:
         loop: the event loop.
 
     Attributes:
-        name: what the service calls it, such as its URL.
+        name: its name for the service, such as its URL.
         address: the bound host and port.
     """
 
@@ -46,7 +46,7 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        """Begin to accept. Raises OSError: the address cannot be bound."""
+        """Start accepting. Raises OSError: the address cannot be bound."""
         self._server = server = await self._loop.create_server(
             lambda: Session(self), host, port, ssl=tls, backlog=_AT_ONCE
         )
@@ -57,7 +57,7 @@ class Listener:
         self.address = (host, int(bound[1]))
 
     def pause(self) -> None:
-        """Accept no more. asyncio loses a connection that it has accepted if the server closes in the same turn."""
+        """Stop accepting. asyncio loses a connection that it has accepted if the server closes in the same turn."""
         for sock in self._server.sockets if self._server is not None else ():
             self._loop.remove_reader(sock.fileno())
 
@@ -67,15 +67,15 @@ class Listener:
             self._server.close()
 
     def now(self) -> float:
-        """The time of the loop, in milliseconds."""
+        """Return the time of the loop, in milliseconds."""
         return self._loop.time() * 1000
 
     def receive(self, call: Call) -> None:
-        """Give a request to the service."""
+        """Pass a request to the service."""
         self._runner.receive(call)
 
     def add(self, session: Session) -> bool:
-        """Take a session; False if there are too many."""
+        """Add a session; False if there are too many."""
         if len(self.load.sessions) >= self.limits.max_connections:
             return False
         self.load.sessions.add(session)
@@ -88,12 +88,12 @@ class Listener:
         self._runner.disconnected(session)
 
     def paused(self, session: Session) -> None:
-        """Note that a session reads nothing."""
+        """Note that a session has stopped reading."""
         if self.load.is_full:
             self.load.stopped.add(session)
 
     def relieved(self) -> None:
-        """Let sessions go on that stopped reading because of others."""
+        """Resume sessions that stopped reading because of others."""
         self._loop.call_soon(self._resume)
 
     def _resume(self) -> None:

@@ -1,4 +1,4 @@
-"""Runs a service: carries out its effects in the order append, durable, replies, and wakes it when something is due."""
+"""Runs a service: executes its effects in the order append, durable, replies, and calls it when something is due."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ _log = logging.getLogger("kafkacodec.broker")
 
 
 class Store(Protocol):
-    """The logs that a service's effects append to."""
+    """The logs of a service's effects."""
 
     def append(self, log: Any, data: Any) -> Any:
-        """Append data to a log; what it returns goes to `Service.appended`. Raises OSError, KafkaCodecError."""
+        """Append data to a log; `Service.appended` gets the result. Raises OSError, KafkaCodecError."""
 
     def must_flush(self, log: Any) -> bool:
-        """Whether what was appended to a log counts as done only when the disk has it."""
+        """Whether appends to a log count as done only when the disk has them."""
 
     def flushing(self, log: Any) -> Any:
-        """What makes durable what is in a log now; its `sync()` is called in another thread. Raises OSError."""
+        """Return the work that makes a log's current contents durable; another thread calls its `sync()`. Raises
+        OSError.
+        """
 
     def flushed(self, log: Any, flushing: Any) -> None:
-        """Note that it is done."""
+        """Note that the work is done."""
 
 
 class Runner:
@@ -43,9 +45,9 @@ class Runner:
     Args:
         service: decides.
         store: appends.
-        loop: the event loop in which everything but flushing happens.
+        loop: the event loop for everything except flushing.
 
-    The service's clock shows milliseconds since 1970, goes on with the loop's and never goes back.
+    The service's clock shows milliseconds since 1970, follows the loop's clock and never goes back.
     """
 
     def __init__(self, service: Service, store: Store, loop: asyncio.AbstractEventLoop) -> None:
@@ -57,16 +59,16 @@ class Runner:
 
     @property
     def now(self) -> float:
-        """The time of the service, in milliseconds since 1970."""
+        """Return the time of the service, in milliseconds since 1970."""
         return self._loop.time() * 1000 + self._ahead
 
     def receive(self, call: Call) -> None:
-        """Give a request to the service."""
+        """Pass a request to the service."""
         try:
             now = self._loop.time() * 1000 + self._ahead
             self.run(self._service.receive(call.request, call.session, call, now))
         except Exception:
-            _log.exception("a request of %s could not be handled; its connection is closed", call.session.peer)
+            _log.exception("a request of %s failed; closing its connection", call.session.peer)
             call.answer(CLOSE)
 
     def disconnected(self, session: Session) -> None:
@@ -75,7 +77,7 @@ class Runner:
             self._guarded(self._service.disconnected, session, self.now)
 
     def run(self, effect: Effect) -> None:
-        """Carry out an effect and those that follow from it."""
+        """Execute an effect and those that follow from it."""
         waiting: deque[Effect] = deque()
         while True:
             if effect.others:
@@ -95,7 +97,7 @@ class Runner:
         self.flusher.flush(logs, then)
 
     async def close(self) -> None:
-        """Stop the timer, and wait for what is being flushed."""
+        """Stop the timer, and wait for running flushes."""
         await self.flusher.close()
         self._closed = True
         self._timer.cancel()
@@ -111,7 +113,7 @@ class Runner:
                 self._failed(append, error, effect, waiting)
                 effect = Effect((), ())
                 continue
-            # What need not be flushed also waits for what was appended to its log before, so that the order is kept.
+            # Appends that need no flush also wait for earlier appends to their log, to keep the order.
             if append.durability == "flushed" or log in self.flusher.asked or self._store.must_flush(log):
                 flushed.append(log)
         flushed += [log for log in effect.written if log in self.flusher.asked or self._store.must_flush(log)]

@@ -1,4 +1,4 @@
-"""Sessions: one connection's bytes, the order of its answers, and who must wait."""
+"""Sessions: a connection's bytes, the order of its answers, and back-pressure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Acceptor", "Call", "Session"]
 
 _log = logging.getLogger("kafkacodec.broker")
-_JOINED_BYTES = 1 << 17  # a copy of so many takes less time than a second call of the system
+_JOINED_BYTES = 1 << 17  # copying this many bytes is faster than a second system call
 
 
 class Acceptor(Protocol):
-    """What accepted a session, and counts what all sessions have in flight: `kafkacodec.broker.host.listener`."""
+    """Accepts sessions and counts their bytes in flight: `kafkacodec.broker.host.listener`."""
 
     name: str
     codec: Callable[[], Codec]
@@ -33,32 +33,32 @@ class Acceptor(Protocol):
     load: Load
 
     def now(self) -> float:
-        """The time of the loop, in milliseconds."""
+        """Return the time of the loop, in milliseconds."""
 
     def add(self, session: Session) -> bool:
-        """Take a session; False if there are too many."""
+        """Add a session; False if there are too many."""
 
     def remove(self, session: Session) -> None:
         """Forget a session."""
 
     def receive(self, call: Call) -> None:
-        """Give a request to the service."""
+        """Pass a request to the service."""
 
     def paused(self, session: Session) -> None:
-        """Note that a session reads nothing."""
+        """Note that a session has stopped reading."""
 
     def relieved(self) -> None:
-        """Let sessions go on that stopped reading because of others."""
+        """Resume sessions that stopped reading because of others."""
 
 
 class Call:
     """A request that waits for its answer, and for the answers to those before it.
 
     Attributes:
-        session: where it came from.
-        request: what the codec made of it.
-        size: the bytes of memory that count for it.
-        rest: for how many ms nothing more of the session is begun after the answer; it is closed if that is infinite.
+        session: of the request.
+        request: the result of the codec.
+        size: its bytes of memory.
+        rest: the pause in ms after the answer before the session starts another request; infinite closes the session.
     """
 
     __slots__ = ("pieces", "ready", "request", "rest", "session", "size")
@@ -70,7 +70,7 @@ class Call:
         self.pieces: Sequence[bytes | memoryview | FilePart] | Fate = []
 
     def answer(self, response: Any) -> None:
-        """Give the response, once: a message for the codec, or a fate. It is sent when it is its turn."""
+        """Set the response, once: a message for the codec, or a fate. It leaves in its turn."""
         if not self.ready:
             self.session.answered(self, response)
 
@@ -79,30 +79,30 @@ class Session(asyncio.BufferedProtocol):
     """A connection of a client.
 
     Attributes:
-        listener: where it was accepted.
+        listener: that accepted it.
         peer: the client's address as text.
         host: the client's host.
-        state: for the service: whatever it keeps of this connection.
+        state: of the service for this connection.
     """
 
     def __init__(self, listener: Acceptor) -> None:
         self.listener = listener
         self.peer = self.host = ""
         self.state: Any = None
-        self.last = 0.0  # when something was received, in ms
+        self.last = 0.0  # time of the last received bytes, in ms
         self._codec: Codec = listener.codec()
         self._limits, self._load = listener.limits, listener.load
         self._transport: Any = None
         self._pending: deque[Call] = deque()
-        # Those of them whose answers have not left, where answers need not keep the order of the requests.
+        # Those of them without a sent answer, if answers may be out of order.
         self._answered: deque[Call] | None = None if self._codec.in_order else deque()
-        self._later: deque[Any] = deque()  # requests that were received and are not begun
+        self._later: deque[Any] = deque()  # received requests that have not started
         self._corked = self._full = self._paused = self._rests = self._ending = self._ended = False
 
-    # What asyncio calls
+    # Called by asyncio
 
     def connection_made(self, transport: Any) -> None:
-        """Begin: refuse what is too much."""
+        """Start, or refuse a connection beyond the limit."""
         self._transport = transport
         name = transport.get_extra_info("peername")
         self.host = str(name[0]) if isinstance(name, tuple) else ""
@@ -113,12 +113,12 @@ class Session(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(self._limits.max_unsent_bytes)
         self.last = self.listener.now()
         if not self.listener.add(self):
-            _log.warning("%s was refused: there are %d connections", self.peer, self._limits.max_connections)
+            _log.warning("%s: connection refused: there are already %d", self.peer, self._limits.max_connections)
             self._ended = True
             transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Memory for received bytes."""
+        """Return memory for received bytes."""
         return self._codec.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -130,27 +130,27 @@ class Session(asyncio.BufferedProtocol):
         try:
             self._later.extend(self._codec.received(nbytes))
         except KafkaCodecError as error:
-            _log.info("%s: %s; its connection is closed", self.peer, error)
+            _log.info("%s: %s; closing its connection", self.peer, error)
             self._later.extend(getattr(error, "events", ()))
             self._later.append(CLOSE)
         self._begin()
 
     def eof_received(self) -> bool:
-        """Close once the client has sent all, as brokers do."""
+        """Close when the client stops sending, as brokers do."""
         return False
 
     def pause_writing(self) -> None:
-        """Read nothing from a client that takes no answers."""
+        """Stop reading from a client that does not take its answers."""
         self._full = True
         self._set_reading()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume reading."""
         self._full = False
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End: what waits is dropped."""
+        """End, and drop waiting requests."""
         if self._ended:
             return
         self._ended = self._ending = True
@@ -164,10 +164,10 @@ class Session(asyncio.BufferedProtocol):
         self._later.clear()
         self.listener.remove(self)
 
-    # What the host calls
+    # Called by the host
 
     def answered(self, call: Call, response: Any) -> None:
-        """Take the answer to one of its requests."""
+        """Take the answer to a request."""
         if self._ended:
             return
         call.ready = True
@@ -178,7 +178,7 @@ class Session(asyncio.BufferedProtocol):
                 call.pieces = self._codec.response(call.request, response)
                 call.rest = self._codec.rest(call.request)
             except Exception:
-                _log.exception("an answer to %s could not be encoded; its connection is closed", self.peer)
+                _log.exception("an answer to %s could not be encoded; closing its connection", self.peer)
                 call.pieces = CLOSE
         if self._answered is not None:
             self._answered.append(call)
@@ -187,11 +187,11 @@ class Session(asyncio.BufferedProtocol):
             self._begin()
 
     def resume(self) -> None:
-        """Go on after others have freed memory."""
+        """Continue after others have freed memory."""
         self._begin()
 
     def close(self) -> None:
-        """Close after what is written has been taken; what waits for an answer gets none."""
+        """Close after the client has taken written answers; waiting requests get none."""
         self._ending = True
         if self._transport is not None and not self._ended:
             self._transport.close()
@@ -203,7 +203,7 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def certificate(self) -> Mapping[str, Any]:
-        """The client's certificate as `ssl.SSLSocket.getpeercert` has it; empty if it has shown none."""
+        """Return the client's certificate as `ssl.SSLSocket.getpeercert` does; empty if it has none."""
         tls = self._transport.get_extra_info("ssl_object")
         return {} if tls is None else tls.getpeercert() or {}
 
@@ -220,7 +220,7 @@ class Session(asyncio.BufferedProtocol):
         return self._load.nbytes < self._load.most
 
     def _freed(self, nbytes: int) -> None:
-        """Count off the memory of a request that is done; others may go on."""
+        """Subtract the memory of a finished request, so that others may continue."""
         load = self._load
         before = load.nbytes
         load.nbytes = after = before - nbytes
@@ -228,7 +228,7 @@ class Session(asyncio.BufferedProtocol):
             self.listener.relieved()
 
     def _begin(self) -> None:
-        """Begin requests that were received, as far as there is room."""
+        """Start received requests, as far as there is room."""
         if self._corked:
             return
         self._corked = True
@@ -251,13 +251,13 @@ class Session(asyncio.BufferedProtocol):
                 if call.rest or call.pieces is CLOSE or not begins:
                     self._send()
                     begins = self._may_begin()
-            self._send()  # what was answered meanwhile leaves together
+            self._send()  # answers that came meanwhile leave together
         finally:
             self._corked = False
         self._set_reading()
 
     def _send(self) -> None:
-        """Send the answers whose turn it is, together if they are small."""
+        """Send the answers that are next in order, together if they are small."""
         due = self._pending if self._answered is None else self._answered
         if not due or not due[0].ready:
             return
@@ -286,7 +286,7 @@ class Session(asyncio.BufferedProtocol):
             self.close()
 
     def _rest(self, milliseconds: float) -> None:
-        """Begin nothing more for a while."""
+        """Start no more requests for a while."""
         self._rests = True
         asyncio.get_running_loop().call_later(milliseconds / 1000, self._go_on)
 
@@ -314,17 +314,17 @@ class Session(asyncio.BufferedProtocol):
                     self._transport.write(piece)
 
     def _send_file(self, part: FilePart) -> None:
-        """Let the system send from a file what the client takes at once, unless other bytes wait to be written."""
+        """Let the system send from a file as much as the client takes at once, unless other bytes wait."""
         sent = 0
         if not self._transport.get_write_buffer_size():
             sock = self._transport.get_extra_info("socket")
-            with suppress(OSError):  # a client that has gone is noticed by the transport
+            with suppress(OSError):  # the transport notices that the client has gone
                 sent = os.sendfile(sock.fileno(), part.file.fileno(), part.position, part.count)
         if sent < part.count:
             self._transport.write(part.view()[sent:])
 
     def _set_reading(self) -> None:
-        """Read only while what is read can begin."""
+        """Read only while requests can start."""
         pause = bool(self._later) or not self._may_begin()
         if pause == self._paused or self._ending:
             return

@@ -1,1 +1,1 @@
-"""Replication of the line protocol between processes: the storage, the service, and what carries out its steps."""
+"""Replication of the line protocol between processes: the storage, the service, and the driver of its steps."""

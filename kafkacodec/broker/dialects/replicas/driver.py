@@ -1,4 +1,4 @@
-"""Carries out what replicas of the line protocol decide: asks other brokers, and changes logs and roles."""
+"""Executes the decisions of replicas of the line protocol: asks other brokers, and changes logs and roles."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class _Stale(Exception):
 
 
 class Replicator:
-    """The part of a broker that follows others, and is elected.
+    """The part of a broker that follows others and takes part in elections.
 
     Args:
         service: of this broker.
-        addresses: those of all brokers, by id.
+        addresses: of all brokers, by id.
         broker_id: of this one.
-        needed: how many promises who leads needs, its own among them.
+        needed: the number of promises that a leader needs, including its own.
     """
 
     def __init__(self, service: ReplicaService, addresses: list[tuple[str, int]], broker_id: int, needed: int) -> None:
@@ -63,7 +63,7 @@ class Replicator:
         self._looking: list[asyncio.Task[None]] = []
 
     def begin(self, runner: Running) -> None:
-        """Begin, once the topics are loaded."""
+        """Start, once the topics are loaded."""
         self._runner, self._loop = runner, asyncio.get_running_loop()
         self._service.wished = self.wished
         self._machine, self._roles, self._storage = self._service.machine, self._service.roles, self._service.storage
@@ -73,7 +73,7 @@ class Replicator:
             task.add_done_callback(_told)
 
     async def end(self) -> None:
-        """Stop, and keep the high watermarks."""
+        """Stop, and store the high watermarks."""
         tasks = [*self._looking, *(task for _, task in self._tasks.values())]
         for task in tasks:
             task.cancel()
@@ -83,12 +83,12 @@ class Replicator:
         self._roles.keep()
 
     def wished(self, wishes: dict[Key, Wish]) -> None:
-        """The machine wants partitions to be looked at."""
+        """Check the partitions that the machine names."""
         self._watch.wish(wishes)
         self._loop.call_soon(self._look, list(wishes))
 
     async def _ask_who_leads(self, number: int) -> None:
-        """Again and again."""
+        """Ask for leaders, at intervals."""
         looks, since = 0, None
         while True:
             told: dict[str, Any] | None = None
@@ -106,10 +106,10 @@ class Replicator:
                 self._roles.keep()
             await asyncio.sleep(_LOOK_SECONDS)
 
-    # Who does what
+    # Roles of partitions
 
     def _look(self, keys: Iterable[Key]) -> None:
-        """Begin and end what each partition needs now."""
+        """Start and stop the tasks that each partition needs now."""
         for key in keys:
             try:
                 self._look_at(key)
@@ -144,7 +144,7 @@ class Replicator:
         if task is not None:
             task.cancel()
 
-    # Carrying out
+    # Execution
 
     async def _followed(self, key: Key, leader: int, epoch: int) -> None:
         role = self._roles[key]
@@ -161,7 +161,7 @@ class Replicator:
             _log.error("%s-%d does not follow broker %d: %s", *key, leader, error)
             await asyncio.sleep(_TIMEOUT_MS / 1000)
         except (KafkaCodecError, OSError) as error:
-            _log.info("%s-%d follows broker %d anew: %s", *key, leader, error)
+            _log.info("%s-%d follows broker %d again: %s", *key, leader, error)
         finally:
             if groups is not None:
                 groups.cancel()
@@ -172,7 +172,7 @@ class Replicator:
             try:
                 await self._carried_out(follow_groups(key[0], leader, epoch, me), key, epoch)
             except (_Stale, KafkaCodecError, OSError) as error:
-                _log.info("the groups of %s are followed anew: %s", key[0], error)
+                _log.info("the groups of %s are followed again: %s", key[0], error)
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _elected(self, key: Key, needed: int) -> None:
@@ -191,10 +191,10 @@ class Replicator:
         try:
             await self._others[leader].demand("REPLICA_RENEW", args)
         except (KafkaCodecError, OSError) as error:
-            _log.info("%s-%d: broker %d is not asked to be elected anew: %s", *key, leader, error)
+            _log.info("%s-%d: broker %d could not be asked for a new election: %s", *key, leader, error)
 
     async def _carried_out(self, steps: Steps, key: Key, epoch: int | None) -> None:
-        """Do the steps; `epoch` is what must not be outdated by a promise, which the steps may give themselves."""
+        """Execute the steps, unless a newer promise outdates `epoch`; the steps may make that promise themselves."""
         result: Any = None
         try:
             while True:
@@ -230,7 +230,7 @@ class Replicator:
     async def _truncate(self, step: following.Truncate, key: Key) -> None:
         end = self._storage.stored_end(*key)
         if step.offset < end:
-            _log.warning("%s-%d: %d records from offset %d on were never committed, and go",
+            _log.warning("%s-%d: removing %d records from offset %d on, which were never committed",
                          *key, end - step.offset, step.offset)  # fmt: skip
         self._storage.truncate(*key, step.offset)
 
@@ -297,6 +297,6 @@ _DOING: Final[Mapping[type, Callable[[Replicator, Any, Key], Awaitable[Any]]]] =
 
 
 def _told(task: asyncio.Task[None]) -> None:
-    """No fault of this program goes unseen."""
+    """Log the failure of a task."""
     if not task.cancelled() and task.exception() is not None:
-        _log.error("a task of the replicas failed", exc_info=task.exception())
+        _log.error("a replication task failed", exc_info=task.exception())

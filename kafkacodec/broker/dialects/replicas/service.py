@@ -33,24 +33,24 @@ class ReplicaCodec(LineCodec):
     """The codec of a connection of a broker with replicas: each line is a request."""
 
     def received(self, count: int) -> list[LineRequest]:
-        """The lines that are now complete."""
+        """Return the lines that are now complete."""
         return list(self._reader.receive(self._memory[:count]))
 
 
 class ReplicaService(LineService):
     """The service of a broker with replicas.
 
-    Records with acks=all that come together are stored as one batch: at the next tick, which is due at once.
+    It stores records with acks=all that come together as one batch, at the next tick, which is due at once.
 
     Args:
-        inside: what it uses of the broker.
+        inside: the part of the broker that it uses.
         broker_id: its id.
-        replicas: how many brokers have the partitions.
-        min_in_sync: on how many disks a record must be.
+        replicas: the number of brokers with the partitions.
+        min_in_sync: the number of disks that must have a record.
 
     Attributes:
-        storage, roles, machine: what it decides with.
-        files: what the thread that flushes has to write.
+        storage, roles, machine: its state.
+        files: pending writes for the flushing thread.
         wished: called with the partitions whose role may have to change.
     """
 
@@ -64,7 +64,7 @@ class ReplicaService(LineService):
         self._is_due = False
         self._looked_at = -_LOOK_MS
         self._deadline: int | None = None
-        self._asked = 0  # the version of the files whose writing was asked for
+        self._asked = 0  # the version of the files whose write was requested
 
     @cached_property
     def machine(self) -> ReplicatedBroker:
@@ -83,14 +83,14 @@ class ReplicaService(LineService):
         return self.machine
 
     def receive(self, request: LineRequest, session: Any, to: Any, now: float) -> Effect:
-        """Answer a line, or keep it until it is replicated."""
+        """Answer a line, or keep the request until it is replicated."""
         self.clock(now)
         asked = Asked(session, to)
         if isinstance(request, str) and request.endswith(_ALL):
             found = self.machine.receive(request, self._now, asked)
             self._is_due = True
             return self.effect(found, stores=False)
-        before = self.effect(())  # what is taken is stored first: after a promise it would be too late
+        before = self.effect(())  # accepted records are stored first: after a promise it would be too late
         assert not isinstance(request, list)
         return together([before, self.effect(self.machine.receive(request, self._now, asked))])
 
@@ -100,9 +100,9 @@ class ReplicaService(LineService):
         return super().tick(now)
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed.
+        """Return when `tick` is needed.
 
-        The machine looks at each partition for that: it is asked now and then only, as no time of its is so short.
+        The machine checks each partition for that, so it is asked only now and then: its times are longer than that.
         """
         if self._is_due:
             return 0.0
@@ -113,16 +113,16 @@ class ReplicaService(LineService):
         return again if self._deadline is None else min(self._deadline, again)
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
-        """A log is on the disk: more may be committed. Or the files are."""
+        """A log is on the disk, so more may be committed; or the files are."""
         if not isinstance(token, _Kept):
             return self.effect(self.machine.stored(self.clock(now), [token]))
         return self.effect(self.machine.kept_groups(token.tickets, self.clock(now)))
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
-        """A log could not be flushed: who waits is told by `Effect.lost`. Or the files could not be written."""
+        """A log could not be flushed, and `Effect.lost` answers its requests; or the files could not be written."""
         if not isinstance(token, _Kept):
             return NOTHING
-        _log.warning("line protocol: %s; it is tried again", error)
+        _log.warning("line protocol: %s; will be tried again", error)
         self._asked = 0
         return Effect((), _to_host(self.machine.lost_groups(self.clock(now))))
 
@@ -132,7 +132,7 @@ class ReplicaService(LineService):
         return self._now
 
     def effect(self, found: Iterable[LineReply], *, stores: bool = True) -> Effect:
-        """What is to be done after a call of the machine."""
+        """Return the effect of a call of the machine."""
         lost = self._stored() if stores else {}
         wishes = self.machine.take_wishes()
         if wishes:
@@ -142,7 +142,7 @@ class ReplicaService(LineService):
             return Effect((), not_stored(replies))
         written = self._storage.take_written() if stores else []
         appends = [Append(log, Synced(), log, "flushed") for log in written]
-        if not self.files.has_saved(ROLES):  # nobody hears of a role that may be forgotten
+        if not self.files.has_saved(ROLES):  # no answer may tell of a role that a crash could undo
             return Effect([*appends, self._keeping()], replies, lost=partial(not_kept, replies))
         others = []
         if self._asked < self.files.version:
@@ -154,7 +154,7 @@ class ReplicaService(LineService):
         return together([Effect(appends, replies, lost=partial(not_stored, replies)), *others])
 
     def _keeping(self) -> Append:
-        """Writes the files; answers that wait for what is in them now leave then."""
+        """Write the files, then send the answers that wait for their contents."""
         self._asked = self.files.version
         return Append(FILES, Synced(), _Kept(self.machine.tickets()), "flushed")
 
@@ -166,13 +166,13 @@ class ReplicaService(LineService):
 
 
 class _Kept(NamedTuple):
-    """The files are on the disk: the last tickets of the groups that are in them, by topic."""
+    """The files are on the disk: the last tickets of their groups, by topic."""
 
     tickets: dict[str, int]
 
 
 def _ignored(_: dict[tuple[str, int], Wish]) -> None:
-    """Before the broker has begun, nothing can be asked of others."""
+    """Ignore calls until the broker has started."""
 
 
 def _to_host(found: Iterable[LineReply]) -> list[Reply]:

@@ -1,4 +1,4 @@
-"""The storage of a broker of the line protocol whose partitions have replicas."""
+"""The storage of a broker of the line protocol with replicas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReplicaTopicStorage(TopicStorage):
     """A `kafkacodec.dialects.line.replicas.storage.ReplicaStorage` in the topics of a broker.
 
     Attributes:
-        group_changes (int): how often groups and offsets have changed.
+        group_changes (int): the number of changes of groups and offsets.
     """
 
     def __init__(self, inside: Inside) -> None:
@@ -33,36 +33,36 @@ class ReplicaTopicStorage(TopicStorage):
 
     @property
     def has_kept_groups(self) -> bool:
-        """Whether groups and offsets are on the disk as they are."""
+        """Whether the disk has the current groups and offsets."""
         return self.files.has_saved("groups.json") and self.files.has_saved("offsets.json")
 
     def save_groups(self, groups: Rows) -> None:
-        """Have these groups; ``groups.json`` is to be written."""
+        """Set the groups, and schedule the write of ``groups.json``."""
         super().save_groups(groups)
         self.group_changes += 1
 
     def save_offsets(self, offsets: Rows) -> None:
-        """Have these offsets; ``offsets.json`` is to be written after all records are on disk."""
+        """Set the offsets, and schedule the write of ``offsets.json`` after all records are on disk."""
         super().save_offsets(offsets)
         self.group_changes += 1
 
     def stored_end(self, topic: str, partition: int) -> int:
-        """The offset after the last record that is in the log."""
+        """Return the offset after the last record in the log."""
         found = self._inside.topics.partition(topic, partition)
         return 0 if found is None else found.high_watermark
 
     def flushed_end(self, topic: str, partition: int) -> int:
-        """The offset after the last record that is on the disk."""
+        """Return the offset after the last record on the disk."""
         found = self._inside.topics.partition(topic, partition)
         return 0 if found is None else found.log.recovery_point
 
     def start(self, topic: str, partition: int) -> int:
-        """The first offset that is kept."""
+        """Return the first offset of the log."""
         found = self._inside.topics.partition(topic, partition)
         return 0 if found is None else found.start_offset
 
     def epoch_end(self, topic: str, partition: int, epoch: int) -> tuple[int, int]:
-        """The newest leader epoch not above `epoch`, and where it ends; that of the log if all are older."""
+        """Return the newest leader epoch not above `epoch`, and its end; the log's if all are older."""
         found = self._inside.topics.partition(topic, partition)
         if found is None:
             return _NO_LOG
@@ -70,7 +70,7 @@ class ReplicaTopicStorage(TopicStorage):
         return (latest, found.log.end_offset) if epoch >= latest else found.log.epoch_end(epoch)
 
     def batches(self, topic: str, partition: int, offset: int, most: int) -> tuple[bytes, int]:
-        """Batches of one leader epoch, from the one that has an offset on, and the epoch; at least one batch.
+        """Return batches of one leader epoch, from the one with an offset on, and the epoch; at least one batch.
 
         Raises:
             OSError: there is none, or it cannot be read.
@@ -84,16 +84,16 @@ class ReplicaTopicStorage(TopicStorage):
         return data[: same[-1].position + same[-1].size], epoch
 
     def make(self, topic: str, count: int) -> None:
-        """Make a topic that another broker has, if it is missing. Raises BrokerError."""
+        """Create a topic of another broker, if it is missing. Raises BrokerError."""
         if self._inside.catalog.topic(topic) is None:
             self._inside.create(topic, count)
 
     def lead(self, topic: str, partition: int, epoch: int) -> None:
-        """Records that follow have this leader epoch."""
+        """Set the leader epoch of the next records."""
         self._inside.topics.lead(topic, partition, epoch)
 
     def copy(self, topic: str, partition: int, records: bytes, epoch: int, start: int) -> None:
-        """Append batches of another replica as they are, and let the log start where the other one does.
+        """Append batches of another replica unchanged, and let the log start at the other's start.
 
         Raises:
             DecodeError, EncodeError: they are damaged, or do not follow the log.
@@ -103,7 +103,7 @@ class ReplicaTopicStorage(TopicStorage):
         self._open(topic, partition).copy(records, epoch, start)
 
     def truncate(self, topic: str, partition: int, offset: int) -> None:
-        """Remove what another replica does not have. Raises OSError."""
+        """Remove records that another replica lacks. Raises OSError."""
         self._open(topic, partition).truncate(offset)
 
     def _open(self, topic: str, partition: int) -> Partition:
@@ -121,14 +121,14 @@ class LogView:
 
     @property
     def end(self) -> int:
-        """The offset of the next record."""
+        """Return the offset of the next record."""
         return self._storage.stored_end(*self._name)
 
     @property
     def leader_epoch(self) -> int:
-        """The newest leader epoch, -1 for none."""
+        """Return the newest leader epoch, -1 for none."""
         return self.epoch_end((1 << 63) - 1)[0]
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The newest epoch not above `epoch`, and where it ends."""
+        """Return the newest epoch not above `epoch`, and its end."""
         return self._storage.epoch_end(*self._name, epoch)
