@@ -353,9 +353,7 @@ class Kafka07Service:
             raise KeyError(f"topic {topic!r} has no partition {partition}") from error
         large = next((one for one in payloads if len(one) > self._settings.max_message_size), None)
         if large is not None:
-            raise EncodeError(
-                f"a message of {len(large):,} bytes exceeds {self._settings.max_message_size:,}"
-            )
+            raise EncodeError(f"a message of {len(large):,} bytes exceeds {self._settings.max_message_size:,}")
         offset, data = log.end, memoryview(encode_messages(payloads))
         self._append((topic, partition), log, data, len(payloads))
         return offset, self._effect([], None)

@@ -70,9 +70,7 @@ class Registration:
         try:
             await self._register_broker(zookeeper)
         except NodeExists as error:
-            reason = (
-                f"broker {self._id} is in ZooKeeper already ({error}): it runs, or its session ends soon"
-            )
+            reason = f"broker {self._id} is in ZooKeeper already ({error}): it runs, or its session ends soon"
             raise OSError(errno.EADDRINUSE, reason) from None
         except EncodeError as error:
             raise OSError(errno.EINVAL, f"hostname: {error}") from None

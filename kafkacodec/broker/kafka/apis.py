@@ -1,4 +1,4 @@
-"""THE TABLE of APIs: which function answers which versions. ApiVersions advertises it, and nothing else is read."""
+"""THE TABLE of APIs: the function and versions of each. ApiVersions advertises it, and the broker reads no others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = Callable[[Any, Any], Any]
 
 
 class _Seldom:
-    """The functions of a module that is imported when one of them is called, so that a broker starts faster."""
+    """The functions of a module that is imported on the first call, so that a broker starts faster."""
 
     def __init__(self, name: str) -> None:
         self._name = f"kafkacodec.broker.kafka.{name}"
@@ -37,12 +37,12 @@ class Entry(NamedTuple):
     """One API.
 
     Attributes:
-        versions: those that are served.
+        versions: the served versions.
         answer: the function.
         advertised: whether ApiVersions lists it. Brokers answer telemetry calls without listing them.
-        first: the first version that ApiVersions lists; older ones are listed, since old clients look for them, but a
-            request of one ends the connection.
-        note: what is not heeded, for the docs.
+        first: the first version that ApiVersions lists; it lists older ones, since old clients look for them, but a
+            request of one closes the connection.
+        note: limitations, for the docs.
     """
 
     versions: range
@@ -134,29 +134,29 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.LIST_CONFIG_RESOURCES: Entry(range(2), configs.list_config_resources),
     keys.DESCRIBE_TOPIC_PARTITIONS: Entry(range(1), metadata.describe_topic_partitions),
 }
-"""By API key. What is not whole is not here."""
+"""By API key. It has only complete APIs."""
 
 READ: Final[Mapping[int, range]] = {key: entry.versions for key, entry in TABLE.items()}
-"""The versions that are read from the network."""
+"""The versions that the broker reads."""
 
 OLD: Final[Mapping[int, range]] = {
     key: range(versions.stop) if key <= keys.DESCRIBE_TOPIC_PARTITIONS else versions for key, versions in READ.items()
 }
-"""Those that are read for old clients too: Apache Kafka 3.9 has all versions from 0 on, 4.0 removed the oldest."""
+"""The versions that it reads for old clients: Apache Kafka 3.9 has all versions from 0 on, 4.0 removed the oldest."""
 
 ADVERTISED: Final[Mapping[int, range]] = {
     key: entry.versions if entry.first is None else range(entry.first, entry.versions.stop)
     for key, entry in TABLE.items()
     if entry.advertised
 }
-"""What ApiVersions answers."""
+"""The answer of ApiVersions."""
 
 OLD_ADVERTISED: Final[Mapping[int, range]] = {key: OLD[key] for key in ADVERTISED}
-"""What it answers for old clients too."""
+"""Its answer when old clients are served."""
 
 
 def table_rows() -> list[tuple[str, str, str]]:
-    """The table for the docs: name, versions, what is not heeded."""
+    """Return the table for the docs: name, versions, limitations."""
     return [
         (APIS[key].name, f"{entry.versions.start}–{entry.versions.stop - 1}", entry.note)
         for key, entry in sorted(TABLE.items())

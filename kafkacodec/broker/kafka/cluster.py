@@ -87,7 +87,7 @@ def _unknown_coordinators(request: Request, kind: int) -> Any:
 
 
 def _coordinators(node: Node, request: Request, topic: str) -> Any:
-    """The leaders of the partitions of an internal topic that have the state of the keys."""
+    """Return the leaders of the internal topic's partitions with the state of the keys."""
     version = request.version
     response = messages.FindCoordinatorResponse()
     if version < _SEVERAL_KEYS:
@@ -188,7 +188,7 @@ def alter_replica_log_dirs(node: Node, request: Request) -> Any:
 
 
 def elect_leaders(node: Node, request: Request) -> Any:
-    """Let the preferred replicas lead, or any for partitions without a leader (KIP-183, KIP-460)."""
+    """Elect the preferred replicas, or any for partitions without a leader (KIP-183, KIP-460)."""
     message = request.message
     response = messages.ElectLeadersResponse()
     known_kind = request.version < 1 or message.election_type in (0, 1)
@@ -236,7 +236,7 @@ def _election(node: Node, name: str, number: int, *, unclean: bool) -> tuple[int
 
 
 def alter_partition_reassignments(node: Node, request: Request) -> Any:
-    """Give partitions other replicas, which is done at once: there is one log beneath all brokers (KIP-455)."""
+    """Give partitions other replicas. This completes at once, since all brokers share one log (KIP-455)."""
     message = request.message
     records: list[bytes] = []
     response = messages.AlterPartitionReassignmentsResponse(error_message=None)
@@ -275,7 +275,7 @@ def list_partition_reassignments(node: Node, request: Request) -> Any:
 
 
 def update_features(node: Node, request: Request) -> Any:
-    """Features stay as they are; what would change one is checked (KIP-584, KIP-1022)."""
+    """Check changes of features; they stay at their levels (KIP-584, KIP-1022)."""
     message, version = request.message, request.version
     response = messages.UpdateFeaturesResponse(error_message=None)
     now = node.catalog.metadata.features
@@ -339,7 +339,7 @@ def unregister_controller(node: Node, request: Request) -> Any:
 
 
 def get_telemetry_subscriptions(node: Node, request: Request) -> Any:
-    """No metrics are wanted (KIP-714)."""
+    """Answer that the broker wants no metrics (KIP-714)."""
     asked = request.message.client_instance_id
     return messages.GetTelemetrySubscriptionsResponse(
         client_instance_id=uuid.uuid4() if asked == ZERO_UUID else asked,
@@ -352,5 +352,5 @@ def get_telemetry_subscriptions(node: Node, request: Request) -> Any:
 
 
 def push_telemetry(node: Node, request: Request) -> Any:
-    """None were wanted (KIP-714)."""
+    """Answer that the broker wants no metrics (KIP-714)."""
     return messages.PushTelemetryResponse(error_code=errors.INVALID_REQUEST)

@@ -1,4 +1,4 @@
-"""Configurations of groups, of client metrics and of brokers: names, types, defaults, what is allowed."""
+"""Configurations of groups, client metrics and brokers: names, types, defaults, allowed values."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ METRICS_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
 
 
 def wrong_value(kind: int, name: str, value: str) -> tuple[int, str] | None:
-    """The error code and text for a configuration that cannot be set; None if it can."""
+    """Return the error code and text for an invalid configuration; None if it is valid."""
     if kind == CONFIG_RESOURCES["topic"]:
         wrong = check(name, value)
         return None if wrong is None else (errors.INVALID_CONFIG, wrong)

@@ -38,7 +38,7 @@ class _Wrong(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """A configuration as it is: value, where it is from, and what else is set or would apply, nearest first."""
+    """A configuration: its value and source, and its other values, nearest first."""
 
     name: str
     kind: int
@@ -138,7 +138,7 @@ def _of_topic(node: Node, values: Mapping[str, str]) -> list[_Shown]:
 
 
 def _broker_synonyms(node: Node, name: str, broker: str) -> list[tuple[str, str, int]]:
-    """What a broker's configuration has for a name, nearest first."""
+    """Return the values of a broker's configuration for a name, nearest first."""
     found = []
     if name == "node.id":
         return [(name, broker, _STATIC)]
@@ -175,12 +175,12 @@ def topic_rows(node: Node, values: Mapping[str, str], row: Any) -> list[Any]:
 
 
 def incremental_alter_configs(node: Node, request: Request) -> Any:
-    """Set, delete, append or subtract; what is not named stays (KIP-339)."""
+    """Set, delete, append or subtract; configurations that are not named stay (KIP-339)."""
     return _alter(node, request, messages.IncrementalAlterConfigsResponse(), _incremental)
 
 
 def alter_configs(node: Node, request: Request) -> Any:
-    """Set what is named, and delete all else."""
+    """Set the named configurations, and delete all others."""
     return _alter(node, request, messages.AlterConfigsResponse(), _whole)
 
 
@@ -269,7 +269,7 @@ def _checked(kind: int, changes: dict[str, str | None]) -> dict[str, str | None]
 
 
 def list_config_resources(node: Node, request: Request) -> Any:
-    """The resources that have, or can have, configurations. v0: metrics only. v1: kinds (KIP-1142)."""
+    """List the resources that have, or can have, configurations. v0: metrics only. v1: kinds (KIP-1142)."""
     response = messages.ListConfigResourcesResponse()
     kinds = list(request.message.resource_types) if request.version > 0 else [_METRICS]
     known = (_TOPIC, _BROKER, _LOGGER, _METRICS, _GROUP)

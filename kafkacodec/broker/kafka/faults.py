@@ -1,7 +1,7 @@
-"""Faults when asked: rules about which requests get an error, wait, are never answered or end their connection; pause.
+"""Injected faults: rules that answer requests with errors, delay, drop or disconnect them; pause.
 
-Rules are decided before a request is dispatched. What waits holds up the requests behind it on its connection, since
-a broker handles the requests of a connection one after another.
+Rules apply before a request is dispatched. A waiting request holds up the requests behind it on its connection, since a
+broker handles the requests of a connection one after another.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _log = logging.getLogger("kafkacodec.broker")
 
 @dataclass(eq=False)
 class Rule:
-    """What happens to requests of an API.
+    """A fault for requests of an API.
 
     Attributes:
         key: of the API.
-        code: the error that they get; None for none.
+        code: the error in the answer; None for none.
         delay: in ms, before anything else happens.
-        drops: they are never answered.
-        closes: their connection is closed instead of an answer.
-        after: they are carried out first; only the answer is replaced.
-        left: how many more requests it concerns; None for all.
-        when: whether it concerns a request.
-        noticed: called for each request that it concerns.
+        drops: never answer.
+        closes: close the connection instead of answering.
+        after: handle the request first; replace only the answer.
+        left: the number of further requests that match; None for all.
+        when: whether a request matches.
+        noticed: called for each request that matches.
     """
 
     key: int
@@ -55,7 +55,7 @@ class Rule:
 
 @dataclass(eq=False)
 class _Line:
-    """The requests of a session that wait, the first of them until a time."""
+    """The waiting requests of a session, the first of them until a time."""
 
     until: float = 0.0
     first: tuple[Request, Rule] | None = None
@@ -63,15 +63,15 @@ class _Line:
 
 
 class Faults:
-    """The rules of a broker, and the requests that wait because of them.
+    """The rules of a broker, and the requests that they delay.
 
     Args:
         node: the broker.
-        answer: handles a request as if there were no rules.
+        answer: handles a request without rules.
 
     Attributes:
-        rules: in their order; the first that concerns a request counts.
-        paused: nothing is answered.
+        rules: in their order; the first that matches a request counts.
+        paused: whether the broker answers nothing.
     """
 
     def __init__(self, node: Node, answer: Callable[[Request], Effect]) -> None:
@@ -81,7 +81,7 @@ class Faults:
         self._lines: dict[Any, _Line] = {}
 
     def __bool__(self) -> bool:
-        """Whether requests must be given to `receive`."""
+        """Whether requests must go through `receive`."""
         return bool(self.rules or self._lines or self.paused)
 
     def receive(self, request: Request) -> Effect:
@@ -95,7 +95,7 @@ class Faults:
         return NOTHING
 
     def remove(self, rule: Rule) -> None:
-        """Take a rule away. What it has dropped stays unanswered."""
+        """Remove a rule. Requests that it dropped stay unanswered."""
         if rule in self.rules:
             self.rules.remove(rule)
 
@@ -104,7 +104,7 @@ class Faults:
         self._lines.pop(session, None)
 
     def due(self, now: float) -> Effect:
-        """Go on with one request that need not wait any longer: what follows from it may concern the next."""
+        """Continue one request whose wait is over; its effect may change the next."""
         if not self.paused:
             for session, line in self._lines.items():
                 if line.until <= now:
@@ -112,7 +112,7 @@ class Faults:
         return NOTHING
 
     def next_deadline(self) -> float | None:
-        """When `due` has something to do."""
+        """Return when `due` has something to do."""
         if self.paused or not self._lines:
             return None
         found = min(line.until for line in self._lines.values())
@@ -130,7 +130,7 @@ class Faults:
                 request.received = now
                 effect = self._begin(request)
         except Exception:
-            _log.exception("a request that waited could not be handled; its connection is closed")
+            _log.exception("a delayed request failed; closing its connection")
             if request is not None:
                 effect = Effect((), (Reply(request.to, CLOSE),))
         if line.first is None and not line.waiting and line.until != inf:
@@ -183,7 +183,7 @@ class Faults:
 
 
 class _Instead:
-    """Stands for what a request came with, and gives it another answer than that of the broker, or none."""
+    """Replaces the address of a request's reply, and sends another answer than the broker's, or none."""
 
     __slots__ = ("_response", "_to")
 

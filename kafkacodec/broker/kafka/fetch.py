@@ -54,7 +54,7 @@ def fetch(node: Node, request: Request) -> Any:
 
 
 def refused(node: Node, request: Request, code: int) -> Any:
-    """The same error for all partitions of a fetch, or of its session, which goes on."""
+    """Answer all partitions of a fetch, or of its session, with the same error; the session continues."""
     by_id = request.version >= _BY_ID
     session = node.brokers.sessions(request).begin(request.message, by_id)
     if isinstance(session, int):
@@ -82,7 +82,7 @@ def _wrong(number: int, code: int, aborted: list[Any] | None) -> Any:
 
 
 def _update(node: Node, session: FetchSession, message: Any) -> None:
-    """Take what a request adds to a session, and what it takes away."""
+    """Apply the additions and removals of a request to its session."""
     for topic in message.topics:
         key = topic.topic_id if session.by_id else topic.topic
         for asked in topic.partitions:
@@ -118,11 +118,11 @@ class _Fetch:
         self.logs: list[Hashable] = []
 
     def refuse(self, code: int) -> None:
-        """Let the answer be an error."""
+        """Make the answer an error."""
         self._rows = [(wanted, _wrong(wanted.number, code, None)) for wanted in self._wanted]
 
     def at_once(self) -> bool:
-        """Whether it is answered now."""
+        """Whether it can be answered now."""
         rows, nbytes, ends = self._read()
         if ends or not self._waits or nbytes >= self._min_bytes:
             self._rows = rows
@@ -130,7 +130,7 @@ class _Fetch:
         return False
 
     def enough(self) -> bool:
-        """Whether there is as much as it waits for."""
+        """Whether there are as many bytes as it waits for."""
         rows, nbytes, ends = self._read()
         if ends or nbytes >= self._min_bytes:
             self._rows = rows
@@ -201,7 +201,7 @@ class _Fetch:
                 return None, errors.TOPIC_AUTHORIZATION_FAILED
         partition = node.topics.partition(wanted.name or "", wanted.number)
         if partition is not None and not isinstance(wanted.topic, str) and partition.topic_id != wanted.topic:
-            partition = None  # a topic of that name was made anew
+            partition = None  # a topic of that name was created again
         return partition, node.topics.missing(wanted.name or "", wanted.number)
 
     def _row(self, wanted: Wanted, partition: Partition, room: int, first: bool) -> Any:
@@ -242,7 +242,7 @@ class _Fetch:
         return row
 
     def _refuses(self, partition: Partition, epoch: int) -> int:
-        """Why this broker does not serve a partition: without a replica nobody is served, of a replica consumers."""
+        """Return the error if this broker does not serve a partition; only consumers may read from a replica."""
         brokers, broker = self._node.brokers, self._request.broker
         if self._follows or not brokers.has(broker, *partition.key):
             return int(errors.NOT_LEADER_OR_FOLLOWER)
@@ -252,7 +252,7 @@ class _Fetch:
         return code
 
     def _diverges(self, row: Any, partition: Partition, asked: Any) -> int:
-        """Tell where the client's log is another one, from the epoch of the record that it fetched last."""
+        """Report where the client's log diverges, from the epoch of its last record."""
         epoch, end = partition.end_of_epoch(asked.last_fetched_epoch)
         if epoch < 0:
             return int(errors.OFFSET_OUT_OF_RANGE)

@@ -1,4 +1,4 @@
-"""Fetch sessions: what a client wants without saying it each time, and what it has been told (KIP-227)."""
+"""Fetch sessions: a client's partitions, which it does not repeat in each request, and what it knows (KIP-227)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TopicKey = str | uuid.UUID
 
 @dataclass(slots=True)
 class Wanted:
-    """A partition that is fetched.
+    """A partition of a session.
 
     Attributes:
-        topic: its name or id, as the client gives it.
+        topic: its name or id, as in the request.
         name: its topic's name; None while the id is unknown.
         number: its number.
         asked: the row of the request.
-        high_watermark, start_offset: what the client was told last; None before.
+        high_watermark, start_offset: in the last answer; None before.
     """
 
     topic: TopicKey
@@ -38,7 +38,7 @@ class Wanted:
     start_offset: int | None = None
 
     def changes(self, row: Any) -> bool:
-        """Whether a row of an answer tells something new; notes what it tells."""
+        """Whether a row of an answer has news; remember its values."""
         told = (row.high_watermark, row.log_start_offset)
         news = bool(row.error_code or row.records) or told != (self.high_watermark, self.start_offset)
         self.high_watermark, self.start_offset = told
@@ -52,9 +52,9 @@ class FetchSession:
     Attributes:
         id: its number; 0 for a request outside of sessions.
         by_id: whether topics have ids.
-        epoch: that of the next request.
-        partitions: what is fetched, in the order in which it is read.
-        incremental: the answer has only what changed.
+        epoch: of the next request.
+        partitions: in the order of reading.
+        incremental: whether the answer has only changes.
     """
 
     id: int
@@ -65,10 +65,10 @@ class FetchSession:
 
 
 class FetchSessions:
-    """The sessions of a broker, of which the oldest go when there are too many.
+    """The sessions of a broker; the oldest go when there are too many.
 
     Args:
-        most: how many are kept.
+        most: the maximum number of sessions.
     """
 
     def __init__(self, most: int) -> None:
@@ -76,7 +76,7 @@ class FetchSessions:
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
 
     def begin(self, request: Any, by_id: bool) -> FetchSession | int:
-        """The session of a request, or an error code."""
+        """Return the session of a request, or an error code."""
         number, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL, FINAL):
             self._sessions.pop(number, None)

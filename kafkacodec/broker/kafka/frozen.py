@@ -1,7 +1,7 @@
-"""What a broker that serves a directory read-only answers to requests that would write.
+"""Answers of a read-only broker to requests that would write.
 
-The answers are those of Apache Kafka to a client that may read everything and write nothing: clients do not try again,
-as they do when a broker cannot write. What coordinators of groups keep is written nowhere, and so is not refused.
+They are Apache Kafka's answers to a client that may read everything and write nothing: clients do not retry, as they
+would if a broker could not write. Group coordinators keep their state in memory, so their requests are not refused.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REFUSED: Final[Mapping[int, int]] = {
 
 
 def refused(node: Node, request: Request) -> Any:
-    """The refusal of a request that would write; None for others."""
+    """Return the refusal of a request that would write; None for others."""
     code = REFUSED.get(request.key)
     if code is None:
         return None

@@ -1,4 +1,4 @@
-"""Requests that a coordinator's machine answers."""
+"""Requests to a coordinator's machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ask", "client_of", "describe_groups"]
 
 
 def ask(node: Node, request: Request) -> Any:
-    """Give a request to the machine of its API, whose topic is made first."""
+    """Pass a request to the machine of its API, after creating its topic."""
     machine = node.machines[request.key]
 
     def asked() -> Effect:
@@ -27,7 +27,7 @@ def ask(node: Node, request: Request) -> Any:
 
 
 def describe_groups(node: Node, request: Request) -> Any:
-    """Groups, with what may be done with them if that is asked for: everything, as there is no authorizer."""
+    """Describe groups, on request with the allowed operations: all, as there is no authorizer."""
     machine = node.machines[request.key]
 
     def asked() -> Effect:
@@ -41,5 +41,5 @@ def describe_groups(node: Node, request: Request) -> Any:
 
 
 def client_of(request: Request) -> Client:
-    """Who asks, as groups show it."""
+    """Return the client, as groups show it."""
     return Client(request.client_id or "", f"/{request.session.host}")

@@ -12,10 +12,10 @@ __all__ = ["Later"]
 
 
 class Later:
-    """Effects by the time of the host, in milliseconds, at which they are to happen.
+    """Effects by their time on the host's clock, in milliseconds.
 
     Args:
-        alarm: told of deadlines.
+        alarm: gets the deadlines.
     """
 
     def __init__(self, alarm: Alarm) -> None:
@@ -24,18 +24,18 @@ class Later:
         self._numbers = count()
 
     def add(self, at: float, effect: Effect) -> Effect:
-        """Let an effect wait; nothing happens now."""
+        """Add an effect for later."""
         heapq.heappush(self._waiting, (at, next(self._numbers), effect))
         self._alarm.ring()
         return NOTHING
 
     def due(self, now: float) -> Effect:
-        """What is to happen."""
+        """Return the due effects."""
         found = []
         while self._waiting and self._waiting[0][0] <= now:
             found.append(heapq.heappop(self._waiting)[2])
         return together(found)
 
     def next_deadline(self) -> float | None:
-        """When something is due."""
+        """Return the time of the next effect."""
         return self._waiting[0][0] if self._waiting else None

@@ -98,7 +98,7 @@ def _found(partition: Partition, time: int, committed: bool) -> tuple[int, int]:
 
 
 def offset_for_leader_epoch(node: Node, request: Request) -> Any:
-    """Where an epoch of leadership ended (KIP-101, KIP-320)."""
+    """Return the end of a leader epoch (KIP-101, KIP-320)."""
     response = messages.OffsetForLeaderEpochResponse()
     for topic in request.message.topics:
         made = response.OffsetForLeaderTopicResult(topic=topic.topic)

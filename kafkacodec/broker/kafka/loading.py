@@ -19,10 +19,10 @@ _COLUMNS: Final = ("offset", "key", "value", "producer_id", "is_transactional", 
 
 
 def loaded(node: Node, machine: Machine, now: float) -> Effect:
-    """Give a coordinator the records of its topic, in the order of the log, then let it begin."""
+    """Load the records of its topic into a coordinator, in the order of the log, then start it."""
     topic = node.catalog.topic(machine.topic)
     if topic is not None:
-        machine.partitions = topic.partitions  # whatever the setting says now
+        machine.partitions = topic.partitions  # regardless of the current setting
     for number in range(topic.partitions if topic is not None else 0):
         partition = node.topics.partition(machine.topic, number)
         for batch in batches(partition, partition.high_watermark) if partition is not None else ():

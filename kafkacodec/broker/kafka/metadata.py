@@ -49,7 +49,7 @@ def metadata(node: Node, request: Request) -> Any:
 
 
 def refused(node: Node, request: Request, code: int) -> Any:
-    """The broker, and the same error for all topics that are asked for."""
+    """Answer with the broker, and the same error for all requested topics."""
     response = _cluster(node, request)
     if request.message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -87,7 +87,7 @@ def _refused(rows: Any) -> Any:
 
 
 def _add_asked(node: Node, response: Any, rows: Any, operations: bool) -> list[str]:
-    """Add the topics that were asked for; returns those that could be made."""
+    """Add the requested topics; return missing ones that can be created."""
     made = response.MetadataResponseTopic
     missing = []
     by_id = any(row.topic_id != ZERO_UUID for row in rows)

@@ -1,4 +1,4 @@
-"""The records of the metadata log, also of one that Apache Kafka has left: after a snapshot, or not begun yet."""
+"""The records of the metadata log, also of Apache Kafka's: after a snapshot, or before its start."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _BOOTSTRAP: Final = "bootstrap.checkpoint"
 
 
 def metadata_records(partition: Partition) -> Iterator[Any]:
-    """The records that count: of the newest snapshot, and of the log from its end on.
+    """Return the valid records: of the newest snapshot, and of the log from its end on.
 
     Raises:
-        DecodeError: a batch or a record cannot be read.
-        DirectoryRefused: the log begins after the snapshot.
+        DecodeError: a batch or a record is invalid.
+        DirectoryRefused: the log starts after the snapshot.
     """
     path = partition.log.path
     snapshot = layout.newest_metadata_snapshot(os.listdir(path))
@@ -36,16 +36,16 @@ def metadata_records(partition: Partition) -> Iterator[Any]:
         name, begin = snapshot
         yield from _records([_read(os.path.join(path, name))])
     if partition.start_offset > begin:
-        reason = f"the log begins at offset {partition.start_offset}, and there is no snapshot of what is before"
+        reason = f"the log begins at offset {partition.start_offset}, and there is no snapshot of earlier records"
         raise DirectoryRefused(errno.EINVAL, reason, path)
     yield from _records(batches(partition, partition.high_watermark, begin))
 
 
 def formatted_records(path: str, metadata_path: str) -> list[bytes]:
-    """What a data directory was formatted with by Apache Kafka, which goes into a new metadata log; or nothing.
+    """Return the records of Apache Kafka's format command for a new metadata log; or nothing.
 
     Args:
-        path: the data directory, in which releases before 4.4 leave it.
+        path: the data directory, where releases before 4.4 leave them.
         metadata_path: of the metadata log.
 
     Raises:
@@ -58,7 +58,7 @@ def formatted_records(path: str, metadata_path: str) -> list[bytes]:
 
 
 def _records(pieces: Iterable[bytes]) -> Iterator[Any]:
-    """The records in runs of batches that count."""
+    """Return the records in runs of valid batches."""
 
     def decoded() -> Iterator[tuple[int, Any]]:
         for data in pieces:

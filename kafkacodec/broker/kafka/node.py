@@ -1,4 +1,4 @@
-"""The broker that answers: what functions of all APIs use."""
+"""The broker, for the functions of all APIs."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ ZERO_UUID: Final = uuid.UUID(int=0)
 
 
 class Inner(NamedTuple):
-    """What a machine's answer goes to when this broker asks itself."""
+    """The address of a machine's answer when this broker asks itself."""
 
     answered: Callable[[Any], Effect]
 
 
 Done = Callable[[int], Any]
-"""What follows an append: it gets 0 or an error code, and returns an Effect."""
+"""Continues after an append: it gets 0 or an error code, and returns an Effect."""
 
 
 class Changes(NamedTuple):
@@ -57,7 +57,7 @@ class Changes(NamedTuple):
 
 
 class Node:
-    """The broker, or all those that it pretends to be; it is also the controller.
+    """The broker, or all brokers that it appears as; it is also the controller.
 
     Args:
         node_id: the id.
@@ -65,14 +65,14 @@ class Node:
         config: of the broker.
         catalog: topics and configurations.
         topics: the logs of the topics.
-        waiting: fetches that wait.
-        brokers: those that this one pretends to be.
+        waiting: waiting fetches.
+        brokers: the brokers that it appears as.
 
     Attributes:
         versions: the advertised versions by API key.
-        later: answers that wait for a time.
-        quotas: what clients have used of theirs.
-        frozen: nothing is written: requests that would are refused.
+        later: delayed answers.
+        quotas: the clients' use of their quotas.
+        frozen: whether the broker is read-only.
         authorizes: whether there is an authorizer.
         is_taken: whether another protocol has a topic of a name.
     """
@@ -96,26 +96,26 @@ class Node:
         self._next_producer_id = self._reserved_producer_ids = 0
 
     def address(self, session: Any) -> tuple[str, int]:
-        """Host and port that clients of this session reach the broker at."""
+        """Return host and port at which the client of this session reaches the broker."""
         return self.brokers.address(self.brokers.of(session), session)
 
     def reached(self, request: Request) -> list[tuple[int, str, int]]:
-        """The brokers that run: id, and host and port for the client of a request."""
+        """Return the running brokers: id, and host and port for the client of a request."""
         return [(broker, *self.brokers.address(broker, request.session)) for broker in self.brokers.running]
 
     def leader_error(self, request: Request, topic: str, number: int) -> int:
-        """The error of the broker that a request came to, if it does not lead a partition."""
+        """Return the error of a request's broker, if it does not lead a partition."""
         leads = self.brokers.leads(request.broker, topic, number)
         return int(errors.NONE if leads else errors.NOT_LEADER_OR_FOLLOWER)
 
     # Topics
 
     def is_internal(self, name: str) -> bool:
-        """Whether a topic is one that brokers write."""
+        """Whether a topic is internal."""
         return name in INTERNAL_TOPICS
 
     def change(self, records: Sequence[bytes], done: Done, now: float) -> Effect:
-        """Append records to the metadata log, apply them, then go on."""
+        """Append records to the metadata log, apply them, then continue."""
         if not records:
             effect: Effect = done(errors.NONE)
             return effect
@@ -143,9 +143,9 @@ class Node:
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None,
         factor: int = -1, replicas: Sequence[Sequence[int]] = (),
     ) -> tuple[uuid.UUID, list[bytes]]:  # fmt: skip
-        """The id and the records of a new topic; an internal one has the settings that brokers give it.
+        """Return the id and the records of a new topic; an internal one has the broker's settings.
 
-        `replicas` are the brokers of each partition, if they are not to be chosen.
+        `replicas` are the brokers of each partition; by default the broker chooses.
         """
         settings = dict(configs or {})
         if partitions is None:
@@ -157,13 +157,13 @@ class Node:
         return topic_id, self.catalog.new_topic(name, topic_id, replicas, settings, self.brokers.away)
 
     def factor(self, name: str, asked: int) -> int:
-        """The number of replicas of a new topic, if -1 or as many are asked for."""
+        """Return the number of replicas of a new topic for a requested number or -1."""
         if name in _PARTITIONS:
             return min(_INTERNAL_FACTOR, len(self.brokers.ids))
         return self.config.number("default.replication.factor") if asked == -1 else asked
 
     def with_topic(self, name: str, then: Callable[[], Effect], now: float) -> Effect:
-        """Go on once an internal topic is there."""
+        """Continue once an internal topic exists."""
         if self.catalog.topic(name) is not None:
             return then()
         _, records = self.new_topic(name)
@@ -193,7 +193,7 @@ class Node:
         return self.catalog.topic_of(topic_id) if by_id else self.catalog.topic(name or "")
 
     def with_producer_ids(self, then: Callable[[], Effect], now: float) -> Effect:
-        """Go on once there are producer ids that nobody has had."""
+        """Continue once there are unused producer ids."""
         if self._next_producer_id < self._reserved_producer_ids:
             return then()
         first = self.catalog.next_producer_id
@@ -207,7 +207,7 @@ class Node:
         return self.change([self.catalog.reserved_producer_ids(end)], reserved, now)
 
     def take_producer_id(self) -> int | None:
-        """A producer id that nobody has had, also before the broker's last start; None if none is reserved."""
+        """Return an unused producer id, also across restarts of the broker; None if none is reserved."""
         if self._next_producer_id >= self._reserved_producer_ids:
             return None
         self._next_producer_id += 1
@@ -223,7 +223,7 @@ class Node:
         return self._running
 
     def routed(self, machine: Machine, effect: Effect) -> Effect:
-        """A machine's effect, whose tokens lead back to it; what it answers to this broker itself goes on."""
+        """Route a machine's effect: its tokens lead back to it, and its answers to this broker itself continue."""
         if not effect.appends and not any(type(reply.to) is Inner for reply in effect.replies):
             return effect
         replies = [reply for reply in effect.replies if type(reply.to) is not Inner]
@@ -233,7 +233,7 @@ class Node:
         return together([Effect([self._routed(machine, append) for append in appends], replies), *inner, *asked])
 
     def ask(self, request: Any, version: int, then: Callable[[Any], Effect], now: float) -> Effect:
-        """Ask a coordinator of this broker, and go on with its answer."""
+        """Ask a coordinator of this broker, and continue with its answer."""
         machine = self.machines[request.api_key]
 
         def asked() -> Effect:
@@ -265,7 +265,7 @@ class Node:
         return self.routed(machine, machine.appended(append.token, result, now))
 
     def reply(self, to: Any, response: Any) -> Effect:
-        """An effect that only answers."""
+        """Return an effect that only answers."""
         return Effect((), [Reply(to, response)])
 
 

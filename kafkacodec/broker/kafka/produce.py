@@ -40,7 +40,7 @@ def produce(node: Node, request: Request) -> Any:
 
 
 class _Work:
-    """One request: its answer, and how many of its appends are not done."""
+    """One request: its answer, and the number of unfinished appends."""
 
     def __init__(self, node: Node, request: Request) -> None:
         self._node, self._request = node, request
@@ -51,7 +51,7 @@ class _Work:
         self._leaders: Leaders | None = None
 
     def topic(self, topic: Any) -> None:
-        """Check the partitions of a topic; what is acceptable is appended by `begin`."""
+        """Check the partitions of a topic; `begin` appends the valid ones."""
         node, request, response = self._node, self._request, self._response
         by_id = request.version >= _BY_ID
         found = node.topic_by(topic.name, topic.topic_id, by_id)
@@ -76,7 +76,7 @@ class _Work:
                 row.log_start_offset = partition.start_offset
 
     def begin(self) -> Effect:
-        """The effect: all appends, or the answer if there are none; a transaction's partitions are verified first."""
+        """Return the effect: all appends, or the answer if there are none; verify a transaction's partitions first."""
         if not self._unverified:
             return self._append()
         _, _, first = self._unverified[0]
@@ -161,7 +161,7 @@ class _Work:
         return NOTHING if self._left else self._answer()
 
     def _answer(self) -> Effect:
-        """The answer; a client that wants none and has an error is cut off, so that it asks anew."""
+        """Return the answer; after an error with acks=0, close the connection, so that the client asks again."""
         response: Any = self._response
         if self._leaders is not None:
             response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)

@@ -1,4 +1,4 @@
-"""Answers that consist of one error: where each API's response has it, for each row that the request has."""
+"""Answers that consist of one error: its place in each API's response, for each row of the request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALL_VERSIONS: Final = range(1 << 15)
 
 
 def refusal(node: Node, request: Request, code: int) -> Any:
-    """The response to a request that says nothing but an error; `CLOSE` for a client that wants no response."""
+    """Return a response that consists of an error; `CLOSE` if the client expects no response."""
     special = _SPECIAL.get(request.key)
     if special is not None:
         found = special(node, request, code)
@@ -35,17 +35,17 @@ def refusal(node: Node, request: Request, code: int) -> Any:
 
 
 def refused_rows(request: Request, levels: Sequence[_Level], end: Mapping[str, Any]) -> Any:
-    """The response that has an error in each of the innermost rows of some lists, whatever is usual for its API."""
+    """Return a response with an error in each of the innermost rows of some lists, regardless of its API."""
     return APIS[request.key].response.from_dict({levels[0].answered: _answered(request.message, levels, end)})
 
 
 class _Level(NamedTuple):
-    """A list of a request and that of the response which has a row for each of its rows.
+    """A list of a request, and the list of the response with a row for each of its rows.
 
     Attributes:
-        asked: the lists of the request, most often one.
-        answered: the list of the response; empty if the rows of the next level stand in its place.
-        copied: fields of the response's rows, with the request's field; `_ITSELF` where rows are plain values.
+        asked: the lists of the request, usually one.
+        answered: the list of the response; empty if it has the rows of the next level instead.
+        copied: fields of the response's rows, with the request's field; `_ITSELF` if rows are plain values.
     """
 
     asked: tuple[str, ...]
@@ -54,12 +54,12 @@ class _Level(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Where the error is in a response that has it in rows.
+    """The place of the error in a response that has it in rows.
 
     Attributes:
         levels: the lists from the outermost to the one whose rows have the error.
-        versions: those in which it is there.
-        others: further fields of a row with an error, where they are not the defaults.
+        versions: with this place.
+        others: further fields of a row with an error, if they are not the defaults.
         field: the name of the error's field.
     """
 
@@ -177,7 +177,7 @@ _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
     keys.DESCRIBE_SHARE_GROUP_OFFSETS: [_Rows([_same("groups", "group_id")])],
     **{key: [_Rows(_STATES)] for key in _OF_STATES},
 }
-"""By API key, where the error is not one of the whole response."""
+"""By API key, for errors that are not at the top of the response."""
 
 _WITH_TOP: Final[Mapping[int, Sequence[_Level]]] = {
     keys.ELECT_LEADERS: [
@@ -196,7 +196,7 @@ _OTHERS: Final[Mapping[int, Mapping[str, Any]]] = {
     keys.INIT_PRODUCER_ID: {"producer_id": -1, "producer_epoch": -1},
     keys.JOIN_GROUP: {"generation_id": -1},
 }
-"""Further fields of responses that are one error, where they are not the defaults."""
+"""Further fields of responses that consist of an error, if they are not the defaults."""
 
 
 def _produce(node: Node, request: Request, code: int) -> Any:
@@ -220,7 +220,7 @@ def _metadata(node: Node, request: Request, code: int) -> Any:
     if whole:
         return None
     response = metadata.refused(node, request, code)
-    if code == errors.ILLEGAL_SASL_STATE:  # nobody has logged in: nothing is shown
+    if code == errors.ILLEGAL_SASL_STATE:  # nobody has logged in, so it shows nothing
         response.brokers, response.cluster_id, response.controller_id = [], None, -1
         response.topics = response.topics if request.message.topics else []
     return response
@@ -230,7 +230,7 @@ _REBOOTSTRAPS: Final = 13
 
 
 def _describe_log_dirs(node: Node, request: Request, code: int) -> Any:
-    """Before v3 there is no place for an error: clients take no directories for one."""
+    """Before v3 the response has no field for an error: clients take an empty list as one."""
     return None if request.version >= _LOG_DIRS_FAIL else APIS[request.key].response()
 
 
@@ -252,7 +252,7 @@ def _describe_topic_partitions(node: Node, request: Request, code: int) -> Any:
 
 
 def _everywhere(node: Node, request: Request, code: int) -> Any:
-    """The error stands at the top and in the rows."""
+    """Put the error at the top and in the rows."""
     if code != errors.CLUSTER_AUTHORIZATION_FAILED or (request.key, request.version) == (keys.ELECT_LEADERS, 0):
         return None
     response = refused_rows(request, _WITH_TOP[request.key], {"error_code": code})

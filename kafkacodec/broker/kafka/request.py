@@ -28,16 +28,16 @@ class Request:
         key, version: of the API.
         correlation_id, client_id: of the header.
         message: None for an ApiVersions request of an unknown version.
-        nbytes: the memory that it keeps.
-        session: where it came from; set by the service.
-        broker: the id of the broker that it came to; set by the service.
-        to: what its reply is addressed to; set by the service.
-        peer: who sent it.
-        spent: the seconds in which it was handled; set by the service.
-        may: what they may do, where there is an authorizer (`kafkacodec.broker.kafka.security.rules.May`).
-        rest: for how many ms nothing more of the connection is begun after the answer; infinite: it is closed.
-        bare: it is a token of SASL without a header.
-        received: when it began by the host's clock, for what waits for I/O; set by the service.
+        nbytes: its memory.
+        session: its session; set by the service.
+        broker: the id of its broker; set by the service.
+        to: the address of its reply; set by the service.
+        peer: its sender.
+        spent: the seconds of its handling; set by the service.
+        may: the sender's rights, if there is an authorizer (`kafkacodec.broker.kafka.security.rules.May`).
+        rest: the pause of the connection in ms after the answer; infinite closes it.
+        bare: whether it is a SASL token without a header.
+        received: its start by the host's clock, for waits for I/O; set by the service.
         now: the broker's time; set by the service.
     """
 
@@ -84,7 +84,7 @@ class Request:
 
 
 def _without_client_id(view: memoryview) -> memoryview:
-    """A request whose client id has a negative length with that of null, as which brokers read it."""
+    """Return a request with a null client id for one of negative length, as brokers read it."""
     length = view[_CLIENT_ID_AT : _CLIENT_ID_AT + 2]
     if len(length) < 2 or length[0] < 0x80:
         return view
@@ -92,7 +92,7 @@ def _without_client_id(view: memoryview) -> memoryview:
 
 
 def _decoded(key: int, version: int, view: memoryview, at: int) -> Any:
-    """A message, in which texts, bytes and arrays of a negative length are null, as which brokers read them."""
+    """Decode a message; texts, bytes and arrays of negative length are null, as brokers read them."""
     kind = by_key(key)[0]
     for _ in range(_NEGATIVE_LENGTHS):
         try:
@@ -107,7 +107,7 @@ def _decoded(key: int, version: int, view: memoryview, at: int) -> Any:
 
 
 def _negative_length(view: memoryview, end: int) -> int:
-    """How many bytes the length below -1 has that ends here."""
+    """Return the number of bytes of the length below -1 that ends here."""
     sizes = (size for size in (2, 4) if int.from_bytes(view[end - size : end], "big", signed=True) < -1)
     return next(sizes, 0)
 
@@ -116,9 +116,9 @@ class KafkaCodec:
     """The codec of a connection of the Kafka protocol.
 
     Args:
-        versions: the versions that are read, by API key.
+        versions: the supported versions, by API key.
         buffers: memory for large frames, which all connections share.
-        peer: who is at the other end.
+        peer: the client.
         account: counts an answer, and may change it, before it is encoded.
     """
 
@@ -132,11 +132,11 @@ class KafkaCodec:
         self._reader = FrameReader(buffers, MAX_FRAME_SIZE)
 
     def buffer(self) -> memoryview:
-        """Where the next received bytes go."""
+        """Return memory for the next received bytes."""
         return self._reader.buffer()
 
     def received(self, count: int) -> list[Request]:
-        """The requests that are now complete.
+        """Return the requests that are now complete.
 
         Raises:
             RemoteProtocolError: a frame or a request is invalid; `events` are the requests before it.
@@ -161,11 +161,11 @@ class KafkaCodec:
         return response_pieces(response, version, request.correlation_id)
 
     def rest(self, request: Request) -> float:
-        """How long the connection rests after the answer."""
+        """Return the pause of the connection after the answer."""
         return request.rest
 
     def release(self, request: Request) -> None:
-        """The memory of a request may be used again."""
+        """Let the memory of a request be used again."""
         request.message = None
         request.frame.release()
 

@@ -29,14 +29,14 @@ class KafkaService:
 
     Tokens of appends are functions: ``token(result, error, now)`` returns what follows.
 
-    Times that its host gives are those of the host; the coordinators and the logs have those of the broker's clock.
+    Its host passes the host's time; coordinators and logs use the broker's clock.
 
     Args:
         node: the broker.
         clock: the broker's.
 
     Attributes:
-        faults: what is to go wrong.
+        faults: the injected faults.
     """
 
     def __init__(self, node: Node, clock: Clock) -> None:
@@ -92,7 +92,7 @@ class KafkaService:
         return found if isinstance(found, Effect) else Effect((), (Reply(request.to, found),))
 
     def disconnected(self, session: Any, now: float) -> Effect:
-        """Forget what waits for a session."""
+        """Forget the waiting requests of a session."""
         self._node.waiting.forget(session)
         self.faults.forget(session)
         time = self._clock(now)
@@ -120,7 +120,7 @@ class KafkaService:
         return together(effects)
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed."""
+        """Return when `tick` is needed."""
         if self.faults.paused:
             return None
         if not self._alarm.rung:
@@ -136,7 +136,7 @@ class KafkaService:
         return self._deadline
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
-        """Go on after an append, and answer who waited for its records."""
+        """Continue after an append, and answer requests that wait for its records."""
         time = self._node.shares.now = self._clock(now)
         effect: Effect = token(result, None, time)
         if not self._node.waiting.touched:
@@ -144,11 +144,11 @@ class KafkaService:
         return together([effect, self.woken(now)])
 
     def woken(self, now: float) -> Effect:
-        """Answer who waited for records that are there now."""
+        """Answer requests whose records are there now."""
         return NOTHING if self.faults.paused else self._node.waiting.woken(now)
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
-        """Answer what could not be appended."""
+        """Answer failed appends."""
         effect: Effect = token(None, error, self._clock(now))
         return effect
 

@@ -187,7 +187,9 @@ def create_partitions(node: Node, request: Request) -> Any:
 
 def _refuses_more(node: Node, now: int, asked: Any) -> _Wrong | None:
     if not now < asked.count <= _MAX_PARTITIONS:
-        return _Wrong(errors.INVALID_PARTITIONS, f"the topic has {now} partitions; {asked.count} is no larger number")
+        return _Wrong(
+            errors.INVALID_PARTITIONS, f"the number must be {now + 1} to {_MAX_PARTITIONS}, not {asked.count}"
+        )
     if asked.assignments is None:
         return None
     if len(asked.assignments) != asked.count - now:

@@ -1,4 +1,4 @@
-"""What producers of transactions ask, and what is asked before a transaction is written to (KIP-98, KIP-890)."""
+"""Requests of transactional producers, and checks before writes in transactions (KIP-98, KIP-890)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def verify(
     node: Node, request: Request, transactional_id: str, producer: tuple[int, int],
     places: Iterable[tuple[str, int]], then: Callable[[dict[tuple[str, int], int]], Effect],
 ) -> Effect:  # fmt: skip
-    """Ask whether partitions belong to a transaction, then go on with an error code for each (KIP-890)."""
+    """Ask whether partitions belong to a transaction, then continue with an error code for each (KIP-890)."""
     machine = node.machines[keys.ADD_PARTITIONS_TO_TXN]
     question = verification(request.key, request.version, transactional_id, producer, places)
 

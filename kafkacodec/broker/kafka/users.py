@@ -1,4 +1,4 @@
-"""Users and quotas, and what is answered to calls of SASL that nothing led to."""
+"""Users and quotas, and answers to unexpected SASL calls."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def describe_user_scram_credentials(node: Node, request: Request) -> Any:
 
 
 def alter_user_scram_credentials(node: Node, request: Request) -> Any:
-    """Set and remove credentials. Each user may be named once."""
+    """Set and remove credentials, at most one change for each user."""
     message = request.message
     response = messages.AlterUserScramCredentialsResponse()
     changes = [*message.deletions, *message.upsertions]

@@ -1,1 +1,1 @@
-"""Several pretended brokers: who runs, who leads, who coordinates, and what the others answer."""
+"""Several pretended brokers: which run, lead and coordinate, and the answers of the others."""

@@ -1,4 +1,4 @@
-"""The brokers that are pretended to be several: their addresses, who runs, and who leads what."""
+"""The pretended brokers: their addresses, which of them run, and which partitions they lead."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Brokers:
 
     Args:
         ids: their ids, in order.
-        catalog: says who leads what.
+        catalog: has the leaders.
         sessions: makes the fetch sessions of a broker.
-        frozen: a single one leads what the metadata says, too: of a directory that is only read.
+        frozen: the directory is read-only: even a single broker leads only what the metadata says.
 
     Attributes:
         ids: see above.
         several: whether there is more than one, or one that does not lead everything.
-        running: the ids of those that run, in order.
+        running: the ids of the running brokers, in order.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class Brokers:
     # Addresses
 
     def listens(self, broker: int, number: int, name: str, address: Address) -> None:
-        """Note a listener of a broker, the same number of which all brokers have."""
+        """Add a listener of a broker; all brokers have the same number of listeners."""
         self._places[name] = broker, number
         self._addresses[broker, number] = address
 
     def of(self, session: Any) -> int:
-        """The broker that a connection leads to."""
+        """Return the broker of a connection."""
         return self._places[session.listener.name][0] if self.several else self.ids[0]
 
     def address(self, broker: int, session: Any) -> Address:
-        """Host and port at which clients of a connection reach a broker."""
+        """Return host and port at which the client of a connection reaches a broker."""
         if not self.several:
             address: Address = session.listener.address
             return address
@@ -65,15 +65,15 @@ class Brokers:
         """Host and port of each listener of a broker."""
         return [address for (of, _), address in sorted(self._addresses.items()) if of == broker]
 
-    # Who runs
+    # Running brokers
 
     @property
     def controller(self) -> int:
-        """The broker that clients are told to be the controller; all of them take its requests."""
+        """The broker that answers name as the controller; all brokers accept its requests."""
         return self.running[0] if self.running else self.ids[0]
 
     def stopped(self, broker: int) -> None:
-        """A broker runs no more; what it knew of fetches is gone."""
+        """Note that a broker has stopped, and drop its fetch sessions."""
         self.running.remove(broker)
         self._fetching[broker] = self._sessions()
 
@@ -82,17 +82,17 @@ class Brokers:
         self.running = sorted([*self.running, broker])
 
     def sessions(self, request: Request) -> FetchSessions:
-        """The fetch sessions of the broker that a request came to."""
+        """Return the fetch sessions of a request's broker."""
         return self._fetching[request.broker]
 
     def may_be(self, replicas: Sequence[int]) -> bool:
-        """Whether a partition may have these replicas: some of the brokers, each once."""
+        """Whether these replicas are valid: some of the brokers, each once."""
         return bool(replicas) and len(set(replicas)) == len(replicas) and set(replicas) <= set(self.ids)
 
-    # Who leads
+    # Leaders
 
     def leader(self, topic: str, number: int) -> int:
-        """The broker that leads a partition; `NO_LEADER` if there is none, or no such partition."""
+        """Return the broker that leads a partition; `NO_LEADER` if there is none, or no such partition."""
         if not self.several:
             return self.ids[0]
         found = self._catalog.partition(topic, number)
@@ -108,7 +108,7 @@ class Brokers:
         return not self.several or (found is not None and broker in found["replicas"])
 
     def replicas(self, topic: str, number: int) -> tuple[list[int], list[int], list[int]]:
-        """The brokers that have a partition, those of them that are in sync, and those that do not run."""
+        """Return the replicas of a partition, those in sync, and those that do not run."""
         if not self.several:
             return list(self.ids), list(self.ids), []
         found = self._catalog.partition(topic, number) or {"replicas": [], "isr": []}
@@ -117,13 +117,13 @@ class Brokers:
         return replicas, [broker for broker in found["isr"] if broker not in away], away
 
     def may_lead_again(self, topic: str, number: int) -> list[int]:
-        """The brokers of which one has to start before a partition without a leader has one."""
+        """Return the brokers of which one must start before a partition without a leader gets one."""
         found = self._catalog.partition(topic, number)
         return list(found["isr"]) if found is not None and self.leader(topic, number) == NO_LEADER else []
 
     @property
     def away(self) -> list[int]:
-        """The ids of those that do not run, in order."""
+        """The ids of the stopped brokers, in order."""
         return [broker for broker in self.ids if broker not in self.running]
 
     def spread(self, first: int, end: int, factor: int) -> list[list[int]]:

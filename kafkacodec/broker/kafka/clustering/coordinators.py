@@ -1,7 +1,7 @@
-"""Which broker coordinates a group or a transaction, and what the others answer: NOT_COORDINATOR.
+"""The broker that coordinates a group or a transaction; the others answer NOT_COORDINATOR.
 
-One machine beneath has all groups, and one all transactions; a broker coordinates those whose partition of the internal
-topic it leads. A request for several groups is answered in part by each broker, as from Apache Kafka.
+One machine has all groups, and one all transactions; a broker coordinates those whose partition of the internal topic
+it leads. As in Apache Kafka, each broker answers its part of a request for several groups.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["elsewhere"]
 
 
 class _Many(NamedTuple):
-    """Where a request has the names of several groups or transactions, and its answer a row for each.
+    """The lists of a request with the names of several groups or transactions, and of its answer with a row for each.
 
     Attributes:
         asked: the list of the request.
         answered: the list of the response.
-        name: the field of its rows with the name; it is that of the request's rows too, unless those are names.
+        name: the field with the name, in its rows and in the request's rows, unless those are names.
         rows: whether the request has rows.
     """
 
@@ -68,7 +68,7 @@ _SEVERAL_GROUPS: Final = 8  # OffsetFetch
 
 
 def elsewhere(node: Node, request: Request) -> Any:
-    """The refusal of a request that is for another coordinator; None if it is, or some of it is, for this broker."""
+    """Return the refusal of a request for another coordinator; None if this broker coordinates some of it."""
     key = request.key
     if key == keys.OFFSET_FETCH and request.version < _SEVERAL_GROUPS:
         return _one(node, request, request.message.group_id)
@@ -111,7 +111,7 @@ def _many(node: Node, request: Request, many: _Many) -> Any:
 
 
 class _And:
-    """Stands for what a request came with, and adds rows to the answer."""
+    """Replaces the address of a request's reply, and adds rows to the answer."""
 
     __slots__ = ("_field", "_rows", "_to")
 
@@ -119,7 +119,7 @@ class _And:
         self._to, self._field, self._rows = to, field, rows
 
     def answer(self, response: Any) -> None:
-        """Take the answer about what is here."""
+        """Take the answer for the local rows."""
         rows = getattr(response, self._field, None)
         if rows is not None:
             setattr(response, self._field, [*rows, *self._rows])
@@ -127,7 +127,7 @@ class _And:
 
 
 class _Own:
-    """Stands for what a request came with, and leaves in the answer what its broker coordinates."""
+    """Replaces the address of a request's reply, and keeps only the rows that its broker coordinates."""
 
     __slots__ = ("_field", "_name", "_node", "_request", "_to")
 

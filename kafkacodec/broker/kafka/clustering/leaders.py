@@ -1,4 +1,4 @@
-"""Who leads the partitions that a request was sent to the wrong broker for (KIP-951)."""
+"""The leaders of partitions in answers to misdirected requests (KIP-951)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Leaders"]
 
 
 class Leaders:
-    """The leaders that an answer names, and where they are reached."""
+    """The leaders that an answer names, and their addresses."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -26,7 +26,7 @@ class Leaders:
         self._named.add(row.leader_id)
 
     def endpoints(self, node: Node, row: Any) -> list[Any]:
-        """The rows of the brokers that were named."""
+        """Return the rows of the named brokers."""
         if not self._named:
             return []
         reached = [one for one in node.reached(self._request) if one[0] in self._named]

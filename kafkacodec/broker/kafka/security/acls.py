@@ -1,4 +1,4 @@
-"""Access control entries: describe, create, delete. Rights are looked at in `rights`."""
+"""Access control entries: describe, create, delete. `rights` checks rights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPERATIONS: Final = frozenset(OPERATIONS.values()) - {_ANY}
 
 
 def describe_acls(node: Node, request: Request) -> Any:
-    """The entries that a filter matches, by resource."""
+    """Describe the entries that a filter matches, by resource."""
     response = messages.DescribeAclsResponse()
     if not node.authorizes:
         response.error_code, response.error_message = errors.SECURITY_DISABLED, _NO_AUTHORIZER
@@ -49,13 +49,13 @@ def describe_acls(node: Node, request: Request) -> Any:
 
 
 def create_acls(node: Node, request: Request) -> Any:
-    """Make entries. One that is there already stays as it is."""
+    """Create entries. Existing ones stay."""
     response = messages.CreateAclsResponse()
     known = {_values(entry) for entry in node.catalog.access.entries.values()}
     fails = any(map(_is_filter, request.message.creations))
     records = []
     for creation in request.message.creations:
-        row = response.AclCreationResult(error_message="")  # what Kafka says of one that is made
+        row = response.AclCreationResult(error_message="")  # Kafka's answer for a created entry
         response.results.append(row)
         wrong = _wrong(creation)
         if not node.authorizes:
@@ -102,7 +102,7 @@ def _values(entry: Any) -> tuple[Any, ...]:
 
 
 def _is_filter(creation: Any) -> bool:
-    """Whether an entry has what only filters may have: Kafka fails at it, and refuses the whole request."""
+    """Whether an entry has values that only filters may have: Kafka refuses the whole request then."""
     pattern = creation.resource_pattern_type in (_ANY, _MATCH)
     return pattern or _ANY in (creation.resource_type, creation.operation, creation.permission_type)
 
@@ -127,7 +127,7 @@ def _wrong(creation: Any) -> str | None:
 
 
 def _matches(entry: Any, wanted: Any) -> bool:
-    """Whether an entry is one that a filter means."""
+    """Whether a filter matches an entry."""
     if wanted.resource_type_filter not in (_ANY, entry.resource_type):
         return False
     name, pattern = wanted.resource_name_filter, wanted.pattern_type_filter

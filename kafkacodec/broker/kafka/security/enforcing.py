@@ -1,4 +1,4 @@
-"""Carrying out what a client may do of a request, by the table in `rights`."""
+"""Enforcing the client's rights in a request, by the table in `rights`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["enforced"]
 
 
 class _Amended:
-    """What a reply is addressed to: the answer is changed on its way."""
+    """The address of a reply, which changes the answer."""
 
     __slots__ = ("_change", "_to")
 
@@ -32,7 +32,7 @@ class _Amended:
 
 
 def enforced(node: Node, request: Request, carry_out: Callable[[Request], Effect]) -> Effect:
-    """Carry out what the client may do of a request, and answer the rest with errors."""
+    """Handle the allowed part of a request, and answer the rest with errors."""
     may = request.may = May(node.catalog.access, request.peer.principal, request.session.host)
     denied: list[tuple[Each, Any]] = []
     hides: list[Hides] = []
@@ -52,7 +52,7 @@ def enforced(node: Node, request: Request, carry_out: Callable[[Request], Effect
 
 
 def _only(node: Node, request: Request, may: May, denied: list[tuple[Each, Any]]) -> Any:
-    """The answer if nothing of a request may be carried out."""
+    """Return the answer if nothing of a request is allowed."""
     first = denied[-1][1]
     hides = [rule for rule in RIGHTS[request.key] if isinstance(rule, Hides)]
     return first if first is CLOSE else _joined(node, request, may, first, denied[:-1], hides)
@@ -124,7 +124,7 @@ def _rows(node: Node, request: Request, rule: Each, code: int) -> Any:
 
 
 def _name(node: Node, rule: Each, row: Any) -> str | None:
-    """The resource of a row; None for an id of a topic that there is not, which anybody may be told."""
+    """Return the resource of a row; None for an unknown topic id, which anybody may learn."""
     name = getattr(row, rule.name, None) if rule.name else row
     if not name and hasattr(row, "topic_id"):
         return node.name_of(row.topic_id)

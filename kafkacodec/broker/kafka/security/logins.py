@@ -1,4 +1,4 @@
-"""Logging in by SASL: what a connection may ask before, who it is afterwards, and for how long (KIP-43, 152, 368)."""
+"""SASL logins: allowed requests before the login, the user afterwards, and the session's end (KIP-43, 152, 368)."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ __all__ = ["Login", "Logins", "TokenCheck"]
 TokenCheck: TypeAlias = Callable[[str], Any]
 """Takes a bearer token; returns the user's name, or a pair of it and when the token expires, in seconds since 1970."""
 
-_RENEWED_MS: Final = 1000  # a session is renewed no more often
+_RENEWED_MS: Final = 1000  # the shortest time between renewals of a session
 
 
 class _State(Enum):
     FIRST = 0
-    """Nothing was asked."""
+    """No request yet."""
     HANDSHAKE = 1
-    """The versions were asked for; the mechanism follows."""
+    """The client has asked for versions; the mechanism follows."""
     TOKENS = 2
     """The mechanism is known; tokens follow."""
     DONE = 3
@@ -55,12 +55,12 @@ class _State(Enum):
 
 
 class Logins:
-    """Who may log in, and how: the same for all connections.
+    """Users and mechanisms, the same for all connections.
 
     Args:
         node: the broker.
         users: passwords by name.
-        tokens: checks bearer tokens; "unsecured" takes what tokens without a signature say; None: there are none.
+        tokens: checks bearer tokens; "unsecured" accepts unsigned tokens; None: there are none.
     """
 
     def __init__(self, node: Node, users: Mapping[str, str], tokens: TokenCheck | str | None) -> None:
@@ -82,7 +82,7 @@ class Logins:
         return None if make is None else make()
 
     def anyone(self) -> bool:
-        """Whether there is somebody who can log in now; users may be added to the metadata later."""
+        """Whether anybody can log in now; clients may add users to the metadata later."""
         return bool(self._users or self._tokens or self.node.catalog.scram)
 
     def _known(self) -> dict[str, Callable[[], ServerExchange]]:
@@ -96,7 +96,7 @@ class Logins:
         return known
 
     def _credential(self, mechanism: str, user: str, is_token: bool) -> Credential | None:
-        """What is kept of a user's password: in the metadata, else of the password that the broker was given."""
+        """Return the credential of a user: from the metadata, otherwise from the broker's users."""
         if is_token:
             return self._of_token(mechanism, user)
         record = self.node.catalog.scram.get((user, SCRAM_MECHANISMS[mechanism]))
@@ -112,7 +112,7 @@ class Logins:
         return found
 
     def _of_token(self, mechanism: str, token_id: str) -> Credential | None:
-        """What is kept of a delegation token, whose HMAC is the password."""
+        """Return the credential of a delegation token, whose HMAC is the password."""
         if token_id not in self.node.catalog.tokens or not self.node.config.text(TOKEN_SECRET):
             return None
         password = base64.b64encode(token_hmac(self.node, token_id)).decode()
@@ -134,7 +134,7 @@ class Logins:
             raise InvalidToken(str(error)) from error
         user, expires = found if isinstance(found, tuple) else (found, None)
         if not isinstance(user, str) or not user or (expires is not None and expires * 1000 <= now):
-            raise InvalidToken("it is nobody's, or has expired")
+            raise InvalidToken("it is unknown, or has expired")
         return user, None if expires is None else expires * 1000.0
 
 
@@ -152,7 +152,7 @@ class Login:
         self._renews = False
 
     def receive(self, request: Request) -> Effect | None:
-        """What is answered; None if the request is one of a user and is carried out."""
+        """Return the answer; None if the request is a logged-in user's and continues."""
         if self._state is _State.DONE:
             return self._next(request)
         if self._state is _State.FAILED:
@@ -171,7 +171,7 @@ class Login:
             self._state = _State.HANDSHAKE
 
     def _next(self, request: Request) -> Effect | None:
-        """A request of a session: it may renew it, else it must not have ended."""
+        """Handle a request of a session: it may renew the session; otherwise the session must not have ended."""
         now = request.now
         if request.key == keys.SASL_HANDSHAKE and self._expires < inf and now - self._renewed >= _RENEWED_MS:
             self._renewed, self._renews = now, True
@@ -232,7 +232,7 @@ class Login:
         self._exchange, self._renews = None, False
 
     def _fail(self, request: Request, response: Any) -> Effect:
-        """Answer after a while, which slows down those who try passwords, and close."""
+        """Answer after a delay, which slows down password guessing, and close."""
         self._state = _State.FAILED
         request.rest = inf
         effect = Effect((), [Reply(request.to, response)])

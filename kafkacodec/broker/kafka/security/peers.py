@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection."""
+"""The client of a connection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 __all__ = ["ANONYMOUS", "Peer"]
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""Who has not said who it is."""
+"""A client without a login."""
 
 
 @dataclass(eq=False, slots=True)
@@ -16,12 +16,12 @@ class Peer:
     """A client, as its connection shows it.
 
     Attributes:
-        principal: who it is, such as ``User:alice``.
-        login: how it says so; None on a listener without SASL (`kafkacodec.broker.kafka.security.logins.Login`).
-        trusted: it may ask for everything: it has logged in, or need not.
-        bare: what it sends next is a token without a header.
-        by_token: it has logged in by a delegation token.
-        certified: it is who its certificate says, which was not looked at yet.
+        principal: such as ``User:alice``.
+        login: its login; None on a listener without SASL (`kafkacodec.broker.kafka.security.logins.Login`).
+        trusted: whether it has logged in, or need not.
+        bare: whether it sends a token without a header next.
+        by_token: whether it has logged in with a delegation token.
+        certified: whether its certificate names it, and has not been read yet.
     """
 
     principal: str = ANONYMOUS

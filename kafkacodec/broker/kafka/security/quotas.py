@@ -1,4 +1,4 @@
-"""Quotas of users and clients: how long who is over one has to wait, which answers say and connections keep to."""
+"""Quotas of users and clients: the wait of a client over its quota, for its answer and its connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Quotas"]
 
-_LONGEST_MS: Final = 1000.0  # that a client waits for the time of its requests
+_LONGEST_MS: Final = 1000.0  # the longest wait for a request-time quota
 _MAX_RATES: Final = 10_000
 _Names = tuple[str | None, ...]
 
@@ -22,11 +22,11 @@ _ORDER: Final = (
     ("user", "client"), ("user", None), ("user", ""), (None, "client"), (None, None), (None, ""), ("", "client"),
     ("", None),
 )  # fmt: skip
-"""The entities from the strongest to the weakest: a name, None for the default one, or empty for none."""
+"""Entities from the strongest to the weakest: a name, None for the default entity, or empty for none."""
 
 
 class Quotas:
-    """What clients have used of the quotas in the metadata.
+    """The clients' use of the quotas in the metadata.
 
     Args:
         catalog: has the quotas.
@@ -38,9 +38,9 @@ class Quotas:
         self._tokens: dict[tuple[str, str], Tokens] = {}
 
     def account(self, request: Request, response: Any) -> None:
-        """Count what a request and its answer are; the answer then says how long its client is to wait.
+        """Count a request and its answer; set the client's wait in the answer.
 
-        A fetch that would be over the quota gets no records, and is counted when it is asked for again.
+        A fetch that would exceed the quota gets no records, and counts when the client repeats it.
         """
         if not self._catalog.quotas or not hasattr(response, "throttle_time_ms"):
             return
@@ -60,9 +60,9 @@ class Quotas:
         request.rest = max(request.rest, float(response.throttle_time_ms))
 
     def refuses_partitions(self, request: Request, count: int) -> bool:
-        """Count partitions that a request makes or deletes (KIP-599); True if its client has to wait first.
+        """Count partitions that a request creates or deletes (KIP-599); True if its client must wait first.
 
-        Clients that ask with a version that does not know the error for this wait after the answer.
+        Clients with a version without the error for this wait after the answer.
         """
         found = self._quota(request, "controller_mutation_rate") if self._catalog.quotas else None
         if found is None:
@@ -99,7 +99,7 @@ class Quotas:
             self._rates[name, found[1], found[2]].take_back(value)
 
     def _quota(self, request: Request, name: str) -> tuple[float, str, str] | None:
-        """The strongest quota of a client, with the user and the client that it is counted for."""
+        """Return the strongest quota of a client, with the user and client that it counts for."""
         user, client = request.peer.principal.partition(":")[2], request.client_id or ""
         for entity, counted in _entities(user, client):
             values: Mapping[str, float] | None = self._catalog.quotas.get(entity)
@@ -112,7 +112,7 @@ class Quotas:
 
 
 def _entities(user: str, client: str) -> Iterator[tuple[tuple[tuple[str, str | None], ...], tuple[str, str]]]:
-    """The keys of quotas that may be those of a client, and what is counted together under each."""
+    """Return the keys of quotas that may apply to a client, and the counter of each."""
     names = {"user": user, "client": client}
     for of_user, of_client in _ORDER:
         entity = []
@@ -133,10 +133,10 @@ def _fetched(request: Request, response: Any) -> float:
 
 
 _STRICT_SINCE: Final = {keys.CREATE_TOPICS: 6, keys.CREATE_PARTITIONS: 3, keys.DELETE_TOPICS: 5}
-"""By API key: the version from which clients know the error that says they are over a quota."""
+"""By API key: the first version whose clients know the error for an exceeded quota."""
 
 _MEASURED: Final[Mapping[int, tuple[str, Callable[[Request, Any], float]]]] = {
     keys.PRODUCE: ("producer_byte_rate", _produced),
     keys.FETCH: ("consumer_byte_rate", _fetched),
 }
-"""By API key: the quota, and how many bytes count."""
+"""By API key: the quota, and a function for the bytes that count."""

@@ -1,4 +1,4 @@
-"""Which API needs which right: THE TABLE, with the answers of Kafka's StandardAuthorizer."""
+"""THE TABLE of the rights that each API needs, with the answers of Kafka's StandardAuthorizer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _subscribed(node: Node, request: Request, may: May) -> int:
 
 
 def _own_topics(node: Node, request: Request, may: May, response: Any) -> None:
-    """Topics that the client may not see are left out where all are listed; what it may do with the others."""
+    """Leave out hidden topics from a list of all; set the allowed operations of the others."""
     message = request.message
     names = message.topics
     named = names is not None and (len(names) > 0 or (request.key == keys.METADATA and request.version > 0))
@@ -108,7 +108,7 @@ _OF_GROUPS: Final = 8
 
 
 def _own_offsets(node: Node, request: Request, may: May, response: Any) -> None:
-    """Topics without the right are left out where all are asked for, and have an error where they are named."""
+    """Leave out topics without the right from a list of all; answer named ones with an error."""
     if request.version >= _OF_GROUPS:
         asked = {row.group_id: row.topics for row in request.message.groups}
         for group in response.groups:
@@ -140,7 +140,7 @@ def _making(node: Node, request: Request, may: May, row: Any) -> int:
 
 
 def _making_missing(node: Node, request: Request, may: May, row: Any) -> int:
-    """Metadata makes topics that are missing."""
+    """The right of Metadata to create missing topics."""
     makes = request.version < _TELLS_CREATION or request.message.allow_auto_topic_creation
     missing = row.name is not None and node.catalog.topic(row.name) is None
     if not missing or not makes or not node.config.flag("auto.create.topics.enable"):
@@ -152,7 +152,7 @@ _TELLS_CREATION: Final = 4
 
 
 def _deleting(node: Node, request: Request, may: May, row: Any) -> int:
-    """A topic that is seen, and is there."""
+    """A visible and existing topic."""
     name = row if isinstance(row, str) else row.name or node.name_of(row.topic_id)
     if name is None or node.catalog.topic(name) is None:
         return errors.NONE
@@ -170,7 +170,7 @@ def _following(node: Node, request: Request, may: May, row: Any) -> int:
 
 
 def _made(node: Node, request: Request, may: May, response: Any) -> None:
-    """The configurations of topics that were made are shown to whom may see them."""
+    """Show the configurations of created topics only to clients that may see them."""
     for row in response.topics:
         if not row.error_code and not may("describe_configs", "topic", row.name):
             row.topic_config_error_code = _TOPIC
@@ -196,7 +196,7 @@ def _altering_configs(node: Node, request: Request, may: May, row: Any) -> int:
 
 
 def _of_share_offsets(node: Node, request: Request, may: May, response: Any) -> None:
-    """Topics without the right are left out where all are asked for, and have an error where they are named."""
+    """Leave out topics without the right from a list of all; answer named ones with an error."""
     named = {group.group_id for group in request.message.groups if group.topics is not None}
     for group in response.groups:
         denied = [row for row in group.topics if not may("describe", "topic", row.topic_name)]
@@ -350,4 +350,4 @@ RIGHTS: Final[Mapping[int, Sequence[Rule]]] = {
     keys.REMOVE_RAFT_VOTER: _ALTERS,
     keys.UNREGISTER_CONTROLLER: _ALTERS,
 }
-"""By API key, in the order in which rights are looked at. APIs that are not here need none."""
+"""By API key, in the order of the checks. Other APIs need no right."""

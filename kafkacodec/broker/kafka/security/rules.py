@@ -1,4 +1,4 @@
-"""The kinds of rules about rights, of which `rights` has the table."""
+"""Kinds of rules about rights, for the table in `rights`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ CLUSTER: Final = "kafka-cluster"
 
 
 class May:
-    """What a client may do."""
+    """The rights of a client."""
 
     def __init__(self, access: Access, principal: str, host: str) -> None:
         self._access, self._principal, self._host = access, principal, host
 
     def __call__(self, operation: str, kind: str, name: str = CLUSTER) -> bool:
-        """Whether it may do something with a resource."""
+        """Whether it may perform an operation on a resource."""
         return self._access.allows(self._principal, self._host, operation, kind, name)
 
     def any(self, operation: str, kind: str) -> bool:
-        """Whether it may do something with some resource of a kind."""
+        """Whether it may perform an operation on any resource of a kind."""
         return self._access.allows_any(self._principal, self._host, operation, kind)
 
     def bits(self, kind: str, name: str, every: int) -> int:
-        """The operations that it may perform, of all that there are, as answers have them."""
+        """Return the allowed operations as bits, as in answers."""
         return sum(1 << code for word, code in OPERATIONS.items() if every >> code & 1 and self(word, kind, name))
 
 
@@ -55,20 +55,20 @@ class Whole(NamedTuple):
 
 
 class Each(NamedTuple):
-    """A right to each row of a request; the rows without it are answered with an error, and the others carried out.
+    """A right to each row of a request; rows without it get an error, and the others are handled.
 
     Attributes:
         kind, operation: the right.
         asked: the request's list.
         answered: the response's.
-        name: the field of a row that names the resource; empty where rows are names.
+        name: the field of a row that names the resource; empty if rows are names.
         code: the error.
-        versions: those that have the list.
-        levels: of the response's rows, where `refusals` has another place for an error.
+        versions: with this list.
+        levels: of the response's rows, if `refusals` has another place for an error.
         others: further fields of these rows.
-        rest: the error of rows with the right, if there are others without it.
-        goes_on: the request is carried out if no row is left, too, and an error of the whole stands alone.
-        refuses: gives the error of a row, or 0, where that is more than one right.
+        rest: the error of rows with the right, if others lack it.
+        goes_on: whether the request is handled even without rows, and an error of the whole stays alone.
+        refuses: returns the error of a row, or 0, if it needs more than one right.
     """
 
     kind: str
@@ -86,13 +86,13 @@ class Each(NamedTuple):
 
 
 class Special(NamedTuple):
-    """What needs a function: it returns a code with which the whole request is refused, or 0."""
+    """A rule in a function, which returns an error code for the whole request, or 0."""
 
     refuses: Callable[[Node, Request, May], int]
 
 
 class Hides(NamedTuple):
-    """What is taken out of an answer, or is otherwise changed."""
+    """A rule that changes an answer."""
 
     change: Callable[[Node, Request, May, Any], None]
 

@@ -23,13 +23,13 @@ __all__ = [
 
 _KIND: Final = "User"
 TOKEN_SECRET: Final = "delegation.token.secret.key"
-"""The configuration without which there are no tokens."""
+"""The configuration that enables tokens."""
 
 _NAMES_REQUESTER: Final = 3
 
 
 def token_hmac(node: Node, token_id: str) -> bytes:
-    """What a token's password is, as bytes."""
+    """Return a token's password as bytes."""
     return hmac.digest(node.config.text(TOKEN_SECRET).encode(), token_id.encode(), "sha512")
 
 
@@ -67,7 +67,7 @@ def create_delegation_token(node: Node, request: Request) -> Any:
 
 
 def describe_delegation_token(node: Node, request: Request) -> Any:
-    """The tokens that the client may see: its own, those that it may renew, and by a right."""
+    """Describe the tokens that the client may see: its own, those that it may renew, and others by a right."""
     response = messages.DescribeDelegationTokenResponse(error_code=_refuses(node, request))
     if response.error_code:
         return response
@@ -128,7 +128,7 @@ def _expiry(node: Node, record: Any, period: int, now: int) -> int:
 
 
 def _refuses(node: Node, request: Request) -> int:
-    """Tokens are for users who have shown who they are, and not by a token."""
+    """Refuse clients without a login, or with a login by token."""
     if request.peer.principal == ANONYMOUS or request.peer.by_token:
         return errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     return errors.NONE if node.config.text(TOKEN_SECRET) else errors.DELEGATION_TOKEN_AUTH_DISABLED

@@ -1,1 +1,1 @@
-"""Share groups (KIP-932): share sessions, what members are given and say, where groups read."""
+"""Share groups (KIP-932): share sessions, deliveries and acknowledgements, positions of groups."""

@@ -1,4 +1,4 @@
-"""What a fetch of a share group gets: records that are read and given out to it (KIP-932)."""
+"""Fetches of share groups: records read and delivered to a member (KIP-932)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _COLUMNS: Final = ("position", "size_in_bytes", "base_offset", "last_offset")
 
 
 class ShareTake(NamedTuple):
-    """What a fetch wants.
+    """The limits of a fetch.
 
     Attributes:
-        owner: who fetches.
-        min_bytes: how much it waits for.
-        max_bytes: the most bytes.
-        max_records: the most records; whole batches are given out unless it is `strict`.
-        batch_size: how many records make a range.
-        strict: no record more than `max_records`.
+        owner: the member.
+        min_bytes: the bytes that it waits for.
+        max_bytes: the maximum of bytes.
+        max_records: the maximum of records; whole batches may exceed it, unless it is `strict`.
+        batch_size: the number of records of a range.
+        strict: whether `max_records` is exact.
     """
 
     owner: Owner
@@ -45,11 +45,11 @@ class ShareFetching:
 
     Args:
         node: the broker.
-        wants: what it wants.
-        places: the partitions, in the order in which they are read.
-        fresh: those that have yet to be opened. They are, one after another, until there is enough; the others are not
-            told of.
-        denied: those that the client may not read.
+        wants: its limits.
+        places: the partitions, in the order of reading.
+        fresh: partitions that are not open yet. The fetch opens them one after another until it has enough, and does
+            not answer the others.
+        denied: partitions that the client may not read.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class ShareFetching:
 
     @property
     def logs(self) -> list[Hashable]:
-        """The logs that it may wait for."""
+        """Return the logs that it may wait for."""
         found = [self._node.shares.partitions.log(place) for place in self._places]
         return [log.key for log in found if log is not None]
 
     def enough(self, now: float) -> bool:
-        """Whether there are so many bytes, or an error to be told."""
+        """Whether there are enough bytes, or an error to report."""
         total, some = 0, False
         for at, place in enumerate(self._places):
             if place in self._fresh and some and total >= self._wants.min_bytes:
@@ -87,7 +87,7 @@ class ShareFetching:
         return some and total >= self._wants.min_bytes
 
     def take(self, now: float) -> list[tuple[SharePlace, Any]]:
-        """Give out what there is: a row for each partition."""
+        """Deliver available records: a row for each partition."""
         rows = []
         left = self._wants.max_records
         for place in self._places:
@@ -109,7 +109,7 @@ class ShareFetching:
         return rows
 
     def _read(self, log: Partition, shared: SharePartition, now: float) -> Piece | None:
-        """What may be given out of a partition."""
+        """Return the available records of a partition."""
         if shared.start < 0:
             shared.begin(self._settings.first_offset(log, now))
         shared.delete_before(log.start_offset)
@@ -121,7 +121,7 @@ class ShareFetching:
         return log.read(offset, room, at_least_one=True, committed=self._settings.committed)
 
     def _fill(self, row: Any, place: SharePlace, log: Partition, shared: SharePartition, left: int, now: float) -> int:
-        """Give out records of a partition; how many."""
+        """Deliver records of a partition; return their number."""
         piece = self._read(log, shared, now)
         if piece is None:
             return 0
@@ -147,7 +147,7 @@ class ShareFetching:
 
 
 def _without(found: list[Acquired], first: int, last: int) -> list[Acquired]:
-    """Ranges without those offsets."""
+    """Return ranges without those offsets."""
     rest = []
     for one in found:
         if one.first < first:

@@ -22,15 +22,15 @@ _UNKNOWN = -1
 
 
 class Shares:
-    """What a broker knows of share groups beside its coordinators.
+    """A broker's state of share groups, beside its coordinators.
 
     Args:
         node: the broker.
-        most_sessions: how many share sessions there may be.
+        most_sessions: the maximum number of share sessions.
 
     Attributes:
         sessions: share sessions.
-        partitions: the partitions that groups read.
+        partitions: the open partitions of groups.
         now: the broker's time; the service sets it.
     """
 
@@ -46,13 +46,13 @@ class Shares:
         return bool(self._node.catalog.metadata.features.get("share.version", 0) > 0)
 
     def disconnected(self, connection: Any, now: float) -> Effect:
-        """Free what the members of a connection had."""
+        """Release the records of a connection's members."""
         owners = self.sessions.of_connection(connection)
         return NOTHING if not owners else _all([self.partitions.release(owner, now) for owner in owners])
 
 
 def describe_share_group_offsets(node: Node, request: Request) -> Any:
-    """Where groups would begin, as last written. v1: how many records are left."""
+    """Describe the stored start offsets of groups. v1: the number of remaining records."""
     response = messages.DescribeShareGroupOffsetsResponse
     asked = request.message.groups
     rows: dict[int, Any] = {}
@@ -119,7 +119,7 @@ def _question(group: str, parts: Any) -> Any:
 
 
 def _tell(node: Node, topic_id: uuid.UUID, found: Any, part: Any) -> None:
-    """What the share coordinator knows of a partition, and how much is left of it."""
+    """Add the share coordinator's state of a partition, and its remaining records."""
     part.start_offset, part.leader_epoch = found.start_offset, found.leader_epoch
     part.error_code, part.error_message = found.error_code, found.error_message
     log = node.topics.partition(node.name_of(topic_id) or "", found.partition)

@@ -1,4 +1,4 @@
-"""The partitions that share groups read, as their leader keeps them: opened, changed, and freed when locks end."""
+"""The partitions of share groups at their leader: opening, changes, and the end of locks."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _CODES: Final = {
     errors.FENCED_LEADER_EPOCH: errors.NOT_LEADER_OR_FOLLOWER,
     errors.INVALID_REQUEST: errors.UNKNOWN_SERVER_ERROR,
 }
-"""What a client is told when the share coordinator refuses; then the state is read anew."""
+"""The client's error when the share coordinator refuses; the leader then reads the state again."""
 
 GroupPlace = tuple[str, uuid.UUID, int]
 
 
 class ShareSettings:
-    """The configurations of a share group that its partitions' leader heeds.
+    """The configurations of a share group that its partitions' leader uses.
 
     Args:
-        texts: those that are set.
+        texts: the group's settings.
         config: of the broker.
     """
 
@@ -49,7 +49,7 @@ class ShareSettings:
         self.reset = texts.get("share.auto.offset.reset", GROUP_CONFIGS["share.auto.offset.reset"].default)
 
     def first_offset(self, log: Partition, now: float) -> int:
-        """Where a group begins that has read nothing."""
+        """Return the start of a group that has read nothing."""
         if self.reset == "earliest":
             return log.start_offset
         found = RESETS.fullmatch(self.reset)
@@ -61,7 +61,7 @@ class ShareSettings:
 
 
 class OpenShare(NamedTuple):
-    """A partition that a group reads, and the epoch of its state."""
+    """A partition of a group, and the epoch of its state."""
 
     shared: SharePartition
     state_epoch: int
@@ -87,12 +87,12 @@ class SharePartitions:
         return ShareSettings(self._node.catalog.configs("group", group), self._node.config)
 
     def find(self, group: str, place: SharePlace) -> SharePartition | None:
-        """A partition that is open."""
+        """Return an open partition."""
         found = self._open.get((group, *place))
         return None if found is None else found.shared
 
     def lock(self, group: str, place: SharePlace, until: float) -> None:
-        """Note when locks end; a partition is looked at when its first does."""
+        """Note the end of locks; a partition is checked at the end of its first lock."""
         key = (group, *place)
         if until < self._first.get(key, math.inf):
             self._first[key] = until
@@ -102,7 +102,7 @@ class SharePartitions:
     # Opening
 
     def open(self, group: str, places: Iterable[SharePlace], then: Callable[[], Effect], now: float) -> Effect:
-        """Read the states of partitions that are not open yet, then go on; those without a state stay closed."""
+        """Read the states of partitions that are not open yet, then continue; those without a state stay closed."""
         asked = [place for place in places if (group, *place) not in self._open]
         if not asked:
             return then()
@@ -144,7 +144,7 @@ class SharePartitions:
     def acknowledge(
         self, owner: Owner, place: SharePlace, said: list[Acknowledged], then: Callable[[int], Effect], now: float
     ) -> Effect:
-        """Take what a member says, and go on with an error code when it is written."""
+        """Apply a member's acknowledgements, and continue with an error code when they are written."""
         found = self._open[owner.group, *place]
         until = now + self.settings(owner.group).lock_ms
         change = found.shared.acknowledge(owner.member, said, until)
@@ -154,7 +154,7 @@ class SharePartitions:
         return self._write(owner.group, place, found, change, then, now)
 
     def release(self, owner: Owner, now: float) -> Effect:
-        """Free all records that a member has."""
+        """Release all records of a member."""
         effects = []
         for (group, topic_id, number), found in list(self._open.items()):
             if group == owner.group:
@@ -165,7 +165,7 @@ class SharePartitions:
     def _write(
         self, group: str, place: SharePlace, found: OpenShare, change: Change, then: Callable[[int], Effect], now: float
     ) -> Effect:
-        """Let the share coordinator write a change."""
+        """Write a change through the share coordinator."""
         if not change.batches:
             return then(errors.NONE)
         request = messages.WriteShareGroupStateRequest

@@ -1,4 +1,4 @@
-"""Share sessions: what a member of a share group fetches without saying it each time (KIP-932)."""
+"""Share sessions: the partitions of a member, which it does not repeat in each request (KIP-932)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ShareSession:
     """A session.
 
     Attributes:
-        owner: whose it is.
-        connection: it ends with this.
-        epoch: that of the next request.
-        places: what is fetched, and whether the next answer tells of it even if there is nothing new.
+        owner: the member.
+        connection: the session ends with it.
+        epoch: of the next request.
+        places: its partitions, and whether the next answer has them even without news.
     """
 
     owner: Owner
@@ -50,7 +50,7 @@ class ShareSessions:
     """The sessions of a broker.
 
     Args:
-        most: how many there may be (group.share.max.share.sessions).
+        most: the maximum number of sessions (group.share.max.share.sessions).
     """
 
     def __init__(self, most: int) -> None:
@@ -58,7 +58,7 @@ class ShareSessions:
         self._sessions: dict[Owner, ShareSession] = {}
 
     def begin(self, owner: Owner, epoch: int, connection: Any, *, fetches: bool) -> ShareSession | int:
-        """The session of a request, or an error code; only a fetch begins one."""
+        """Return the session of a request, or an error code; only a fetch starts one."""
         session = self._sessions.get(owner)
         if epoch == INITIAL:
             if not fetches:

@@ -23,7 +23,7 @@ _STRICT: Final = 1
 
 
 class _Result(NamedTuple):
-    """What became of what was said about a partition's records."""
+    """The outcome of acknowledgements for a partition."""
 
     code: int
     text: str | None = None
@@ -33,9 +33,9 @@ _Results = dict[SharePlace, _Result]
 
 
 def share_fetch(node: Node, request: Request) -> Any:
-    """Records that nobody else has, and what is said about those that were given out.
+    """Deliver records, and apply acknowledgements of earlier ones.
 
-    - v1: the most records. v2: no record more than wanted (KIP-1206), locks that are renewed (KIP-1222).
+    - v1: a limit of records. v2: an exact limit (KIP-1206), renewed locks (KIP-1222).
     """
     message = request.message
     response = messages.ShareFetchResponse
@@ -54,7 +54,7 @@ def share_fetch(node: Node, request: Request) -> Any:
 
     def acknowledged(results: _Results) -> Effect:
         if message.share_session_epoch == FINAL:
-            session.places.clear()  # all that was asked for is told
+            session.places.clear()  # everything requested has an answer
             places = [
                 SharePlace(topic.topic_id, part.partition_index)
                 for topic in message.topics
@@ -70,13 +70,13 @@ def share_fetch(node: Node, request: Request) -> Any:
 
 
 def _may_read(node: Node, request: Request, place: SharePlace) -> bool:
-    """Whether the client may read a topic, or there is none of this id."""
+    """Whether the client may read a topic, or the id is unknown."""
     name = node.name_of(place.topic_id)
     return request.may is None or name is None or request.may("read", "topic", name)
 
 
 def share_acknowledge(node: Node, request: Request) -> Any:
-    """What a member says about records that it was given. v2: locks that are renewed (KIP-1222)."""
+    """Apply a member's acknowledgements. v2: renewed locks (KIP-1222)."""
     message = request.message
     response = messages.ShareAcknowledgeResponse
     session: Any = _refusal(node, message) or node.shares.sessions.begin(
@@ -114,7 +114,7 @@ def _owner(request: Request) -> Owner:
 
 
 def _update(session: ShareSession, message: Any) -> None:
-    """Take what a request adds to a session, and what it takes away."""
+    """Apply the additions and removals of a request to its session."""
     for topic in message.topics:
         for part in topic.partitions:
             session.places.setdefault(SharePlace(topic.topic_id, part.partition_index), True)
@@ -123,15 +123,15 @@ def _update(session: ShareSession, message: Any) -> None:
             session.places.pop(SharePlace(topic.topic_id, number), None)
 
 
-# What is said
+# Acknowledgements
 
 
 def _say(
     node: Node, request: Request, owner: Owner, then: Callable[[_Results], Effect], *, every: bool = False
 ) -> Effect:
-    """Take what a request says about records, and go on when all of it is written.
+    """Apply the acknowledgements of a request, and continue when all are written.
 
-    `every` partition of the request has a result; otherwise those of whose records something is said.
+    With `every`, each partition of the request has a result; otherwise only those with acknowledgements.
     """
     message = request.message
     renews = request.version >= _RENEWS and message.is_renew_ack
@@ -172,7 +172,7 @@ def _say_of(
     said = [Acknowledged(row.first_offset, row.last_offset, row.acknowledge_types) for row in rows]
 
     def written(code: int) -> Effect:
-        return done(place, _Result(code, f"not taken: {errors.error(code).__name__}" if code else None))
+        return done(place, _Result(code, f"refused: {errors.error(code).__name__}" if code else None))
 
     effect: Effect = node.shares.partitions.acknowledge(owner, place, said, written, request.now)
     return effect
@@ -192,7 +192,7 @@ def _is_valid(rows: list[Any], renews: bool) -> bool:
     return True
 
 
-# What is fetched
+# Fetches
 
 
 def _fetch(node: Node, request: Request, session: ShareSession, results: _Results) -> Effect:
@@ -234,11 +234,11 @@ class _Parked:
 
     @property
     def logs(self) -> list[Hashable]:
-        """What it waits for."""
+        """Return the logs that it waits for."""
         return self._fetching.logs
 
     def enough(self) -> bool:
-        """Whether there is as much as it waits for."""
+        """Whether there are as many bytes as it waits for."""
         return self._fetching.enough(self._node.shares.now)
 
     def answer(self, now: float) -> Reply:
@@ -252,7 +252,7 @@ def _row(place: SharePlace) -> Any:
 
 
 def _answer(node: Node, session: ShareSession, rows: list[tuple[SharePlace, Any]], results: _Results) -> Any:
-    """The answer, with what is new: records, errors, partitions that were not told of yet, what was said."""
+    """Return the answer with its news: records, errors, partitions without an answer so far, outcomes."""
     response = messages.ShareFetchResponse
     settings = node.shares.partitions.settings(session.owner.group)
     answer = response(acquisition_lock_timeout_ms=settings.lock_ms)
