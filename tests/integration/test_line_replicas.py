@@ -97,7 +97,7 @@ def test_too_few_replicas(tmp_path):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"listen": "kafka://127.0.0.1:0"}, "line:// only"),
+        ({"listen": "kafka://127.0.0.1:0"}, "only line://"),
         ({"node_id": None}, "node_id"),
         ({"node_id": 2}, "node_id"),
         ({"replicas": ["line://127.0.0.1:1"]}, "two or more URLs"),

@@ -264,9 +264,9 @@ def test_waiting_for_requests_that_do_not_come_ends(broker):
     [
         (["Produse", "UNKNOWN_SERVER_ERROR"], {}, "did you mean 'Produce'"),
         (["Produce", "NOT_LEADER_OR_FOLOWER"], {}, "did you mean 'NOT_LEADER_OR_FOLLOWER'"),
-        (["Produce", "NONE"], {}, "no error"),
-        (["Produce", 0], {}, "no code"),
-        (["Produce", 9999], {}, "no code"),
+        (["Produce", "NONE"], {}, "not an error"),
+        (["Produce", 0], {}, "not an error code"),
+        (["Produce", 9999], {}, "not an error code"),
         (["Produce"], {}, "has no effect"),
         (["Produce"], {"after": True, "delay": 1}, "after needs"),
         (["Produce"], {"drop": True, "close": True}, "exclude"),

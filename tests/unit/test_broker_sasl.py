@@ -294,7 +294,7 @@ def test_wrong_arguments(arguments, message):
 def test_listeners_that_others_reach_are_warned_of(caplog, tmp_path):
     issued = Authority(tmp_path).issue("broker", "127.0.0.1")
     context = server_context(issued.certificate, issued.key)
-    for scheme, said in (("kafka+tls", "no SASL"), ("kafka+sasl", "no TLS"), ("kafka+sasl+tls", None)):
+    for scheme, said in (("kafka+tls", "without SASL"), ("kafka+sasl", "without TLS"), ("kafka+sasl+tls", None)):
         caplog.clear()
         kc.broker.serve(listen=f"{scheme}://0.0.0.0:0", tls=context, users={"a": "b"}).stop()
         found = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]

@@ -1,4 +1,4 @@
-"""Access control lists: who may do what, as Apache Kafka's StandardAuthorizer decides it."""
+"""Access control lists, with the rules of Apache Kafka's StandardAuthorizer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _KEPT: Final = 10_000
 
 
 class Access:
-    """The entries, and what follows from them.
+    """The entries, and the rights that follow from them.
 
     Attributes:
         entries: by id, as records of the metadata log.
-        super_users: may do everything.
-        open_without_entries: whether everybody may do everything with what no entry is about.
+        super_users: users that may do everything.
+        open_without_entries: whether everybody may do everything with resources that have no entry.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Access:
         self._known.clear()
 
     def allows(self, principal: str, host: str, operation: str, kind: str, name: str) -> bool:
-        """Whether somebody at a host may do something with a resource. Who denies is stronger than who allows."""
+        """Whether a principal at a host may perform an operation on a resource. A deny entry overrides an allow entry."""
         key = (principal, host, OPERATIONS[operation], RESOURCES[kind], name)
         found = self._known.get(key)
         if found is None:
@@ -68,7 +68,9 @@ class Access:
         return found
 
     def allows_any(self, principal: str, host: str, operation: str, kind: str) -> bool:
-        """Whether somebody may do something with at least one resource of a kind, by an entry that is not denied."""
+        """Whether a principal may perform an operation on at least one resource of a kind: an allow entry that no entry
+        denies.
+        """
         if principal in self.super_users:
             return True
         resource = RESOURCES[kind]

@@ -31,7 +31,7 @@ FEATURES: Final[Mapping[str, tuple[int, int, int]]] = {
 """The features of Apache Kafka 4.1.0 by name: lowest and highest level, and the level of a new directory."""
 
 PRODUCER_IDS: Final = 1000
-"""How many producer ids are reserved at a time."""
+"""The number of producer ids to reserve at a time."""
 
 _PARTITION_VERSION: Final = 1  # with directories; read by Kafka 3.7 and later
 _REGISTRATION_VERSION: Final = 3
@@ -55,16 +55,16 @@ class Topic:
 
 @dataclass
 class Catalog:
-    """What the records of the metadata log say.
+    """The state of the cluster, from the records of the metadata log.
 
     Args:
         node_id: the broker whose data directory it is.
         directory_id: of its data directory.
-        changed: called for each record that was applied.
+        changed: called for each applied record.
 
     Attributes:
         metadata: topics, configurations, access control, brokers, features.
-        next_producer_id: the first producer id that is not reserved.
+        next_producer_id: the first unreserved producer id.
         scram: by user and mechanism: the record with salt, keys and iterations.
         tokens: delegation tokens by id.
         access: the access control entries.
@@ -86,7 +86,7 @@ class Catalog:
     # Loading
 
     def load(self, value: bytes) -> None:
-        """Apply a record as it is stored. Raises DecodeError."""
+        """Apply a stored record. Raises DecodeError."""
         record = decode_metadata_record(value)
         if record is not None:
             self.apply(record)
@@ -126,7 +126,7 @@ class Catalog:
         return list(self.metadata.topics)
 
     def configs(self, kind: str, name: str) -> dict[str, str]:
-        """What was set for a resource: ``topic``, ``broker``, ``group`` or ``client-metrics``."""
+        """Return the settings of a resource: ``topic``, ``broker``, ``group`` or ``client-metrics``."""
         return self.metadata.configs.get(f"{kind}:{name}", {})
 
     def of_broker(self, broker: int) -> dict[str, str]:
@@ -134,7 +134,7 @@ class Catalog:
         return self.configs("broker", "") | self.configs("broker", str(broker))
 
     def configured(self, kind: str) -> list[str]:
-        """The names of resources of a kind for which something was set."""
+        """Return the names of resources of a kind with settings."""
         found = [key.partition(":") for key in self.metadata.configs]
         return [name for of, _, name in found if of == kind]
 
@@ -167,7 +167,7 @@ class Catalog:
         return records
 
     def registered(self, broker: int, incarnation: uuid.UUID, end_points: Sequence[tuple[str, str, int]]) -> bytes:
-        """The record that makes a broker known."""
+        """Return the record that registers a broker."""
         made = messages.RegisterBrokerRecord(
             broker_id=broker, incarnation_id=incarnation, broker_epoch=0, fenced=False, rack=None,
             log_dirs=[self._directory_of(broker)],
@@ -177,12 +177,12 @@ class Catalog:
         return _stored(made, _REGISTRATION_VERSION)
 
     def unregistered(self, broker: int) -> bytes:
-        """The record that forgets a broker."""
+        """Return the record that unregisters a broker."""
         epoch = self.metadata.brokers[broker]["epoch"]
         return _stored(messages.UnregisterBrokerRecord(broker_id=broker, broker_epoch=epoch), 0)
 
     def fenced(self, broker: int, *, fenced: bool) -> bytes:
-        """The record that a broker is away, or back."""
+        """Return the record that fences or unfences a broker."""
         epoch = self.metadata.brokers.get(broker, {}).get("epoch", 0)
         change = 1 if fenced else -1
         return _stored(
@@ -194,9 +194,10 @@ class Catalog:
         self, name: str, topic_id: uuid.UUID, replicas: Sequence[Sequence[int]], configs: Mapping[str, str],
         away: Collection[int] = (),
     ) -> list[bytes]:  # fmt: skip
-        """The records that make a topic; `replicas` has the brokers of each partition, `away` those that do not run.
+        """Return the records that create a topic; `replicas` has the brokers of each partition, `away` the stopped
+        brokers.
 
-        Its configurations come before its partitions, as with Apache Kafka, so that logs are opened with them.
+        As in Apache Kafka, its configurations come before its partitions, so that logs open with them.
         """
         records = [_stored(messages.TopicRecord(name=name, topic_id=topic_id), 0)]
         records += [self.config("topic", name, key, value) for key, value in configs.items()]
@@ -205,7 +206,7 @@ class Catalog:
     def new_partitions(
         self, topic_id: uuid.UUID, first: int, replicas: Sequence[Sequence[int]], away: Collection[int] = ()
     ) -> list[bytes]:
-        """The records that add partitions, numbered from `first` on; the first broker that runs leads."""
+        """Return the records that add partitions, numbered from `first` on; the first running broker leads."""
         records = []
         for number, brokers in enumerate(replicas, first):
             isr = [broker for broker in brokers if broker not in away]
@@ -220,7 +221,7 @@ class Catalog:
         self, topic_id: uuid.UUID, number: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
         replicas: Sequence[int] | None = None,
     ) -> bytes:  # fmt: skip
-        """The record that changes what is given of a partition; the leader's epoch rises with each leader."""
+        """Return the record that changes some fields of a partition; the leader epoch rises with each leader."""
         record = messages.PartitionChangeRecord(partition_id=number, topic_id=topic_id)
         if leader is not None:
             record.leader = leader
@@ -232,37 +233,37 @@ class Catalog:
         return _stored(record, _PARTITION_VERSION)
 
     def _directory_of(self, broker: int) -> uuid.UUID:
-        """The id of a broker's data directory; pretended ones have those that follow from the first."""
+        """Return the id of a broker's data directory; ids of pretended brokers derive from the first."""
         return self.directory_id if broker == self.node_id else uuid.uuid5(self.directory_id, str(broker))
 
     def removed_topic(self, topic_id: uuid.UUID) -> list[bytes]:
-        """The records that delete a topic."""
+        """Return the records that delete a topic."""
         return [_stored(messages.RemoveTopicRecord(topic_id=topic_id), 0)]
 
     def config(self, kind: str, name: str, key: str, value: str | None) -> bytes:
-        """The record that sets a configuration, or takes it away."""
+        """Return the record that sets or removes a configuration."""
         number = CONFIG_RESOURCES[kind.replace("-", "_")]
         record = messages.ConfigRecord(resource_type=number, resource_name=name, name=key, value=value)
         return _stored(record, 0)
 
     def reserved_producer_ids(self, end: int) -> bytes:
-        """The record after which producer ids below `end` are not given out again."""
+        """Return the record that reserves producer ids below `end`."""
         return _stored(messages.ProducerIdsRecord(broker_id=self.node_id, broker_epoch=0, next_producer_id=end), 0)
 
     def scram_user(self, record: Any) -> bytes:
-        """The record that sets or removes a user's credential."""
+        """Return the record that sets or removes a user's credential."""
         return _stored(record, 0)
 
     def quota(self, record: Any) -> bytes:
-        """The record that sets or removes a quota."""
+        """Return the record that sets or removes a quota."""
         return _stored(record, 0)
 
     def acl(self, record: Any) -> bytes:
-        """The record that makes or removes an access control entry."""
+        """Return the record that creates or removes an access control entry."""
         return _stored(record, 0)
 
     def token(self, record: Any) -> bytes:
-        """The record that makes, changes or removes a delegation token."""
+        """Return the record that creates, changes or removes a delegation token."""
         return _stored(record, 0)
 
     # Changes

@@ -1,7 +1,7 @@
 """A classic group: its members, its rebalances, its record (KIP-62, KIP-134, KIP-345, KIP-394, KIP-800).
 
-States: Empty, PreparingRebalance (members join), CompletingRebalance (the leader is to send the assignment), Stable.
-Only the assignment of a generation, and that a group became empty, are records; who waits is in memory.
+States: Empty, PreparingRebalance (members join), CompletingRebalance (waiting for the leader's assignment), Stable.
+Only the assignment of a generation, and the end of the last member, are records; waiting requests are in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["ClassicGroup", "joined_error"]
 
 _NEW_MEMBER_WAITS_MS = 300_000  # a member that joined gets its answer by then, or is put out
 _WRITE_AGAIN_MS = 1_000
-_SKIPS_ASSIGNMENT = 9  # JoinGroup: a leader may be told not to assign
+_SKIPS_ASSIGNMENT = 9  # JoinGroup: the first version that can tell a leader not to assign
 
 
 def joined_error(code: int, member_id: str = "", version: int = 0) -> Any:
@@ -39,7 +39,7 @@ def joined_error(code: int, member_id: str = "", version: int = 0) -> Any:
 
 @dataclass(slots=True)
 class ClassicGroup(ClassicMembers):
-    """A classic group. Requests come through the group coordinator, which has checked what needs no group."""
+    """A classic group. The group coordinator passes requests to it after its own checks."""
 
     _first: bool = False  # the group was empty before this rebalance, and its members are being waited for
     _came: bool = False  # a member joined during that wait
@@ -47,7 +47,7 @@ class ClassicGroup(ClassicMembers):
     # JoinGroup
 
     def join(self, request: Any, version: int, client: Client, to: Any) -> None:
-        """Let a member join; its answer comes when all have."""
+        """Let a member join; the answer follows when all members have joined."""
         member_id = request.member_id
         protocols = {entry.name: bytes(entry.metadata) for entry in request.protocols}
         code = self._refuses(member_id, request, protocols)
@@ -176,7 +176,7 @@ class ClassicGroup(ClassicMembers):
     # Rebalances
 
     def _go_on(self) -> None:
-        """Start a rebalance, or complete the one that goes on."""
+        """Start a rebalance, or complete the running one."""
         if self.state == PREPARING:
             self._complete_if_all_joined()
         else:
@@ -219,7 +219,7 @@ class ClassicGroup(ClassicMembers):
             self._complete()
 
     def _complete(self) -> None:
-        """Those that joined make the next generation; dynamic members that did not are out."""
+        """Form the next generation of the members that joined; remove dynamic members that did not."""
         self.room.cancel("join")
         for member in list(self.members.values()):
             if member.joining is None and member.instance is None:
@@ -258,7 +258,7 @@ class ClassicGroup(ClassicMembers):
         self._keep_empty()
 
     def _keep_empty(self) -> None:
-        """Write that nobody is in the group; members that did not leave would come back with a restart."""
+        """Write that the group is empty; otherwise a restart would bring back members that did not leave."""
 
         def written(code: int) -> None:
             if code:
@@ -270,7 +270,7 @@ class ClassicGroup(ClassicMembers):
     # SyncGroup, Heartbeat, LeaveGroup
 
     def sync(self, request: Any, to: Any) -> None:
-        """Take the assignment of the leader, or give a member its own, as soon as there is one."""
+        """Take the leader's assignment, or answer a member with its assignment as soon as there is one."""
         code = self.refusal(request.member_id, request.group_instance_id)
         if not code and request.generation_id != self.generation:
             code = ILLEGAL_GENERATION
@@ -332,7 +332,7 @@ class ClassicGroup(ClassicMembers):
                 self._watch(member.id, member.session_timeout_ms)
 
     def _sync_expired(self) -> None:
-        """Members that did not ask for their assignment in time are out, and the others begin again."""
+        """Remove members that did not ask for their assignment in time, and rebalance the others."""
         if self.state not in (COMPLETING, STABLE) or not self.unsynced:
             return
         for member_id in self.unsynced & self.members.keys():
@@ -342,7 +342,7 @@ class ClassicGroup(ClassicMembers):
         self._prepare()
 
     def heartbeat(self, member_id: str, instance: str | None, generation: int) -> int:
-        """Note that a member lives; returns the error code of the answer."""
+        """Note a sign of life of a member; return the error code of the answer."""
         code = self.refusal(member_id, instance)
         if code:
             return code
@@ -354,7 +354,7 @@ class ClassicGroup(ClassicMembers):
         return REBALANCE_IN_PROGRESS if self.state == PREPARING else NONE
 
     def leave(self, member_id: str, instance: str | None) -> int:
-        """Let a member go; `settle` is to be called afterwards."""
+        """Remove a member; call `settle` afterwards."""
         if not member_id and instance is not None:
             if instance not in self.static:
                 return UNKNOWN_MEMBER_ID
@@ -371,24 +371,24 @@ class ClassicGroup(ClassicMembers):
         return code
 
     def settle(self, *, left: bool) -> None:
-        """Rebalance if members have left; else complete a rebalance that waited for them only."""
+        """Rebalance if members have left, or complete a rebalance that waited only for them."""
         if self.state == PREPARING:
             self._complete_if_all_joined()
         elif left and self.state in (COMPLETING, STABLE):
             self._prepare()
 
     def heard_from(self, member_id: str) -> None:
-        """Note that a member, if it is one, lives: a commit tells so too."""
+        """Note a sign of life, such as a commit, if it is a member's."""
         if member_id in self.members and self.state in (PREPARING, STABLE):
             self._watch(member_id, self.members[member_id].session_timeout_ms)
 
     def release(self) -> None:
-        """Answer all that wait: the group is of another kind now, which they have to join again."""
+        """Answer all waiting requests: the group has another kind now, and members must join again."""
         for member in self.members.values():
             self._answer(member, REBALANCE_IN_PROGRESS)
 
     def start(self) -> None:
-        """After loading: every member has to be heard from again."""
+        """Expect a sign of life from every member, after loading."""
         for member in self.members.values():
             self._watch(member.id, member.session_timeout_ms)
 
@@ -418,7 +418,7 @@ class ClassicGroup(ClassicMembers):
             self.leader = next(iter(self.members), None)
 
     def _answer(self, member: ClassicMember, code: int) -> None:
-        """Answer what a member waits for with an error."""
+        """Answer a member's waiting request with an error."""
         self.room.reply(member.joining, joined_error(code, member.id))
         self.room.reply(member.syncing, messages.SyncGroupResponse(error_code=code))
         member.joining = member.syncing = None

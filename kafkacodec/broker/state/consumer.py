@@ -1,8 +1,8 @@
 """A group of the consumer protocol: its members, epochs, targets, and its records (KIP-848).
 
-The group's epoch goes up with every change of members, subscriptions or topics; the target is then computed anew, and
-each member comes to its part of it with its heartbeats. All state is records: a decision makes records, and nothing is
-changed before they are in the log.
+The group's epoch rises with every change of members, subscriptions or topics. The coordinator then computes a new
+target, and each member moves to its part of it with its heartbeats. All state is records: a decision makes records, and
+the state changes only when they are in the log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OFFSETS_WITH_EPOCHS = 9  # OffsetCommit: members of this protocol use it
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """What the records of a group say."""
+    """The state of a group, from its records."""
 
     room: Room
     topics: Topics
@@ -63,7 +63,7 @@ class ConsumerGroup:
         return next((member for member in self.members.values() if member.instance == instance), None)
 
     def start(self) -> None:
-        """Its timers are those of the calls."""
+        """Do nothing: the calls set its timers."""
 
     def heard_from(self, member_id: str) -> None:
         """Commits do not count as heartbeats."""
@@ -71,7 +71,7 @@ class ConsumerGroup:
     # Decisions
 
     def unresolved(self) -> bool:
-        """Whether a member has a regular expression whose topics were not looked for yet."""
+        """Whether a member has a regular expression whose topics are not known yet."""
         return any(member.pattern and member.pattern not in self.patterns for member in self.members.values())
 
     def resolved(self, pattern: str) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class ConsumerGroup:
     def subscriptions(
         self, members: Mapping[str, ConsumerMember], patterns: Mapping[str, tuple[str, ...]]
     ) -> dict[str, MemberSubscription]:
-        """What each member subscribes to."""
+        """Return the topics of each member."""
         return {
             member.id: MemberSubscription(
                 tuple(dict.fromkeys([*member.topics, *patterns.get(member.pattern, ())])),
@@ -92,16 +92,16 @@ class ConsumerGroup:
         }
 
     def counts(self, subscriptions: Mapping[str, MemberSubscription]) -> dict[str, int]:
-        """The number of partitions of each topic that is subscribed to and is there."""
+        """Return the number of partitions of each existing topic with a subscriber."""
         names = {name for each in subscriptions.values() for name in each.topics}
         return {name: count for name in sorted(names) if (count := self.topics.partitions(name))}
 
     def hash_of(self, counts: Mapping[str, int]) -> int:
-        """A number that changes with the topics; 0 for none."""
+        """Return a number that changes with the topics; 0 for none."""
         return topics_hash(self.topics, counts)
 
     def assignor(self, members: Iterable[ConsumerMember]) -> str:
-        """The assignor that most members name."""
+        """Return the assignor that most members name."""
         votes: dict[str, int] = {}
         for member in members:
             if member.assignor is not None:
@@ -115,7 +115,7 @@ class ConsumerGroup:
         counts: Mapping[str, int],
         subscriptions: Mapping[str, MemberSubscription],
     ) -> dict[str, Places]:
-        """What each member is to have."""
+        """Return each member's target."""
         ids = {name: self.topics.id_of(name) for name in counts}
         names = {topic_id: name for name, topic_id in ids.items()}
         had = {m: {(names[t], n) for t, n in places if t in names} for m, places in before.items()}
@@ -144,7 +144,7 @@ class ConsumerGroup:
         return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
 
     def fetch_refusal(self, member_id: str | None, epoch: int) -> int:
-        """Why the group does not tell its offsets; those that name no member may know."""
+        """Return the error for a fetch of offsets; requests that name no member are allowed."""
         if member_id is None and epoch < 0:
             return NONE
         member = self.members.get(member_id or "")
@@ -153,7 +153,7 @@ class ConsumerGroup:
         return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
 
     def delete_refusal(self) -> int:
-        """Offsets of topics that nobody subscribes to may be deleted."""
+        """Return the error for a deletion of offsets: topics without a subscriber are allowed."""
         return NONE
 
     def subscribes(self) -> Callable[[str], bool]:
@@ -163,11 +163,11 @@ class ConsumerGroup:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody is in the group."""
+        """Whether the group is empty."""
         return not self.members
 
     def retention_start(self) -> Callable[[str], int | None]:
-        """The time of offsets begins when they are committed, unless their topic is subscribed to."""
+        """Return the start of retention: the commit, unless the topic has a subscriber."""
         uses = self.subscribes()
         return lambda topic: None if uses(topic) else -1
 
@@ -179,7 +179,7 @@ class ConsumerGroup:
         return StoredRecord(key, messages.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=hash_), 0)
 
     def pattern_record(self, pattern: str, names: tuple[str, ...] | None) -> StoredRecord:
-        """The topics of a regular expression; None if nobody uses it any more."""
+        """Return the record of a regular expression's topics; None if no member uses it."""
         key = messages.ConsumerGroupRegularExpressionKey(group_id=self.name, regular_expression=pattern)
         if names is None:
             return StoredRecord(key, None, None)
@@ -187,7 +187,7 @@ class ConsumerGroup:
         return StoredRecord(key, value, 0)
 
     def target_records(self, targets: Mapping[str, Places], epoch: int) -> list[StoredRecord]:
-        """What members are to have, where it is new, and since which epoch."""
+        """Return the records of changed targets and of their epoch."""
         key, value = messages.ConsumerGroupTargetAssignmentMemberKey, messages.ConsumerGroupTargetAssignmentMemberValue
         records = new_targets(key, value, self.name, targets, self.target)
         done = messages.ConsumerGroupTargetAssignmentMetadataKey(group_id=self.name)
@@ -195,7 +195,7 @@ class ConsumerGroup:
         return [*records, StoredRecord(done, since, 0)]
 
     def tombstones(self) -> list[StoredRecord]:
-        """The records that remove the group."""
+        """Return the records that remove the group."""
         members = [record for member in self.members.values() for record in member.tombstones(self.name)]
         patterns = [self.pattern_record(pattern, None) for pattern in self.patterns]
         keys = (messages.ConsumerGroupTargetAssignmentMetadataKey, messages.ConsumerGroupMetadataKey)
@@ -234,7 +234,7 @@ class ConsumerGroup:
         if value is not None:
             self.patterns[key.regular_expression] = tuple(value.topics)
 
-    # What is told about it
+    # Descriptions
 
     def described(self) -> Any:
         """The entry of ConsumerGroupDescribe."""
@@ -281,7 +281,7 @@ _CHANGES: dict[str, Callable[[ConsumerGroup, Any, Any], None]] = {
     "ConsumerGroupCurrentMemberAssignmentKey": ConsumerGroup._on_assignment,
     "ConsumerGroupRegularExpressionKey": ConsumerGroup._on_pattern,
 }
-"""What each record changes, by the name of its key."""
+"""Functions that apply each record, by the name of its key."""
 
 RECORDS = frozenset(_CHANGES)
 """The names of the keys of its records."""

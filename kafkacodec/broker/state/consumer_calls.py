@@ -51,7 +51,7 @@ class ConsumerCalls:
         }
 
     def start(self) -> None:
-        """After loading: every member has to be heard from again."""
+        """Expect a sign of life from every member, after loading."""
         for group in self._groups.groups.values():
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():
@@ -99,7 +99,7 @@ class ConsumerCalls:
             self._go_on(group, request, client, found_member, was, before, to)
 
     def _member(self, group: ConsumerGroup, request: Any, member_id: str) -> ConsumerMember | int:
-        """The member that a heartbeat is from, as it is now; or an error code."""
+        """Return the current state of a heartbeat's member, or an error code."""
         holder = group.static(request.instance_id) if request.instance_id is not None else None
         known = group.members.get(member_id)
         if request.member_epoch == 0:
@@ -175,7 +175,7 @@ class ConsumerCalls:
         return answer
 
     def _has_no_news(self, group: ConsumerGroup, member: ConsumerMember, told: ConsumerMember) -> bool:
-        """Whether a heartbeat changes nothing, as most do: then nothing is computed for it."""
+        """Whether a heartbeat changes nothing, as most do; it then needs no computation."""
         settled = group.epoch == group.assignment_epoch and member.settled(group.epoch)
         return settled and told == member and group.checked_at == self._groups.topics_version
 
@@ -241,12 +241,12 @@ class ConsumerCalls:
             group.room.write(Step.removal(group, members), written)
 
     def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """Expect the next heartbeat in time, and that the member gives up its partitions in time."""
+        """Set the time limits for the next heartbeat and for giving up partitions."""
         session = self._groups.setting(group.name, "consumer.session.timeout.ms")
         if member.classic is not None:
             session = member.classic.session_timeout_ms
         group.room.set_timer(f"session {member.id}", session, partial(self._late, group.name, member.id, None))
-        if member.state != UNREVOKED or member.classic is not None:  # classic members are told to join again
+        if member.state != UNREVOKED or member.classic is not None:  # classic members must join again
             group.room.cancel(f"rebalance {member.id}")
         elif not group.room.waits(f"rebalance {member.id}"):
             late = partial(self._late, group.name, member.id, member.epoch)
@@ -283,7 +283,7 @@ class ConsumerCalls:
 
 
 def _invalid(request: Any, version: int) -> int:
-    """What is wrong with a heartbeat whatever the group; 0 if nothing is."""
+    """Return the error of an invalid heartbeat, regardless of the group; 0 if it is valid."""
     epoch = request.member_epoch
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     wrong = (
@@ -302,20 +302,20 @@ def _invalid(request: Any, version: int) -> int:
     try:
         if request.subscribed_topic_regex:
             whole_matcher(request.subscribed_topic_regex)
-    except (PatternError, ImportError):  # RE2 is a package of its own
+    except (PatternError, ImportError):  # RE2 is a separate package
         return INVALID_REGULAR_EXPRESSION
     return NONE
 
 
 def _is_full(request: Any) -> bool:
-    """Whether a heartbeat says everything, as when joining: then the answer does too."""
+    """Whether a heartbeat has all fields, as when joining; then the answer has, too."""
     subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     whole = request.rebalance_timeout_ms != -1 and subscribes and request.topic_partitions is not None
     return request.member_epoch == 0 or whole
 
 
 def _told(member: ConsumerMember, request: Any, client: Client) -> ConsumerMember:
-    """A member with what a heartbeat says of it: null says nothing."""
+    """Return a member with the fields of its heartbeat; null changes nothing."""
     said: dict[str, Any] = {"client_id": client.id, "client_host": client.host, "classic": None}
     if request.rebalance_timeout_ms != -1:
         said["rebalance_timeout_ms"] = request.rebalance_timeout_ms

@@ -1,7 +1,7 @@
-"""A member of a group of the consumer protocol, and how it comes from what it has to what it is to have (KIP-848).
+"""A member of a group of the consumer protocol, and its steps from its partitions to its target (KIP-848).
 
-A member first gives up what is not in its target, then goes on to the epoch of the target, then gets its partitions as
-their owners have given them up.
+A member first gives up partitions outside its target, then moves to the epoch of the target, then gets its new
+partitions when their owners have given them up.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Places = frozenset[tuple[uuid.UUID, int]]
 """Partitions: the ids of their topics, and numbers."""
 
 AWAY: Final = -2
-"""The epoch of a static member that will be back."""
+"""The epoch of a static member that will return."""
 
 STABLE, UNREVOKED, UNRELEASED = range(3)
 _NOTHING: Places = frozenset()
 
 
 class ClassicPart(NamedTuple):
-    """What a member of the classic protocol has besides: its session time-out, its protocols with their bytes."""
+    """Further fields of a member of the classic protocol: its session time-out, its protocols with their bytes."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -37,7 +37,7 @@ class ClassicPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """What the records of a member say."""
+    """The state of a member, from its records."""
 
     id: str
     instance: str | None = None
@@ -61,7 +61,7 @@ class ConsumerMember:
         return NONE if epoch == self.epoch or (epoch < self.epoch and lost) else FENCED_MEMBER_EPOCH
 
     def settled(self, epoch: int) -> bool:
-        """Whether it has what it is to have in this epoch."""
+        """Whether it has its target of this epoch."""
         return self.state == STABLE and self.epoch == epoch
 
     # Reconciliation
@@ -69,13 +69,13 @@ class ConsumerMember:
     def reconciled(
         self, target: Places, epoch: int, taken: Set[tuple[uuid.UUID, int]], owned: Places | None
     ) -> ConsumerMember:
-        """The member after a heartbeat.
+        """Return the member after a heartbeat.
 
         Args:
-            target: what it is to have.
-            epoch: that of the target.
-            taken: what any member has or has not given up yet.
-            owned: what it says that it reads; None if it does not say.
+            target: its target.
+            epoch: of the target.
+            taken: partitions that members have or have not given up yet.
+            owned: the partitions that it reports; None if it reports none.
         """
         if self.state == STABLE and self.epoch == epoch:
             return self
@@ -117,7 +117,7 @@ class ConsumerMember:
         return StoredRecord(key, value, 0)
 
     def assignment_record(self, group: str) -> StoredRecord:
-        """What it has."""
+        """Return the record of its partitions."""
         key = messages.ConsumerGroupCurrentMemberAssignmentKey(group_id=group, member_id=self.id)
         value = messages.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=self.epoch,
@@ -133,7 +133,7 @@ class ConsumerMember:
         return StoredRecord(key, value, 0)
 
     def tombstones(self, group: str) -> list[StoredRecord]:
-        """The records that remove it."""
+        """Return the records that remove it."""
         keys = (
             messages.ConsumerGroupCurrentMemberAssignmentKey,
             messages.ConsumerGroupTargetAssignmentMemberKey,
@@ -157,7 +157,7 @@ class ConsumerMember:
         )
 
     def with_assignment(self, value: Any) -> ConsumerMember:
-        """After the record of what it has; None takes it away."""
+        """Apply the record of its partitions; None removes them."""
         if value is None:
             return replace(self, epoch=0, previous_epoch=0, state=STABLE, assigned=_NOTHING, revoking=_NOTHING)
         return replace(
@@ -199,7 +199,7 @@ def rows_of(row: Any, places: Iterable[tuple[uuid.UUID, int]]) -> list[Any]:
 def new_targets(
     key: Any, value: Any, group: str, targets: Mapping[str, Places], before: Mapping[str, Places]
 ) -> list[StoredRecord]:
-    """The records, of the types of a kind of group, of what members are to have, where it is new."""
+    """Return the records of changed targets, of the types of a kind of group."""
     return [
         StoredRecord(
             key(group_id=group, member_id=member), value(topic_partitions=rows_of(value.TopicPartition, places)), 0

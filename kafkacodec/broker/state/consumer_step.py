@@ -1,4 +1,4 @@
-"""What a heartbeat changes in a group of the consumer protocol: the records of one decision, in Kafka's order."""
+"""The decision about a heartbeat in a group of the consumer protocol: its records, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Step:
     """A heartbeat's decision: `subscribe`, then `divide`, then `reconcile`.
 
     Args:
-        group: the group as it is.
-        member: the member, new or as it is.
-        replaces: the id of the member whose place it takes.
+        group: the current group.
+        member: the member, new or current.
+        replaces: the id of the member that it replaces.
 
     Attributes:
-        member: as it becomes.
-        records: what is to be written.
+        member: the member after the step.
+        records: the records to write.
     """
 
     def __init__(self, group: ConsumerGroup, member: ConsumerMember, replaces: str | None = None) -> None:
@@ -37,7 +37,7 @@ class Step:
             self._targets[member.id] = group.target.get(replaces, frozenset())
 
     def subscribe(self, after: ConsumerMember) -> None:
-        """Take what the member says of itself; a new subscription, or new topics, raise the epoch of the group."""
+        """Apply the member's fields; a new subscription, or new topics, raise the epoch of the group."""
         before = self.member
         self.member = self._members[after.id] = after
         if self._new or after != before:
@@ -52,13 +52,13 @@ class Step:
             self.records.append(self._group.epoch_record(self._epoch, hash_))
 
     def _drop_patterns(self) -> None:
-        """Forget the regular expressions that no member has any more."""
+        """Forget regular expressions that no member has."""
         for pattern in sorted(self._patterns.keys() - {member.pattern for member in self._members.values()}):
             del self._patterns[pattern]
             self.records.append(self._group.pattern_record(pattern, None))
 
     def divide(self) -> None:
-        """Compute who is to have what, if the group's epoch went on since that was done."""
+        """Compute new targets, if the group's epoch has risen since the last time."""
         group = self._group
         if group.assignment_epoch < self._epoch:
             self._targets = group.targets(self._members, self._targets, self._counts, self._subscriptions)
@@ -68,7 +68,7 @@ class Step:
             self.records += group.target_records(moved, group.assignment_epoch)
 
     def reconcile(self, owned: Places | None) -> None:
-        """Bring the member nearer to what it is to have."""
+        """Move the member closer to its target."""
         epoch = max(self._epoch, self._group.assignment_epoch)
         taken = {place for each in self._members.values() for place in each.assigned | each.revoking}
         target = self._targets.get(self.member.id, frozenset())
@@ -79,7 +79,7 @@ class Step:
 
     @staticmethod
     def removal(group: ConsumerGroup, members: Iterable[ConsumerMember]) -> list[StoredRecord]:
-        """The records with which members leave a group."""
+        """Return the records that remove members from a group."""
         gone = list(members)
         left = {key: each for key, each in group.members.items() if each not in gone}
         wanted = {member.pattern for member in left.values()}
@@ -90,7 +90,7 @@ class Step:
 
     @staticmethod
     def resolution(group: ConsumerGroup) -> list[StoredRecord]:
-        """The records of regular expressions that match other topics than before."""
+        """Return the records of regular expressions whose topics have changed."""
         wanted = {member.pattern for member in group.members.values() if member.pattern}
         found = {pattern: group.resolved(pattern) for pattern in sorted(wanted)}
         records = [group.pattern_record(p, names) for p, names in found.items() if group.patterns.get(p) != names]

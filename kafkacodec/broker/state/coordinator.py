@@ -65,17 +65,17 @@ class GroupCoordinator(Groups):
         }
 
     def start(self) -> None:
-        """Members that were loaded have to be heard from again; offsets end some time."""
+        """Set the timers of loaded members and offsets."""
         super().start()
         self._consumers.start()
         self._shares.start()
 
     def topics_changed(self) -> None:
-        """Note that topics came, went or grew: regular expressions are matched again."""
+        """Match regular expressions again, since topics came, went or grew."""
         self.topics_version += 1
 
     def topics_deleted(self, names: Collection[str], now: float) -> Effect:
-        """Remove the offsets of topics that are gone, and what share groups have read of them."""
+        """Remove the offsets of deleted topics, and the states of share groups for them."""
         self._at(now)
         self.topics_changed()
         for share in [group for group in self.groups.values() if isinstance(group, ShareGroup)]:

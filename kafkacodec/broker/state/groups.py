@@ -1,4 +1,4 @@
-"""All groups of a coordinator, of whatever kind, and what is the same for all."""
+"""All groups of a coordinator, of every kind, and their common parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["Groups"]
 
-_EVERYWHERE = "\0all groups"  # the key of the timer that looks at all of them; no group has such a name
+_EVERYWHERE = "\0all groups"  # the key of the timer for all groups; no group has such a name
 
 
 class Groups(Machine):
@@ -63,14 +63,14 @@ class Groups(Machine):
         return group if isinstance(group, ClassicGroup) else None
 
     def classic(self, name: str) -> ClassicGroup:
-        """The classic group of this name, which is made if there is none."""
+        """Return the classic group of this name; create it if it is missing."""
         group = self.groups.get(name)
         if not isinstance(group, ClassicGroup):
             group = self.groups[name] = ClassicGroup(Room(self, name), self.options, self.new_id)
         return group
 
     def setting(self, group: str, name: str) -> int:
-        """A setting of a group, or that of all groups."""
+        """Return a setting of a group, by default the common one."""
         return self._settings.get(group, {}).get(name, self._defaults[name])
 
     def configure(self, group: str, name: str, value: int | None) -> None:
@@ -86,7 +86,7 @@ class Groups(Machine):
             settings[name] = value
 
     def tombstones(self, name: str) -> list[StoredRecord]:
-        """The records that remove a group and its offsets."""
+        """Return the records that remove a group and its offsets."""
         group = self.groups.get(name)
         gone = [] if group is None else group.tombstones()
         return [*self.offsets.tombstones(name, self.offsets.places(name)), *gone]
@@ -146,7 +146,7 @@ class Groups(Machine):
     # Time
 
     def start(self) -> None:
-        """Members that were loaded have to be heard from again; offsets end some time."""
+        """Set the timers of loaded members and offsets."""
         for group in self.groups.values():
             group.start()
         self._look_later()

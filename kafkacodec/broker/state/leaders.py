@@ -1,6 +1,6 @@
-"""Which of several pretended brokers leads a partition: decisions over the metadata, as records of its log.
+"""Leaders among several pretended brokers: decisions over the metadata, as records of its log.
 
-There is one log of each partition beneath all brokers, so that every replica that runs is in sync.
+All brokers share one log for each partition, so every running replica is in sync.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ NO_LEADER: Final = -1
 def registrations(
     catalog: Catalog, ids: Sequence[int], addresses: Callable[[int], Iterable[tuple[str, int]]]
 ) -> list[bytes]:
-    """The records of a new directory; of another one, those that its brokers are now these, which lead everything.
+    """Return the records that register the brokers of a directory, which lead all its partitions.
 
     Args:
-        catalog: what is known.
+        catalog: the current state.
         ids: of the brokers.
         addresses: host and port of each listener of a broker.
     """
@@ -40,7 +40,7 @@ def registrations(
 
 
 def spread(running: Sequence[int], others: Sequence[int], first: int, end: int, factor: int) -> list[list[int]]:
-    """The replicas of the partitions from `first` to `end`: each begins with the next broker that runs."""
+    """Return the replicas of the partitions from `first` to `end`: each starts with the next running broker."""
     found = []
     for number in range(first, end):
         at = number % len(running) if running else 0
@@ -49,7 +49,7 @@ def spread(running: Sequence[int], others: Sequence[int], first: int, end: int, 
 
 
 def stopped(catalog: Catalog, broker: int, running: Collection[int]) -> list[bytes]:
-    """The records for a broker that stops: another replica leads its partitions, or nobody if there is none."""
+    """Return the records for a broker that stops: another replica leads its partitions, or none."""
     records = []
     for topic, number, now in _partitions(catalog):
         if broker not in now["isr"]:
@@ -64,7 +64,7 @@ def stopped(catalog: Catalog, broker: int, running: Collection[int]) -> list[byt
 
 
 def started(catalog: Catalog, broker: int, running: Collection[int]) -> list[bytes]:
-    """The records for a broker that starts again: it is in sync, and leads what only it could lead."""
+    """Return the records for a broker that starts again: it is in sync, and leads partitions that only it can lead."""
     records = []
     for topic, number, now in _partitions(catalog):
         if broker not in now["replicas"] or (now["leader"] == NO_LEADER and broker not in now["isr"]):
@@ -77,7 +77,7 @@ def started(catalog: Catalog, broker: int, running: Collection[int]) -> list[byt
 
 
 def moved(catalog: Catalog, topic: Topic, number: int, to: int, running: Collection[int]) -> bytes:
-    """The record that lets a broker lead; one that has no replica takes the place of the leader before it."""
+    """Return the record that makes a broker the leader; a broker without a replica replaces the previous leader."""
     now: Any = catalog.partition(topic.name, number)
     replicas = list(now["replicas"])
     if to in replicas:
@@ -91,7 +91,7 @@ def reassigned(
     catalog: Catalog, topic: Topic, number: int, replicas: Sequence[int], running: Collection[int],
     leader: int | None = None,
 ) -> bytes:  # fmt: skip
-    """The record that gives a partition other replicas, at once; the leader stays if it is one of them."""
+    """Return the record that gives a partition other replicas at once; the leader stays if it is one of them."""
     now: Any = catalog.partition(topic.name, number)
     isr = [one for one in replicas if one in running]
     if leader is None and now["leader"] not in isr:
@@ -100,7 +100,7 @@ def reassigned(
 
 
 def elected(catalog: Catalog, topic: Topic, number: int, *, unclean: bool, running: Collection[int]) -> bytes | None:
-    """The record of an election: of the preferred replica, or of any if none leads; None if nobody can be elected."""
+    """Return the record of an election: of the preferred replica, or of any if none leads; None if it is impossible."""
     now: Any = catalog.partition(topic.name, number)
     candidates = now["replicas"] if unclean else now["replicas"][:1]
     leader = next((one for one in candidates if one in running), None)
@@ -111,7 +111,7 @@ def elected(catalog: Catalog, topic: Topic, number: int, *, unclean: bool, runni
 
 
 def settled(catalog: Catalog, brokers: Sequence[int]) -> list[bytes]:
-    """The records for a directory that other brokers had: those that are here take over, one replica for each."""
+    """Return the records for a directory of other brokers: the current brokers take over, one replica for each."""
     records = []
     for topic, number, now in _partitions(catalog):
         replicas = [one for one in now["replicas"] if one in brokers]

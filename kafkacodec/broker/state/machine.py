@@ -36,18 +36,18 @@ __all__ = [
 ]
 
 Then = Callable[[int], None]
-"""What a job does once its records are appended: it gets 0, or the error code for a request that could not be kept."""
+"""Continues a job after the append of its records: gets 0, or the error code if the append failed."""
 
 
 class Client(NamedTuple):
-    """Who sent a request: its client id, and its address as Kafka writes it."""
+    """The sender of a request: its client id, and its address as Kafka writes it."""
 
     id: str = ""
     host: str = "/127.0.0.1"
 
 
 Handler = Callable[[Any, int, Client, Any], None]
-"""Takes a request, its version, who sent it, and what its response is to be sent to."""
+"""Takes a request, its version, its sender, and the address of its response."""
 
 
 class Records(NamedTuple):
@@ -66,7 +66,7 @@ class Records(NamedTuple):
 
 
 class Topics(Protocol):
-    """What coordinators ask about the topics of a cluster."""
+    """Questions of coordinators about the topics of a cluster."""
 
     def names(self) -> Iterable[str]:
         """All topics, internal ones too."""
@@ -102,7 +102,7 @@ class NoTopics:
 
 
 class Room(NamedTuple):
-    """What the machine offers to the jobs of one key."""
+    """The machine's interface for the jobs of one key."""
 
     machine: Machine
     key: str
@@ -117,7 +117,7 @@ class Room(NamedTuple):
         self.machine.reply(to, response)
 
     def write(self, records: Sequence[StoredRecord], then: Then, producer: tuple[int, int] = (-1, -1)) -> None:
-        """Append records as one batch, apply them, and go on; nothing else is decided about this key meanwhile."""
+        """Append records as one batch, apply them, and continue; other jobs of this key wait."""
         self.machine.write(self.key, records, then, producer)
 
     def set_timer(self, name: str, delay_ms: float, call: Callable[[], None]) -> None:
@@ -125,7 +125,7 @@ class Room(NamedTuple):
         self.machine.set_timer(self.key, name, self.now + max(0, int(delay_ms)), call)
 
     def waits(self, name: str) -> bool:
-        """Whether there is such a timer."""
+        """Whether this timer exists."""
         return self.machine.has_timer(self.key, name)
 
     def cancel(self, name: str) -> None:
@@ -151,9 +151,9 @@ class Marker(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A request to another coordinator of this broker, in place of what is to be appended.
+    """A request to another coordinator of this broker, in place of an append.
 
-    The host gives its answer to `Machine.appended` as the result.
+    The host passes its answer to `Machine.appended` as the result.
     """
 
     request: Any
@@ -161,13 +161,13 @@ class Question(NamedTuple):
 
 
 class Prune(NamedTuple):
-    """No record before an offset is needed any more, in place of what is to be appended."""
+    """Records before an offset are no longer needed; in place of an append."""
 
     before: int
 
 
 class _Sent(NamedTuple):
-    """An append on its way: what happens then, and replies that leave after it as they were made in the same call."""
+    """A pending append: its continuation, and replies of the same call that leave after it."""
 
     then: Then
     replies: list[Reply]
@@ -183,12 +183,12 @@ class Machine:
         partitions: the number of partitions of its topic.
 
     Attributes:
-        handlers: what takes each request, by API key.
+        handlers: the function for each request, by API key.
         now: the time of this call.
-        offset: of the first record of the batch that is being applied; -1 if that is not known.
-        loading: until `loaded` is called.
-        alarm: rung for each new timer; the host may put its own there.
-        partitions: as many as its topic has; to be set before loading if the topic was made with another number.
+        offset: of the first record of the current batch; -1 if unknown.
+        loading: true until `loaded` is called.
+        alarm: gets each new timer; the host may replace it.
+        partitions: of its topic; set it before loading if the topic has another number.
     """
 
     topic: ClassVar[str]
@@ -219,7 +219,7 @@ class Machine:
             request: the decoded message.
             version: its version; the response is for the same.
             client: who sent it.
-            to: given back with the response.
+            to: returned with the response.
             now: the time.
         """
         self._at(now)
@@ -236,7 +236,7 @@ class Machine:
         return self._effect()
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed even if nothing else happens; None for never."""
+        """Return when `tick` is needed even if nothing else happens; None for never."""
         while self._due and not self._is_set(self._due[0][2], self._due[0][1]):
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
@@ -250,7 +250,7 @@ class Machine:
         return self._arrived(token, NONE, now)
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
-        """Note that they are not, and will not be; clients are told to ask again, unless that cannot help."""
+        """Note that the records are not, and will not be, in the log; clients retry, unless that cannot help."""
         too_large = getattr(error, "code", None) in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE)
         return self._arrived(token, UNKNOWN_SERVER_ERROR if too_large else NOT_COORDINATOR, now)
 
@@ -258,8 +258,8 @@ class Machine:
         """Apply a record of the topic when the broker starts, in the order of the log; other types are ignored.
 
         Args:
-            key, value: as they are stored.
-            producer_id: of the transaction that the record belongs to; else -1.
+            key, value: of the stored record.
+            producer_id: of the record's transaction, otherwise -1.
             offset: of the record.
 
         Raises:
@@ -271,7 +271,7 @@ class Machine:
             self.apply(found.key, found.value, producer_id)
 
     def loaded(self, now: float) -> Effect:
-        """Begin to serve, after all records were loaded."""
+        """Start serving, after all records are loaded."""
         self._at(now)
         self.loading = False
         self.start()
@@ -288,7 +288,7 @@ class Machine:
         raise NotImplementedError
 
     def start(self) -> None:
-        """Set the timers that a state after loading needs."""
+        """Set the timers of the loaded state."""
 
     def run(self, key: str, job: Callable[[], None]) -> None:
         """Run a job now, or after the write of this key that is on its way."""
@@ -298,7 +298,7 @@ class Machine:
             job()
 
     def reply(self, to: Any, response: Any) -> None:
-        """Answer a request; None stands for one that nobody waits for."""
+        """Answer a request; None is a request without a waiting client."""
         if to is not None:
             self._replies.append(Reply(to, response))
 
@@ -314,13 +314,13 @@ class Machine:
         self.send(self.log_of(key), Records(rows, self.now, *producer), done)
 
     def send(self, log: tuple[str, int], data: Any, then: Then) -> None:
-        """Append something to any log, and go on when it is there; no job waits for it."""
+        """Append to any log, and continue after it; no job waits for it."""
         token = next(self._tokens)
         self._sent[token] = _Sent(then, [])
         self._appends.append(Append(log, data, token))
 
     def ask(self, request: Any, version: int, answered: Callable[[Any], None]) -> None:
-        """Ask another coordinator of this broker, and go on with its answer; no job waits for it."""
+        """Ask another coordinator of this broker, and continue with its answer; no job waits for it."""
         token = next(self._tokens)
         self._sent[token] = _Sent(_never, [], answered)
         self._appends.append(Append(None, Question(request, version), token))
@@ -337,7 +337,7 @@ class Machine:
             heapq.heapify(self._due)
 
     def has_timer(self, key: str, name: str) -> bool:
-        """Whether there is such a timer."""
+        """Whether this timer exists."""
         return name in self._timers.get(key, ())
 
     def cancel_timer(self, key: str, name: str) -> None:
@@ -358,7 +358,7 @@ class Machine:
         self.now = max(self.now, int(now))
 
     def _timer_due(self, place: tuple[str, str], number: int, call: Callable[[], None]) -> None:
-        if self._is_set(place, number):  # and not set anew while it waited for a write
+        if self._is_set(place, number):  # and not set again while it waited for a write
             self.cancel_timer(*place)
             call()
 
@@ -385,7 +385,9 @@ class Machine:
             del self._waiting[key]
 
     def _effect(self) -> Effect:
-        """What this call decided. Replies that do not depend on an append do not fail with it, so they leave apart."""
+        """Return the effect of this call. Replies that do not depend on an append leave separately, so they do not fail
+        with it.
+        """
         appends, self._appends = self._appends, []
         replies, self._replies = self._replies, []
         if appends:
@@ -399,7 +401,7 @@ def _never(code: int) -> None:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """The partition of an internal topic that a coordinator's key belongs to: Java's hash of the text, without sign."""
+    """Return the partition of an internal topic for a coordinator's key: Java's hash of the text, without sign."""
     units = key.encode("utf-16-be", "surrogatepass")
     number = 0
     for at in range(0, len(units), 2):

@@ -47,7 +47,7 @@ class ClassicMember:
 
 @dataclass(slots=True)
 class ClassicMembers:
-    """Who is in a classic group, and what is told and stored about it."""
+    """The members of a classic group, their descriptions and records."""
 
     kind = "classic"
 
@@ -63,8 +63,8 @@ class ClassicMembers:
     static: dict[str, str] = field(default_factory=dict)  # member ids by instance
     promised: set[str] = field(default_factory=set)  # ids given out and not used yet
     unsynced: set[str] = field(default_factory=set)
-    since: int = -1  # when the state changed last
-    topics: set[str] | None = None  # that members subscribe to; None where that cannot be known
+    since: int = -1  # time of the last change of state
+    topics: set[str] | None = None  # that members subscribe to; None if unknown
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ class ClassicMembers:
         return self.room.key
 
     def refusal(self, member_id: str, instance: str | None) -> int:
-        """Why this is no member, or not any more; 0 if it is one."""
+        """Return the error if this is not a member; 0 if it is one."""
         if instance is not None:
             known = self.static.get(instance)
             if known is None:
@@ -82,12 +82,12 @@ class ClassicMembers:
         return NONE if member_id in self.members else UNKNOWN_MEMBER_ID
 
     def common(self) -> set[str]:
-        """The protocols that all members offer."""
+        """Return the protocols that all members offer."""
         offers = [member.protocols.keys() for member in self.members.values()]
         return set(offers[0]).intersection(*offers[1:]) if offers else set()
 
     def elected(self) -> str | None:
-        """The protocol with the most votes: a member votes for the first of its list that all offer."""
+        """Return the protocol with the most votes: a member votes for the first of its list that all offer."""
         common = self.common()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -97,7 +97,7 @@ class ClassicMembers:
         return max(votes, key=votes.__getitem__) if votes else None
 
     def subscribed(self) -> set[str] | None:
-        """The topics that members of a group of consumers subscribe to; None if that cannot be told."""
+        """Return the topics that members of a group of consumers subscribe to; None if unknown."""
         if self.protocol_type != "consumer":
             return None
         found: set[str] = set()
@@ -126,24 +126,24 @@ class ClassicMembers:
         return REBALANCE_IN_PROGRESS if self.state == COMPLETING else NONE
 
     def fetch_refusal(self, member_id: str | None, epoch: int) -> int:
-        """Why the group does not tell its offsets: classic groups tell everybody."""
+        """Return the error for a fetch of offsets: none in classic groups."""
         return NONE
 
     def delete_refusal(self) -> int:
-        """Why no offset may be deleted; 0 if those of topics that nobody subscribes to may."""
+        """Return the error for a deletion of offsets; 0 if topics without a subscriber are allowed."""
         return NON_EMPTY_GROUP if self.members and self.protocol_type != "consumer" else NONE
 
     def subscribes(self) -> Callable[[str], bool]:
-        """Whether members use the offsets of a topic; if that cannot be told, they do."""
+        """Whether members use the offsets of a topic; true if unknown."""
         return lambda topic: bool(self.members) and (self.topics is None or topic in self.topics)
 
     @property
     def idle(self) -> bool:
-        """Whether nobody is in the group, or about to join."""
+        """Whether the group has no members, and none is joining."""
         return self.state == EMPTY and not self.promised
 
     def retention_start(self) -> Callable[[str], int | None]:
-        """When the time of a topic's offsets began: -1 for when they were committed, None while they are in use."""
+        """Return the start of a topic's retention: -1 for the time of each commit, None while in use."""
         if self.state == EMPTY:
             start = self.since if self.protocol_type else -1
             return lambda topic: start
@@ -155,7 +155,7 @@ class ClassicMembers:
     # Records
 
     def record(self, assignments: Mapping[str, bytes] | None = None) -> StoredRecord:
-        """The group as it is stored, with these assignments instead of the present ones."""
+        """Return the record of the group, with these assignments instead of the current ones."""
         given = {m.id: m.assignment for m in self.members.values()} if assignments is None else assignments
         entry = messages.GroupMetadataValue.MemberMetadata
         value = messages.GroupMetadataValue(
@@ -181,11 +181,11 @@ class ClassicMembers:
         return StoredRecord(messages.GroupMetadataKey(group=self.name), value, _VALUE_VERSION)
 
     def tombstones(self) -> list[StoredRecord]:
-        """The records that remove the group."""
+        """Return the records that remove the group."""
         return [StoredRecord(messages.GroupMetadataKey(group=self.name), None, None)]
 
     def restore(self, value: Any) -> None:
-        """Apply a record of the group: what was just written, or at the start the state of the members too."""
+        """Apply a record of the group: after a write, or at the start with the state of the members."""
         for entry in value.members:
             member = self.members.get(entry.member_id)
             if member is None:
@@ -208,7 +208,7 @@ class ClassicMembers:
         self.state, self.since = STABLE if self.members else EMPTY, value.current_state_timestamp
         self.topics = self.subscribed()
 
-    # What is told about it
+    # Descriptions
 
     def described(self) -> Any:
         """The entry of DescribeGroups."""

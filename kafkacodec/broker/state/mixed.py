@@ -1,7 +1,7 @@
-"""Members of the classic protocol in a group of the consumer protocol, so that a group can change over as it runs.
+"""Members of the classic protocol in a group of the consumer protocol, so that a running group can change over.
 
-A classic member has the broker's assignment too: its generation is its epoch, it joins at once, gets its share with
-SyncGroup, and is told by its heartbeats to join again whenever there is something to give up or to take (KIP-848).
+A classic member also gets the broker's assignment: its generation is its epoch, it joins at once, gets its share with
+SyncGroup, and its heartbeats tell it to join again whenever its partitions change (KIP-848).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["Mixed"]
 
-_IDS_FIRST = 4  # JoinGroup: a new member is told its id before it joins
+_IDS_FIRST = 4  # JoinGroup: the first version in which a new member gets its id before it joins
 
 
 class Mixed:
@@ -43,8 +43,8 @@ class Mixed:
 
     Args:
         groups: all groups.
-        watch: expects the next heartbeat of a member in time.
-        remove: puts members out of a group.
+        watch: sets the time limit for a member's next heartbeat.
+        remove: removes members from a group.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Mixed:
     # JoinGroup, SyncGroup, Heartbeat
 
     def join(self, group: ConsumerGroup, request: Any, version: int, client: Client, to: Any) -> None:
-        """Let a classic member join a group that has members of the consumer protocol."""
+        """Let a classic member join a group with members of the consumer protocol."""
         instance = request.group_instance_id
         if request.protocol_type != "consumer":
             self._refuse(to, INCONSISTENT_GROUP_PROTOCOL, request.member_id, version)
@@ -123,7 +123,7 @@ class Mixed:
         self._groups.reply(to, joined_error(code, member_id, version))
 
     def _member(self, group: ConsumerGroup, request: Any) -> ConsumerMember | int:
-        """The classic member that a SyncGroup or Heartbeat is from; or an error code."""
+        """Return the classic member of a SyncGroup or Heartbeat, or an error code."""
         member = group.members.get(request.member_id)
         if request.group_instance_id is not None:
             member = group.static(request.group_instance_id)
@@ -134,7 +134,7 @@ class Mixed:
         return member if request.generation_id == member.epoch else ILLEGAL_GENERATION
 
     def sync(self, group: ConsumerGroup, request: Any, to: Any) -> None:
-        """Tell a classic member its share."""
+        """Answer a classic member with its share."""
         member = self._member(group, request)
         response = messages.SyncGroupResponse
         if isinstance(member, int) or member.classic is None:
@@ -154,7 +154,7 @@ class Mixed:
         self._groups.reply(to, response(protocol_type="consumer", protocol_name=protocol, assignment=share))
 
     def heartbeat(self, group: ConsumerGroup, request: Any) -> int:
-        """Note that a classic member lives; returns the error code of the answer."""
+        """Note a sign of life of a classic member; return the error code of the answer."""
         member = self._member(group, request)
         if isinstance(member, int):
             return member
@@ -194,7 +194,7 @@ class Mixed:
         version = min(int.from_bytes(subscription[:2], "big"), 3)
         return encode_assignment(messages.ConsumerProtocolAssignment(assigned_partitions=rows), version)
 
-    # From one kind to the other
+    # Changes of the kind
 
     def upgraded(self, classic: ClassicGroup) -> tuple[ConsumerGroup, list[StoredRecord]] | None:
         """A classic group as one of the consumer protocol, and the records for that; None if it cannot be."""
@@ -230,7 +230,9 @@ class Mixed:
         )
 
     def downgrade(self, group: ConsumerGroup, left: list[ConsumerMember], then: Callable[[int], None]) -> None:
-        """The last members of the consumer protocol are gone: the others go on as a classic group, and rebalance."""
+        """Make a classic group of the other members, which rebalance, after the last member of the consumer protocol
+        has left.
+        """
         classic = ClassicGroup(group.room, self._groups.options, self._groups.new_id)
         classic.generation, classic.protocol_type, classic.since = group.epoch, "consumer", group.room.now
         for member in left:
@@ -260,7 +262,7 @@ class Mixed:
 
 
 def _told(member: ConsumerMember, member_id: str, request: Any, client: Client) -> ConsumerMember | int:
-    """The member with what it says of itself; an error code if its subscription cannot be read."""
+    """Return the member with its own fields; an error code if its subscription is invalid."""
     protocols = tuple((entry.name, bytes(entry.metadata)) for entry in request.protocols)
     try:
         subscription = decode_subscription(protocols[0][1])

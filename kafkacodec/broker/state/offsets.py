@@ -1,7 +1,7 @@
 """Committed offsets: OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, and their end.
 
 A commit in a transaction is pending until the transaction's marker is in the same partition of ``__consumer_offsets``.
-Which offset of a partition counts is decided by the order of the log, not by that of the markers.
+The order of the log decides which offset of a partition counts, not the order of the markers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Place = tuple[str, int]
 
 
 class _Commit(NamedTuple):
-    """The value of a record, and its number in the order in which they were written."""
+    """The value of a record, and its number in the order of the log."""
 
     number: int
     value: Any
@@ -71,7 +71,7 @@ class Offsets:
             self._writers.setdefault(producer_id, set()).add(key.group)
 
     def end_transaction(self, producer_id: int, committed: bool, groups: Iterable[str]) -> None:
-        """Apply a marker: what these groups have pending counts, or is forgotten."""
+        """Apply a marker: pending commits of these groups count, or are forgotten."""
         for group in groups:
             producers = self._pending[group]
             for place, commit in producers.pop(producer_id).items():
@@ -89,19 +89,19 @@ class Offsets:
         return sorted(self._writers.get(producer_id, ()))
 
     def tombstones(self, group: str, places: Iterable[Place]) -> list[StoredRecord]:
-        """The records that remove offsets."""
+        """Return the records that remove offsets."""
         key = messages.OffsetCommitKey
         return [StoredRecord(key(group=group, topic=t, partition=p), None, None) for t, p in places]
 
     def places(self, group: str) -> list[Place]:
-        """The partitions that a group has an offset for, pending ones too."""
+        """Return the partitions with an offset of a group, including pending ones."""
         found = dict.fromkeys(self._committed.get(group, ()))
         for commits in self._pending.get(group, {}).values():
             found.update(dict.fromkeys(commits))
         return list(found)
 
     def places_of_topics(self, topics: Iterable[str]) -> dict[str, list[Place]]:
-        """The partitions of topics that there are offsets for, by group."""
+        """Return the partitions of topics with offsets, by group."""
         wanted = set(topics)
         groups = {**dict.fromkeys(self._committed), **dict.fromkeys(self._pending)}
         found = {group: [place for place in self.places(group) if place[0] in wanted] for group in groups}
@@ -110,7 +110,7 @@ class Offsets:
     # OffsetCommit and TxnOffsetCommit
 
     def check_places(self, request: Any, by_id: bool) -> dict[tuple[int, int], int]:
-        """The partitions of a commit that are not there: their error codes by position in the request."""
+        """Return the error codes of unknown partitions in a commit, by position in the request."""
         codes: dict[tuple[int, int], int] = {}
         for t, topic in enumerate(request.topics):
             if by_id:
@@ -123,7 +123,7 @@ class Offsets:
         return codes
 
     def records(self, request: Any, codes: dict[tuple[int, int], int], now: int) -> list[StoredRecord]:
-        """The records of a commit without the partitions that have error codes; too long texts get one."""
+        """Return the records of a commit without the partitions that have error codes; too long texts get one."""
         found: list[StoredRecord] = []
         retention = getattr(request, "retention_time_ms", -1)
         for t, topic in enumerate(request.topics):
@@ -187,15 +187,15 @@ class Offsets:
     # Their end
 
     def known(self, place: Place) -> bool:
-        """Whether there is such a partition."""
+        """Whether the partition exists."""
         return 0 <= place[1] < self._topics.partitions(place[0])
 
     def expired(self, group: str, start: Callable[[str], int | None], now: int) -> list[Place]:
-        """The offsets of a group whose time is over.
+        """Return the expired offsets of a group.
 
         Args:
             group: its name.
-            start: when the time of a topic's offsets began; -1 for the time of each commit, None while in use.
+            start: the start of a topic's retention; -1 for the time of each commit, None while in use.
             now: the time.
         """
         found: list[Place] = []
@@ -214,7 +214,7 @@ class Offsets:
 
 
 def committed_answer(response: Any, request: Any, codes: Mapping[tuple[int, int], int], code: int = NONE) -> Any:
-    """The answer to OffsetCommit or TxnOffsetCommit: `code` for the partitions without one of their own."""
+    """Return the answer to OffsetCommit or TxnOffsetCommit: `code` for partitions without their own."""
     topic_class, partition_class = (getattr(response, response.__name__ + part) for part in ("Topic", "Partition"))
     return response(
         topics=[

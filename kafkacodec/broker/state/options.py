@@ -12,16 +12,16 @@ class GroupOptions:
     """Settings of the group coordinator.
 
     Attributes:
-        group_min_session_timeout_ms, group_max_session_timeout_ms: what members of classic groups may ask for.
+        group_min_session_timeout_ms, group_max_session_timeout_ms: limits of session time-outs in classic groups.
         group_initial_rebalance_delay_ms: how long the first member of an empty classic group waits for others.
-        group_max_size: the most members of a group.
-        group_consumer_heartbeat_interval_ms: how often members of groups of the consumer protocol are to be heard from.
-        group_consumer_session_timeout_ms: how long such a member may be silent.
-        group_share_heartbeat_interval_ms, group_share_session_timeout_ms: the same of share groups.
-        group_share_max_size: the most members of a share group.
+        group_max_size: the maximum number of members of a group.
+        group_consumer_heartbeat_interval_ms: the heartbeat interval of members of the consumer protocol.
+        group_consumer_session_timeout_ms: how long such a member may be silent. group_share_heartbeat_interval_ms,
+            group_share_session_timeout_ms: the same for share groups.
+        group_share_max_size: the maximum number of members of a share group.
         offset_metadata_max_bytes: the longest text beside a committed offset.
-        offsets_retention_ms: how long the offsets of a group without members are kept (offsets.retention.minutes).
-        offsets_retention_check_interval_ms: how often that is looked at.
+        offsets_retention_ms: the retention of offsets of a group without members (offsets.retention.minutes).
+        offsets_retention_check_interval_ms: the interval of checks for expired offsets.
     """
 
     group_min_session_timeout_ms: int = 6_000
@@ -43,10 +43,10 @@ class TransactionOptions:
     """Settings of the transaction coordinator.
 
     Attributes:
-        transaction_max_timeout_ms: the longest time-out of a transaction that a producer may ask for.
-        transactional_id_expiration_ms: how long an idle transactional id is kept.
-        transaction_abort_timed_out_transaction_cleanup_interval_ms: how often time-outs are looked at.
-        transaction_remove_expired_transaction_cleanup_interval_ms: how often idle ids are.
+        transaction_max_timeout_ms: the longest allowed time-out of a transaction.
+        transactional_id_expiration_ms: the retention of an idle transactional id.
+        transaction_abort_timed_out_transaction_cleanup_interval_ms: the interval of checks for time-outs.
+        transaction_remove_expired_transaction_cleanup_interval_ms: the interval of checks for idle ids.
     """
 
     transaction_max_timeout_ms: int = 900_000

@@ -1,4 +1,4 @@
-"""The metadata of directories that are only read, as records that are applied and written nowhere."""
+"""The metadata of read-only directories, as records that are applied but not written."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NAMES: Final = uuid.UUID("5a0c1f6e-1d2b-4a57-9a0e-7d2f0c1b6a11")  # of ids that
 
 
 def replayed(directory: FrozenDirectory, node_id: int, group_partitions: int) -> Iterator[Any]:
-    """The records of a metadata log by which one broker leads what is in directories.
+    """Return metadata records with one broker as the leader of all partitions in directories.
 
-    Topics, ids and configurations are those of ``__cluster_metadata`` where it is; what it does not have is named as
-    the directories of partitions are. Partitions that are elsewhere have no leader.
+    Topics, ids and configurations come from ``__cluster_metadata`` if it exists, others from the names of partition
+    directories. Partitions that are elsewhere have no leader.
 
     Args:
         directory: the directories.
@@ -63,13 +63,13 @@ def replayed(directory: FrozenDirectory, node_id: int, group_partitions: int) ->
 
 
 def _epoch(directory: FrozenDirectory, name: str, number: int, known: int) -> int:
-    """That of the metadata, or of the log if it has a newer one."""
+    """Return the epoch of the metadata, or a newer one of the log."""
     if (name, number) not in directory.found:
         return known
     try:
         return max(known, directory.open(name, number).leader_epoch)
     except (OSError, ValueError):
-        return known  # opening it again tells why
+        return known  # opening it again shows the reason
 
 
 def _known(directory: FrozenDirectory) -> ClusterMetadata:

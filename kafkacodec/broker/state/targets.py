@@ -1,4 +1,4 @@
-"""Who is to read which partition in a group of the consumer protocol: the assignors of the broker (KIP-848)."""
+"""The broker's assignors for groups of the consumer protocol (KIP-848)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _uniform(
     subscriptions: Mapping[str, MemberSubscription],
     before: Mapping[str, Set[tuple[str, int]]],
 ) -> dict[str, list[TopicPartition]]:
-    """As many for each as for any other; members keep what they had as far as that allows."""
+    """Assign equally many partitions to each member; members keep their partitions as far as that allows."""
     members = in_member_order(subscriptions)
     wanting = subscribers(partitions, subscriptions, members)
     kept = {
@@ -60,7 +60,7 @@ TARGETS: Final[Mapping[str, Divide]] = {UNIFORM: _uniform, "range": _range}
 
 
 def topics_hash(topics: Topics, counts: Mapping[str, int]) -> int:
-    """A number that changes with the topics of a group and their partitions; 0 for none."""
+    """Return a number that changes with the topics of a group and their partitions; 0 for none."""
     text = "".join(f"{name}\0{topics.id_of(name)}\0{count}\0" for name, count in counts.items())
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True) if counts else 0

@@ -35,17 +35,17 @@ EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT =
 ENDING: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 ENDED: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
 LAST_EPOCH: Final = 32_766
-"""The last epoch of a producer id that a client gets; the next is the end of its last transaction only."""
+"""The last epoch of a producer id that a client gets; the next is only for the end of its last transaction."""
 
 _VALUE_VERSION = 1
-_SECOND = 2  # the version of transactions in which every end raises the epoch
+_SECOND = 2  # the version of transactions that raises the epoch with every end
 
 Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The state of a transactional id, as its record has it. Epochs and ids are -1 where there are none."""
+    """The state of a transactional id, from its record. Missing epochs and ids are -1."""
 
     name: str
     producer_id: int
@@ -62,13 +62,13 @@ class Transaction:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the epoch can go up only with another producer id."""
+        """Whether the next epoch needs another producer id."""
         return self.epoch >= LAST_EPOCH
 
-    # Decisions: what it becomes, or an error code
+    # Decisions: the new state, or an error code
 
     def begin(self, producer_id: int, epoch: int, timeout_ms: int, new_id: int | None, now: int) -> Transaction | int:
-        """InitProducerId: the next epoch. `new_id` is a new producer id, if one is needed."""
+        """Decide about InitProducerId: the next epoch. `new_id` is a new producer id, if it is needed."""
         if epoch != -1 and not self._known(producer_id, epoch):
             return PRODUCER_FENCED
         if self.state in ENDING:
@@ -99,7 +99,7 @@ class Transaction:
         return CONCURRENT_TRANSACTIONS if self.state in ENDING else NONE
 
     def add(self, partitions: Iterable[Place], version: int, now: int) -> Transaction:
-        """Partitions that the transaction writes to."""
+        """Add partitions that the transaction writes to."""
         every = self.partitions | frozenset(partitions)
         started = self.started if self.state == ONGOING else now
         return replace(self, state=ONGOING, partitions=every, started=started, updated=now, version=version)
@@ -107,7 +107,7 @@ class Transaction:
     def end(
         self, producer_id: int, epoch: int, commit: bool, version: int, new_id: int | None, now: int
     ) -> Transaction | int:
-        """EndTxn: the decision that will be carried out, or the present state if it has been."""
+        """Decide about EndTxn; return the current state if it has already ended."""
         overflown = producer_id == self.previous_id and epoch == LAST_EPOCH and self.epoch == 0
         overflown = overflown and self.version >= _SECOND
         again = overflown or (self.version >= _SECOND and self.epoch == epoch + 1)
@@ -139,7 +139,7 @@ class Transaction:
         return replace(made, epoch=self.epoch + 1, last_epoch=self.epoch, next_id=next_id)
 
     def fenced(self, now: int) -> Transaction:
-        """An open transaction of a producer that is gone or replaced: its epoch is over, the transaction aborted."""
+        """Fence a lost or replaced producer: raise its epoch and abort its open transaction."""
         if self.version >= _SECOND:
             return self.decided(False, self.version, None, now)
         return replace(self.decided(False, self.version, None, now), epoch=self.epoch + 1, last_epoch=-1)
@@ -155,7 +155,7 @@ class Transaction:
     # Records
 
     def record(self) -> StoredRecord:
-        """The transactional id as it is stored."""
+        """Return the record of the transactional id."""
         value = messages.TransactionLogValue(
             producer_id=self.producer_id,
             previous_producer_id=self.previous_id,

@@ -1,4 +1,4 @@
-"""What is told about transactions: DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152)."""
+"""Descriptions of transactions: DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkacodec.patterns import PatternError, whole_matcher
 
 __all__ = ["TransactionLists"]
 
-_KNOWN = {*STATES, "Dead", "PrepareEpochFence"}  # the last two are never seen here
+_KNOWN = {*STATES, "Dead", "PrepareEpochFence"}  # the last two never occur here
 
 
 class TransactionLists:
@@ -53,7 +53,7 @@ class TransactionLists:
         unknown = [state for state in request.state_filters if state not in _KNOWN]
         try:
             matches = _matcher(request.transactional_id_pattern)
-        except (PatternError, ImportError):  # RE2 is a package of its own
+        except (PatternError, ImportError):  # RE2 is a separate package
             self._machine.reply(to, response(error_code=INVALID_REGULAR_EXPRESSION))
             return
         entry = response.TransactionState

@@ -1,8 +1,8 @@
-"""The transaction coordinator: transactional ids, what their transactions write to, and how these end.
+"""The transaction coordinator: transactional ids, the partitions of their transactions, and their ends.
 
-A transaction ends in two records: first the decision, after which the producer gets its answer, then, when a marker is
-in every partition that the transaction wrote to, that it is complete. A coordinator that starts between the two writes
-the markers again.
+A transaction ends with two records. The first is the decision, after which the producer gets its answer. The second,
+when every partition of the transaction has a marker, completes it. A coordinator that starts between the two writes the
+markers again.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class TransactionCoordinator(Machine):
 
     Args:
         topics: the topics of the cluster.
-        take_id: gives a producer id that nobody has had, or None if none is at hand: the request is then refused, to
-            be repeated. Only InitProducerId needs one, and EndTxn after 32,766 transactions.
+        take_id: returns an unused producer id, or None if there is none yet: the client must then repeat the request.
+            Only InitProducerId needs one, and EndTxn after 32,766 transactions.
         offsets_log: the partition of ``__consumer_offsets`` of a group.
         partitions: the number of partitions of ``__transaction_state``.
         options: see `TransactionOptions`.
@@ -192,7 +192,7 @@ class TransactionCoordinator(Machine):
         self.run(asked.transactional_id, job)
 
     def _found(self, name: str, producer_id: int, epoch: int) -> Transaction | int:
-        """The transaction that a producer may add to, or an error code."""
+        """Return the transaction of a valid producer, or an error code."""
         present = self.transactions.get(name)
         if not name:
             return INVALID_REQUEST
@@ -260,7 +260,7 @@ class TransactionCoordinator(Machine):
             self._decide(ended, written)
 
     def _decide(self, ended: Transaction, then: Callable[[int], None] | None) -> None:
-        """Write how a transaction ends, and then its markers."""
+        """Write the decision about a transaction, and then its markers."""
 
         def written(code: int) -> None:
             if then is not None:
@@ -320,7 +320,7 @@ class TransactionCoordinator(Machine):
             self.transactions[key.transactional_id] = Transaction.restored(key.transactional_id, value)
 
     def start(self) -> None:
-        """Transactions whose end was decided are ended; the others have their time."""
+        """Complete transactions with a decision, and set the time limits of the others, after loading."""
         for transaction in list(self.transactions.values()):
             if transaction.state in ENDING:
                 self.run(transaction.name, partial(self._write_markers, transaction))

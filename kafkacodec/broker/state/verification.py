@@ -1,7 +1,7 @@
-"""Whether a partition belongs to a producer's transaction, which Produce and TxnOffsetCommit ask before they append.
+"""Verification that a partition belongs to a producer's transaction, before Produce and TxnOffsetCommit append.
 
-A broker asks the transaction coordinator with AddPartitionsToTxn, whose newest version also adds the partition, for
-producers of the second version of transactions (KIP-890).
+A broker asks the transaction coordinator with AddPartitionsToTxn. For producers of the second version of transactions,
+the newest version of that request also adds the partition (KIP-890).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["VERIFY_VERSION", "verification", "verified"]
 VERIFY_VERSION: Final = 5
 """The version of the requests that `verification` makes."""
 
-# The first version of an API whose clients know TRANSACTION_ABORTABLE, and that which adds partitions by itself.
+# The first versions of an API: whose clients know TRANSACTION_ABORTABLE, and which adds partitions itself.
 _KNOWS_ABORTABLE = {keys.PRODUCE: 11, keys.TXN_OFFSET_COMMIT: 4}
 _ADDS = {keys.PRODUCE: 12, keys.TXN_OFFSET_COMMIT: 5}
 
@@ -27,13 +27,13 @@ _ADDS = {keys.PRODUCE: 12, keys.TXN_OFFSET_COMMIT: 5}
 def verification(
     api: int, version: int, transactional_id: str, producer: tuple[int, int], places: Iterable[tuple[str, int]]
 ) -> Any:
-    """The request to the transaction coordinator, in `VERIFY_VERSION`.
+    """Return the request to the transaction coordinator, in `VERIFY_VERSION`.
 
     Args:
         api, version: of the client's request.
-        transactional_id: whose transaction.
+        transactional_id: of the transaction.
         producer: producer id and epoch.
-        places: the partitions that are to be written; for offsets, that of ``__consumer_offsets``.
+        places: the partitions to write; for offsets, the one of ``__consumer_offsets``.
     """
     request = messages.AddPartitionsToTxnRequest
     topic = request.AddPartitionsToTxnTopic
@@ -49,7 +49,7 @@ def verification(
 
 
 def verified(answer: Any, api: int, version: int) -> dict[tuple[str, int], int]:
-    """The error code of each partition, as the client's version of the API knows it; 0 where it may be written."""
+    """Return the error code of each partition, for the client's version of the API; 0 allows the write."""
     older = {PRODUCER_FENCED: INVALID_PRODUCER_EPOCH}
     if version < _KNOWS_ABORTABLE[api]:
         older[TRANSACTION_ABORTABLE] = INVALID_TXN_STATE

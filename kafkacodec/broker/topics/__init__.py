@@ -1,1 +1,1 @@
-"""What a leader knows of its partitions: logs, producers, who waits. No messages of a protocol."""
+"""A leader's state of its partitions: logs, producers, waiting requests. No messages of a protocol."""

@@ -1,6 +1,6 @@
-"""Whether a produced batch can be appended, and what is written in it before it is.
+"""Checks of a produced batch, and changes to it, before it is appended.
 
-The order of the checks is that of Apache Kafka, which shows in the answers
+The checks have the same order as in Apache Kafka, since the order shows in the answers
 (`org.apache.kafka.storage.internals.log.LogValidator`, `ProduceRequest.validateRecords`).
 """
 
@@ -41,13 +41,13 @@ _WITH_KEYS = plan_of(columns=("timestamp", "key"), verify_crc=False)
 
 @dataclass(slots=True)
 class Refused:
-    """Why a batch is not appended.
+    """The reason for refusing a batch.
 
     Attributes:
         code: the error code.
         text: for the client; None for none.
-        records: what is wrong with which records of the batch.
-        late: the log was looked at, so that the answer has its start.
+        records: the errors of single records.
+        late: whether the check read the log, so that the answer has its start.
     """
 
     code: int
@@ -60,7 +60,7 @@ def accept(data: memoryview | None, config: TopicConfig, version: int, now: floa
     """Check the records of a partition in a Produce request of version 3 or later.
 
     Args:
-        data: what the request has. A batch of CreateTime in a topic of LogAppendTime is changed in place.
+        data: from the request. It changes a batch of CreateTime in a topic of LogAppendTime in place.
         config: of the topic.
         version: of the request.
         now: milliseconds since 1970.

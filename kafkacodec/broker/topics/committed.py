@@ -1,4 +1,4 @@
-"""What a reader of committed records gets of a partition."""
+"""Committed records of a partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS: Final = (
 
 
 def batches(partition: Partition, end: int, begin: int = 0) -> Iterator[bytes]:
-    """The batches of a partition from the one that has an offset up to another offset, in runs."""
+    """Yield the batches of a partition in runs, from the one with an offset up to another offset."""
     for data, _ in _runs(partition, end, begin):
         yield data
 

@@ -1,7 +1,7 @@
-"""When the logs of compacted topics are cleaned, and which one first.
+"""The schedule of cleaning compacted logs.
 
-As `org.apache.kafka.storage.internals.log.LogCleanerManager` decides: the log with the largest part that is not clean,
-if that is larger than ``min.cleanable.dirty.ratio``, or older than ``max.compaction.lag.ms``.
+It follows `org.apache.kafka.storage.internals.log.LogCleanerManager`: the log with the largest dirty part, if that is
+larger than ``min.cleanable.dirty.ratio``, or older than ``max.compaction.lag.ms``.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Background(Protocol):
     """A thread beside the event loop."""
 
     def run(self, work: Callable[[], Any], then: Callable[[Any, Exception | None], None]) -> None:
-        """Do something on the thread, then call `then` in the loop with what came of it, or the error."""
+        """Do something on the thread, then call `then` in the loop with its result, or the error."""
 
 
 class Compaction:
-    """Cleans one log at a time: on the thread what takes long, in the loop what changes the log.
+    """Cleans one log at a time: long work on the thread, changes of the log in the loop.
 
     Args:
-        directory: knows where the last passes ended.
+        directory: knows the ends of the last passes.
         partitions: all, by topic and number.
         background: the thread.
-        every_ms: how often is looked for something to clean.
+        every_ms: the interval of checks.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Compaction:
         self._stopped = False
 
     def is_cleaning(self, partition: Partition) -> bool:
-        """Whether a pass over this log goes on, while which no segments may be removed."""
+        """Whether a pass over this log runs; no segments may be removed meanwhile."""
         return self._running is not None and self._running[0] is partition
 
     def set_interval(self, every_ms: float) -> None:
@@ -60,18 +60,18 @@ class Compaction:
         self._every_ms = every_ms
 
     def due(self, now: float) -> None:
-        """Begin a pass if it is time."""
+        """Start a pass if it is time."""
         if self._next is None or now >= self._next:
             if self._next is not None:
                 self._begin(int(now))
             self._next = now + self._every_ms
 
     def next_deadline(self) -> float | None:
-        """When `due` has something to do."""
+        """Return when `due` has something to do."""
         return self._next
 
     def stop(self) -> None:
-        """End the pass that goes on soon, and begin no other."""
+        """End the running pass soon, and start no other."""
         self._stopped = True
         if self._running is not None:
             self._running[1].stop()
@@ -101,7 +101,7 @@ class Compaction:
             self._running = None
             if not deleted:
                 self._failed.add(partition)
-                _log.exception("%s-%d cannot be compacted, which is not tried again", *partition.key)
+                _log.exception("%s-%d cannot be compacted, and will not be tried again", *partition.key)
             self._begin(now)
             return
         if found and not deleted:
@@ -117,8 +117,8 @@ class Compaction:
         try:
             self._directory.note_cleaned(*partition.key, end)
         except OSError:
-            _log.exception("it cannot be recorded that %s-%d is compacted", *partition.key)
-        _log.info("%s-%d is compacted up to offset %d: %d bytes became %d", *partition.key, end, before, after)
+            _log.exception("the checkpoint of the compacted %s-%d cannot be written", *partition.key)
+        _log.info("compacted %s-%d up to offset %d: from %d to %d bytes", *partition.key, end, before, after)
 
     def _dirtiest(self, now: int) -> Partition | None:
         """The log to clean now."""
@@ -131,7 +131,7 @@ class Compaction:
         return found
 
     def _ratio(self, partition: Partition, now: int) -> float:
-        """How much of a log is to be cleaned, 0 to 1; below 0 if it is too early."""
+        """Return the dirty part of a log, 0 to 1; below 0 if it is too early to clean it."""
         clean_bytes, dirty_bytes, since = dirt(partition.log, self._start(partition), now)
         if not dirty_bytes:
             return -1
@@ -140,7 +140,7 @@ class Compaction:
         return ratio if late or ratio > partition.config.min_cleanable_dirty_ratio else -1
 
     def _start(self, partition: Partition) -> int:
-        """Where a pass over a log goes on: at its start, if the checkpoint's offset is not one of the log's."""
+        """Return the offset at which a pass continues; the log's start, if the checkpoint is outside the log."""
         log = partition.log
         start = self._directory.cleaned.get(partition.key, 0)
         return start if log.start_offset <= start <= log.end_offset else log.start_offset

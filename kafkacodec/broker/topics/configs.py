@@ -1,6 +1,6 @@
-"""The configuration of topics: names, types, defaults, what is allowed, and what this broker heeds.
+"""The configuration of topics: names, types, defaults, allowed values, and which have an effect.
 
-The names, types and defaults are those of Apache Kafka 4.4.0.
+Names, types and defaults are the same as in Apache Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class ConfigKey(NamedTuple):
         name: such as ``retention.ms``.
         kind: the type, by Kafka's number.
         default: as text.
-        check: what is wrong with a value, or None.
-        heeded: whether this broker acts on it; otherwise it is stored and shown.
-        of_broker: the broker's configuration that is its default; None if there is none.
+        check: returns the error of a value, or None.
+        heeded: whether it has an effect; otherwise the broker stores and shows it.
+        of_broker: the broker's configuration with its default; None if there is none.
     """
 
     name: str
@@ -150,7 +150,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
 
 
 def check(name: str, value: str | None) -> str | None:
-    """What is wrong with a configuration of a topic; None if nothing is."""
+    """Return the error of a topic configuration; None if it is valid."""
     key = TOPIC_CONFIGS.get(name)
     if key is None:
         return f"Unknown topic config name: {name}"
@@ -164,7 +164,7 @@ class TopicConfig:
     """The configuration of a topic as values.
 
     Args:
-        values: what was set, as text by name; the rest has its default.
+        values: the settings, as text by name; others have their default.
         defaults: defaults of this broker, as text by name.
         producer_expiration_ms: after this time without a batch producers are forgotten.
     """
@@ -203,12 +203,12 @@ class TopicConfig:
         self._levels = {name: int(text(f"compression.{name}.level")) for name in ("gzip", "lz4", "zstd")}
 
     def level(self, codec: str) -> int | None:
-        """The level of a codec that the broker compresses with; None for the codec's own default."""
+        """Return the compression level of a codec; None for its default."""
         found = self._levels.get(codec, -1)
         return None if found < 0 else found
 
     def of_log(self) -> LogConfig:
-        """What the log heeds of it."""
+        """Return the options of the log."""
         return LogConfig(
             segment_bytes=self.segment_bytes, segment_ms=self.segment_ms, retention_bytes=self.retention_bytes,
             retention_ms=self.retention_ms, delete=self.is_deleted, file_delete_delay_ms=self.file_delete_delay_ms,

@@ -1,6 +1,6 @@
 """Record batches as message sets of magic 0 and 1 for fetches of old clients, and message sets as batches.
 
-The rules of what becomes what are those of Apache Kafka 3.9.1 (`org.apache.kafka.common.record.RecordsUtil`,
+The rules follow Apache Kafka 3.9.1 (`org.apache.kafka.common.record.RecordsUtil`,
 `org.apache.kafka.storage.internals.log.LogValidator`).
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["accept_set", "lowered"]
 
-_NEWEST: Final = 1 << 15  # accepts every codec: that of an old set was looked at
+_NEWEST: Final = 1 << 15  # accepts every codec: an old set's codec was checked before
 _WHOLE: Final = 1 << 30
 _KEPT: Final = ("key", "value", "timestamp")
 _NO_OFFSET: Final = b"\xff" * 8
@@ -62,19 +62,19 @@ def accept_set(data: memoryview | None, config: TopicConfig, version: int, now: 
 
 
 def lowered(data: memoryview, magic: int, first_offset: int) -> bytes:
-    """Batches as message sets of magic 0 or 1, as long as they are themselves, as brokers before 4.0 answer them.
+    """Return batches as message sets of magic 0 or 1, of the same length, as in answers of brokers before 4.0.
 
-    What remains of the length is the beginning of a message that is not there; readers take it for one that is cut.
-    The last message may be cut, too; only what the first batch becomes is whole. Control batches are left out, and so
-    are headers, and with magic 0 timestamps.
+    The start of a missing message fills the rest of the length; readers take it for a partial message. The last message
+    may be partial, too; only the messages of the first batch are always complete. Control batches and headers are left
+    out, and with magic 0 timestamps.
 
     Args:
-        data: batches of any magic, the last of which may be cut.
+        data: batches of any magic, the last of which may be partial.
         magic: the highest that the client reads.
-        first_offset: where the client reads from; what is not compressed begins there.
+        first_offset: the client's position; uncompressed messages start there.
 
     Raises:
-        UnsupportedCodec: a batch of zstd, which there was not yet.
+        UnsupportedCodec: a batch of zstd, which old clients do not know.
         DecodeError: a damaged batch.
     """
     pieces: list[bytes] = []
@@ -89,12 +89,12 @@ def lowered(data: memoryview, magic: int, first_offset: int) -> bytes:
 
 
 def _filling(left: int) -> bytes:
-    """The beginning of a message that does not end, as brokers write it."""
+    """Return the start of a message without an end, as brokers write it."""
     return (_NO_OFFSET + max(_BATCH_HEAD_BYTES, left + 1).to_bytes(4, "big")).ljust(left, b"\0")[:left]
 
 
 def _pieces(data: memoryview, heads: BatchHeaders, magic: int, first_offset: int) -> Iterator[bytes]:
-    """What becomes of each batch."""
+    """Yield the conversion of each batch."""
     names = ("position", "size_in_bytes", "magic", "codec", "timestamp_type", "is_control")
     for position, size, has, codec, timestamp_type, is_control in zip(
         *(heads[name].tolist() for name in names), strict=True

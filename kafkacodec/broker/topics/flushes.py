@@ -1,4 +1,4 @@
-"""When logs are flushed that nobody waits for: with ``flush.ms``, and what was rolled."""
+"""Flushes that no request waits for: with ``flush.ms``, and of rolled segments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LEAST_MS: Final = 10
 _NEVER: Final = (1 << 63) - 1
 
 Flush: TypeAlias = Callable[[Iterable[tuple[str, int]], Callable[[Exception | None], None]], None]
-"""Flushes logs by topic and number, then tells the error, or None."""
+"""Flushes logs by topic and number, then passes the error, or None."""
 
 
 class TimedFlushes:
-    """Flushes each log that has ``flush.ms`` so often, if there is something that is not on the disk.
+    """Flushes each log with ``flush.ms`` at that interval, if it has unflushed records.
 
     Args:
-        alarm: told of deadlines.
+        alarm: gets the deadlines.
     """
 
     def __init__(self, alarm: Alarm) -> None:
@@ -51,7 +51,7 @@ class TimedFlushes:
         self._last.pop(partition, None)
 
     def due(self, now: float) -> None:
-        """Flush what was not flushed for so long."""
+        """Flush the logs that are due."""
         if self._next is None or now < self._next:
             return
         for partition, last in self._last.items():
@@ -62,15 +62,15 @@ class TimedFlushes:
         self._next = min((last + _period(partition) for partition, last in self._last.items()), default=None)
 
     def next_deadline(self) -> float | None:
-        """When `due` has something to do."""
+        """Return when `due` has something to do."""
         return self._next
 
 
 class RolledFlushes:
-    """Flushes what was rolled, on the thread beside the requests: only the rest is read again after a crash.
+    """Flushes rolled segments on the thread beside the requests, so that a start after a crash reads only the others.
 
     Args:
-        directory: notes how far each log is on the disk.
+        directory: keeps the flushed end of each log.
         partitions: all, by topic and number.
         background: the thread.
     """
@@ -82,7 +82,7 @@ class RolledFlushes:
         self._running: set[Partition] = set()
 
     def appended(self, partition: Partition) -> None:
-        """A batch was appended to a partition of which segments were rolled that are not on the disk."""
+        """Note an append to a partition with rolled segments that are not flushed."""
         if partition in self._running or partition.failed:
             return
         try:

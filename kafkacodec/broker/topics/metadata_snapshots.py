@@ -1,4 +1,4 @@
-"""When snapshots of the metadata are made, after which their records leave the log (KIP-630)."""
+"""Snapshots of the metadata, after which their records leave the log (KIP-630)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _log = logging.getLogger("kafkacodec.broker")
 
 
 class MetadataSnapshots:
-    """Makes one snapshot at a time: on the thread what takes long, in the loop what changes the log.
+    """Makes one snapshot at a time: long work on the thread, changes of the log in the loop.
 
     Args:
         partition: of the metadata.
         background: the thread.
-        every_bytes: how much the log may have before there is a snapshot of it.
+        every_bytes: the size of the log that triggers a snapshot.
     """
 
     def __init__(self, partition: Partition, background: Background, every_bytes: int) -> None:
@@ -36,7 +36,7 @@ class MetadataSnapshots:
         self._running = False
 
     def due(self) -> None:
-        """Begin a snapshot if the log has become long. Raises OSError."""
+        """Start a snapshot if the log has become long. Raises OSError."""
         log = self._partition.log
         if self._running or log.size_in_bytes <= self._allowed:
             return
@@ -50,7 +50,7 @@ class MetadataSnapshots:
     def _made(self, end: int, made: bool, problem: Exception | None) -> None:
         self._running = False
         if problem is not None or not made:
-            _log.error("there can be no snapshot of the metadata: %s", problem or "it has records of unknown types")
+            _log.error("the metadata cannot be written to a snapshot: %s", problem or "it has records of unknown types")
             return
         log = self._partition.log
         try:
@@ -60,7 +60,7 @@ class MetadataSnapshots:
         except OSError:
             _log.exception("the metadata before the snapshot at offset %d cannot be removed", end)
         self._allowed = self._every
-        _log.info("the metadata up to offset %d are in a snapshot", end)
+        _log.info("wrote a snapshot of the metadata up to offset %d", end)
 
 
 def _write(path: str, segments: list[GrowingSegment], end: int, epoch: int) -> bool:
@@ -89,7 +89,7 @@ def _pieces(path: str, segments: list[GrowingSegment], before: tuple[str, int] |
 
 
 def _remove_older(log: PartitionLog, end: int) -> None:
-    """Remove the snapshots before the one at an offset; what the directory was formatted with stays."""
+    """Remove the snapshots before the one at an offset, except the directory's format records."""
     for name in os.listdir(log.path):
         is_older = layout.METADATA_SNAPSHOT.fullmatch(name) is not None and int(name.partition("-")[0]) < end
         if is_older and name != layout.FORMATTED_SNAPSHOT:

@@ -1,4 +1,4 @@
-"""Which names topics may have, as `org.apache.kafka.common.internals.Topic` checks them."""
+"""Valid names of topics, as in `org.apache.kafka.common.internals.Topic`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def wrong_name(name: str | None) -> str | None:
-    """What is wrong with a topic's name; None if nothing is."""
+    """Return the error of a topic's name; None if it is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -25,5 +25,5 @@ def wrong_name(name: str | None) -> str | None:
 
 
 def alike(name: str) -> str:
-    """The same text for names that differ in dots and underscores only, which metrics cannot tell apart."""
+    """Return the same text for names that differ only in dots and underscores, which metrics cannot distinguish."""
     return name.replace(".", "_")

@@ -1,4 +1,4 @@
-"""One partition as its leader knows it: its log, its producers, and what of it may be read."""
+"""One partition at its leader: its log, its producers, and its visible end."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["Appended", "Cut", "EndMarker", "Flush", "Partition", "Piece", "Synce
 _LATEST, _EARLIEST = -1, -2
 _LAST = (1 << 31) - 1
 _LONGEST = (1 << 63) - 1
-_TAIL_BYTES = 8 << 20  # in which a producer's batches that it may send again are looked for after a start
+_TAIL_BYTES = 8 << 20  # to search for a producer's repeatable batches after a start
 
 
 class Piece(NamedTuple):
-    """Batches that were read, and the aborted transactions in them: producer id and first offset."""
+    """Batches of a read, and the aborted transactions in them: producer id and first offset."""
 
     records: memoryview
     aborted: Sequence[tuple[int, int]]
@@ -54,17 +54,17 @@ class EndMarker(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What is before an offset goes."""
+    """Remove records before an offset."""
 
     before: int
 
 
 class Synced(NamedTuple):
-    """Nothing more: what is in the log counts as appended once it is on the disk."""
+    """Append nothing; the log's current contents count as appended once they are on the disk."""
 
 
 class Flush(NamedTuple):
-    """What makes a partition durable as it was."""
+    """The work that makes a partition's contents durable."""
 
     partition: Partition
     flushing: Flushing
@@ -90,7 +90,7 @@ class Partition:
         config: of the topic; it may be replaced.
 
     Attributes:
-        failed: the disk did not take what the system had taken: what of the log is safe is known after a restart only.
+        failed: a flush failed, so only a restart can find the safe part of the log.
     """
 
     def __init__(
@@ -129,12 +129,14 @@ class Partition:
 
     @property
     def must_flush(self) -> bool:
-        """Whether so much is not on the disk that the newest records count only when they are (`flush.messages`)."""
+        """Whether there are so many unflushed records that the newest count only when they are on the disk
+        (`flush.messages`).
+        """
         most = self.config.flush_messages
         return most < _LONGEST and self.log.end_offset - self.log.recovery_point >= most
 
     def flushing(self) -> Flush:
-        """What makes durable what is in the log now. Raises OSError."""
+        """Return the work that makes the log's current contents durable. Raises OSError."""
         return Flush(self, self.log.flushing())
 
     def flushed(self, flush: Flush) -> None:
@@ -144,22 +146,22 @@ class Partition:
     # Appending
 
     def append(self, data: bytearray | memoryview) -> Appended:
-        """Append batches as they are. Raises OSError: nothing was appended."""
+        """Append batches unchanged. Raises OSError: nothing was appended."""
         return Appended(NONE, self._append(data))
 
     def _append(self, data: bytearray | memoryview) -> int:
-        """The first offset of what was appended."""
+        """Append, and return the first offset."""
         if self.failed:
             raise OSError(errno.EIO, "the log could not be flushed: start the broker anew", self.log.path)
         return self.log.append(data, leader_epoch=self.leader_epoch).base_offset
 
     def copy(self, data: bytes, leader_epoch: int, start: int) -> None:
-        """Append batches of another replica as they are, and let the log start where the other one does.
+        """Append batches of another replica unchanged, and let the log start at the other's start.
 
         Args:
             data: whole batches of one leader epoch.
-            leader_epoch: theirs.
-            start: where the other log starts.
+            leader_epoch: of the batches.
+            start: the start of the other log.
 
         Raises:
             DecodeError, EncodeError: not whole batches, or below the end. Those before are appended.
@@ -175,7 +177,7 @@ class Partition:
             self.log.delete_before(min(start, self.log.end_offset))
 
     def truncate(self, offset: int) -> None:
-        """Remove what is from an offset on, which another replica does not have. Raises OSError."""
+        """Remove records from an offset on, which another replica lacks. Raises OSError."""
         self.log.truncate(offset)
         self._sequences = Sequences(self.log.producers, self._newest)
 
@@ -210,11 +212,11 @@ class Partition:
                 )
 
     def beginning(self, batch: Produced, now: float) -> None:
-        """A batch begins a transaction of its producer here, if it is verified."""
+        """Note that a batch will start a transaction of its producer here, if it is verified."""
         self._sequences.beginning(batch.producer_id, batch.producer_epoch, batch.base_sequence, now)
 
     def expire(self, now: float) -> None:
-        """Forget the sequences of producers that the log has forgotten."""
+        """Forget sequences of expired producers."""
         self._sequences.expire(now - self.log.config.producer_id_expiration_ms)
 
     def delete_before(self, offset: int) -> None:
@@ -224,13 +226,13 @@ class Partition:
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed: bool) -> Piece:
-        """Batches from the one that has an offset on, up to the end of its segment.
+        """Return batches from the one with an offset on, up to the end of its segment.
 
         Args:
             offset: between the start and the end.
             max_bytes: the piece ends here, also within a batch.
             at_least_one: the first batch is whole even if it is larger.
-            committed: only what is before the last stable offset, with the aborted transactions in it.
+            committed: whether to stop at the last stable offset, and return the aborted transactions.
         """
         upto = self.last_stable_offset if committed else None
         if max_bytes <= 0 and not at_least_one:
@@ -239,7 +241,7 @@ class Partition:
         return Piece(found.view(), self.log.aborted_in(found, offset) if committed else ())
 
     def offsets_before(self, time: int, most: int, now: float) -> list[int]:
-        """The first offsets of segments that were last written before a time in ms, and the end; newest first.
+        """Return the first offsets of segments last written before a time in ms, and the end; newest first.
 
         -1 means all, -2 the start only.
         """
@@ -265,7 +267,7 @@ class Partition:
     # Epochs
 
     def epoch_error(self, epoch: int) -> int:
-        """The error for a client that takes this for the leader's epoch; -1 if it does not say."""
+        """Return the error for a client's leader epoch; -1 is no epoch."""
         if epoch < 0 or epoch == self.leader_epoch:
             return int(NONE)
         newer = epoch > self.leader_epoch
@@ -277,5 +279,5 @@ class Partition:
         return self.leader_epoch if found < 0 else found
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The newest epoch that is not above `epoch`, and where it ends; -1 and -1 if unknown."""
+        """Return the newest epoch not above `epoch`, and its end; -1 and -1 if unknown."""
         return self.log.epoch_end(epoch)

@@ -1,6 +1,6 @@
-"""The producers of a partition: which batch comes next, which one is there already, which one is refused.
+"""The producers of a partition: the next, repeated and refused batches.
 
-As `org.apache.kafka.storage.internals.log.ProducerAppendInfo` and `ProducerStateEntry` decide.
+It follows `org.apache.kafka.storage.internals.log.ProducerAppendInfo` and `ProducerStateEntry`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Newest: TypeAlias = Callable[[], Iterable[tuple[int, "Batch"]]]
 
 
 class KnownProducer(Protocol):
-    """What the log knows of a producer."""
+    """The log's state of a producer."""
 
     producer_epoch: int
     last_sequence: int
@@ -31,7 +31,7 @@ class KnownProducer(Protocol):
 
 
 class Batch(NamedTuple):
-    """A batch that was appended."""
+    """An appended batch."""
 
     epoch: int
     first_sequence: int
@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 
 class _Beginning(NamedTuple):
-    """The lowest sequence of the batches that would begin a transaction, and when the first one came."""
+    """The lowest sequence of batches that would start a transaction, and the time of the first."""
 
     epoch: int
     sequence: int
@@ -52,8 +52,8 @@ class _Beginning(NamedTuple):
 class Sequences:
     """The last batches of each producer of a partition.
 
-    After a start they are looked for in the log once: clients send again what was not acknowledged, up to five batches.
-    Of a producer that is not found there only the last batch is known.
+    After a start it searches the log once, since clients repeat up to five unacknowledged batches. Of a producer that
+    it does not find there, it knows only the last batch.
 
     Args:
         known: the producers of the log, which is kept up to date.
@@ -67,9 +67,10 @@ class Sequences:
         self._beginning: dict[int, _Beginning] = {}
 
     def beginning(self, producer_id: int, epoch: int, sequence: int, now: float) -> None:
-        """A batch that would begin a transaction is verified: what is appended before must not have a later sequence.
+        """Note a batch that would start a transaction and is being verified: no later sequence may be appended before
+        it.
 
-        As `org.apache.kafka.storage.internals.log.VerificationStateEntry`.
+        It follows `org.apache.kafka.storage.internals.log.VerificationStateEntry`.
         """
         known = self._beginning.get(producer_id)
         if known is None or epoch > known.epoch:
@@ -78,11 +79,11 @@ class Sequences:
             self._beginning[producer_id] = known._replace(sequence=sequence)
 
     def began(self, producer_id: int) -> None:
-        """The transaction has begun."""
+        """Note that the transaction has started."""
         self._beginning.pop(producer_id, None)
 
     def verdict(self, producer_id: int, epoch: int, sequence: int, count: int) -> Batch | int:
-        """What becomes of a batch: 0 to append it, an error code, or the same batch that is there already."""
+        """Decide about a batch: 0 to append it, an error code, or the same batch if it is there already."""
         producer = self._known.get(producer_id)
         if producer is None:
             fits = True
@@ -103,14 +104,14 @@ class Sequences:
         return errors.NONE if fits else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def appended(self, producer_id: int, batch: Batch) -> None:
-        """Note a batch that was appended."""
+        """Note an appended batch."""
         recent = self._recent.get(producer_id)
         if recent is None or (recent and recent[-1].epoch != batch.epoch):
             recent = self._recent[producer_id] = deque(maxlen=_KEPT)
         recent.append(batch)
 
     def expire(self, before: float) -> None:
-        """Forget the producers that the log has forgotten, and transactions that have not begun since a time in ms."""
+        """Forget expired producers, and transactions that have not started since a time in ms."""
         for producer_id in [one for one in self._recent if one not in self._known]:
             del self._recent[producer_id]
         for producer_id in [one for one, beginning in self._beginning.items() if beginning.since <= before]:
@@ -136,7 +137,7 @@ class Sequences:
         return recent
 
     def _look(self, newest: Newest) -> None:
-        """Take what the log has of producers that have sent nothing since the start."""
+        """Load the log's batches of producers that have sent nothing since the start."""
         self._newest = None
         present = set(self._recent)
         for producer_id, batch in newest():

@@ -72,9 +72,9 @@ class Topics:
         snapshot_bytes: how many bytes of metadata there may be in the log without a snapshot.
 
     Attributes:
-        frozen: the directory is only read: nothing of it is removed, cleaned or flushed.
+        frozen: whether the directory is read-only: it removes, cleans and flushes nothing.
         flushes: flushes logs with ``flush.ms``, once its `flush` is set.
-        is_kept: the directory is used again: what was rolled is flushed.
+        is_kept: whether the directory is used again, so that it flushes rolled segments.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Topics:
         return os.path.abspath(self._directory.path)
 
     def room(self) -> tuple[int, int]:
-        """The size of the file system, and what of it is free, in bytes."""
+        """Return the size of the file system, and its free space, in bytes."""
         usage = shutil.disk_usage(self.path)
         return usage.total, usage.free
 
@@ -116,7 +116,7 @@ class Topics:
         return found
 
     def missing(self, name: str, number: int) -> int:
-        """The error for a partition that is not there: nobody knows it, or the disk refuses it."""
+        """Return the error for a missing partition: unknown, or refused by the disk."""
         known = (name, number) in self._unopened
         return int(KAFKA_STORAGE_ERROR if known else UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -179,7 +179,7 @@ class Topics:
         return partition
 
     def lead(self, name: str, number: int, epoch: int) -> None:
-        """A leader of a newer epoch begins; who waits for the partition looks at it again."""
+        """Start a newer leader epoch, and wake requests that wait for the partition."""
         partition = self._partitions.get((name, number))
         if (name, number) in self._unopened:
             self._unopened[name, number] = epoch
@@ -189,7 +189,7 @@ class Topics:
         try:
             partition.log.begin_epoch(epoch)
         except OSError:
-            _log.exception("the leader epoch of %s-%d cannot be kept", name, number)
+            _log.exception("the leader epoch of %s-%d cannot be stored", name, number)
         self._waiting.touch((name, number))
 
     def configure(self, name: str, key: str, value: str | None) -> None:
@@ -240,11 +240,11 @@ class Topics:
     # Of the host
 
     def append(self, log: tuple[str, int], data: Any) -> Appended:
-        """Append to a partition: a batch of a client, keys and values, or batches as they are; or cut it off.
+        """Append to a partition: a client's batch, keys and values, or unchanged batches; or cut it off.
 
         Raises:
             KeyError: there is no such partition.
-            OSError: it cannot be written; nothing was appended.
+            OSError: the write failed; nothing was appended.
         """
         partition = self._partitions[log]
         if type(data) is Produced:
@@ -260,7 +260,7 @@ class Topics:
             found = partition.append(data if isinstance(data, bytearray) else bytearray(data))
         else:
             found = partition.append(bytearray(_batch(data)))
-        if log == _METADATA and partition.must_flush:  # at once: what is made of a topic follows
+        if log == _METADATA and partition.must_flush:  # at once: records about a new topic follow
             flush = partition.flushing()
             flush.sync()
             partition.flushed(flush)
@@ -270,20 +270,20 @@ class Topics:
         return found
 
     def must_flush(self, log: tuple[str, int]) -> bool:
-        """Whether what was appended to a partition counts only when it is on the disk."""
+        """Whether appends to a partition count only when they are on the disk."""
         partition = self._partitions.get(log)
         return partition is not None and partition.must_flush
 
     def flushing(self, log: tuple[str, int]) -> Flush:
-        """What makes a partition durable. Raises KeyError, OSError."""
+        """Return the work that makes a partition durable. Raises KeyError, OSError."""
         return self._partitions[log].flushing()
 
     def flushed(self, log: tuple[str, int], flushing: Flush) -> None:
-        """Note that it is."""
+        """Note that it is durable."""
         flushing.partition.flushed(flushing)
 
     def due(self, now: float) -> Effect:
-        """Remove what retention lets go, clean what is compacted, flush what is to be flushed in time."""
+        """Do due retention, compaction and flushes."""
         if self.frozen:
             return NOTHING
         if self._next_check is None:
@@ -296,11 +296,11 @@ class Topics:
         return NOTHING
 
     def stop(self) -> None:
-        """Let the cleaning of a log end soon."""
+        """End the running compaction soon."""
         self._compaction.stop()
 
     def _retain(self, now: int) -> None:
-        """Set aside the segments that retention lets go, and remove what was set aside long enough ago."""
+        """Set expired segments aside, and remove those set aside long enough ago."""
         try:
             if self._snapshots is not None:
                 self._snapshots.due()
@@ -318,7 +318,7 @@ class Topics:
             _log.exception("old segments cannot be removed")
 
     def next_deadline(self) -> float | None:
-        """When `due` has something to do."""
+        """Return when `due` has something to do."""
         if self.frozen:
             return None
         if self._next_check is None:
@@ -328,7 +328,7 @@ class Topics:
 
 
 def _batch(data: Any) -> bytes:
-    """One batch of keys and values with one time; those of a producer belong to its transaction."""
+    """Return one batch of keys and values with one timestamp; a producer's batch belongs to its transaction."""
     rows = [Record(i, data.timestamp, 0, key, value, ()) for i, (key, value) in enumerate(data.rows)]
     size = sum(len(part) for row in data.rows for part in row if part is not None)
     producer = getattr(data, "producer_id", -1)

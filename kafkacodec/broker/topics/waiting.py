@@ -30,8 +30,8 @@ class Waiting:
     """Requests that wait for appends to logs, each until its deadline.
 
     Attributes:
-        alarm: rung for each deadline of the broker, here and elsewhere.
-        touched: the logs that have changed since `woken` was asked.
+        alarm: gets each deadline of the broker.
+        touched: the logs changed since the last `woken`.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Waiting:
         return len(self._parked)
 
     def park(self, parked: Parked, logs: Iterable[Hashable]) -> None:
-        """Let a request wait for one of some logs."""
+        """Add a request that waits for one of some logs."""
         number = next(self._numbers)
         self._parked[number] = parked
         self._logs[number] = tuple(logs)
@@ -57,12 +57,12 @@ class Waiting:
         self.alarm.ring()
 
     def touch(self, log: Hashable) -> None:
-        """Note that a log has changed; `woken` answers who waited for it."""
+        """Note that a log has changed; `woken` answers the requests that wait for it."""
         if log in self._by_log:
             self.touched.add(log)
 
     def woken(self, now: float) -> Effect:
-        """The answers that logs that were touched make possible."""
+        """Return the answers of requests whose logs have changed."""
         if not self.touched:
             return NOTHING
         touched, self.touched = self.touched, set()
@@ -70,7 +70,7 @@ class Waiting:
         return self._answers([number for number in sorted(numbers) if self._parked[number].enough()], now)
 
     def due(self, now: float) -> Effect:
-        """The answers whose time has come."""
+        """Return the answers whose time has come."""
         numbers = []
         while self._due and self._due[0][0] <= now:
             _, number = heapq.heappop(self._due)
@@ -79,7 +79,7 @@ class Waiting:
         return self._answers(numbers, now)
 
     def next_deadline(self) -> float | None:
-        """When `due` has something to do."""
+        """Return when `due` has something to do."""
         while self._due and self._due[0][1] not in self._parked:
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None

@@ -1,1 +1,1 @@
-"""Share groups (KIP-932): their members, the states of partitions, and what is out with whom."""
+"""Share groups (KIP-932): their members, the states of partitions, and acquired records."""

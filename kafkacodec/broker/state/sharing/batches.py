@@ -1,4 +1,4 @@
-"""What became of ranges of offsets that a share group reads: ranges put over one another."""
+"""States of ranges of offsets in a share group, and their combination."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Batch", "combined"]
 
 
 class Batch(NamedTuple):
-    """A range of offsets: its state, and how often it was delivered. The names are those of Kafka's messages."""
+    """A range of offsets: its state and number of deliveries. The names are those of Kafka's messages."""
 
     first_offset: int
     last_offset: int
@@ -20,11 +20,10 @@ class Batch(NamedTuple):
 
 
 def combined(known: Iterable[Batch], new: Iterable[Batch], start: int) -> tuple[Batch, ...]:
-    """Ranges of two origins as one row without overlaps, from an offset on.
+    """Return ranges of two sources as one list without overlaps, from an offset on.
 
-    Where they overlap, what was delivered more often counts, then the greater state: acknowledged and archived ones are
-    greater than available ones. Neighbours that are alike become one. As many steps as there are ranges, times a
-    logarithm.
+    In an overlap, the range with more deliveries counts, then the greater state: acknowledged and archived are greater
+    than available. Equal neighbours become one. It takes O(n log n) steps for n ranges.
     """
     ranges = sorted(
         batch._replace(first_offset=max(batch.first_offset, start))

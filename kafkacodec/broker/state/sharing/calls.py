@@ -48,7 +48,7 @@ class ShareCalls:
         }
 
     def start(self) -> None:
-        """After loading: every member has to be heard from again, and what was under way goes on."""
+        """Expect a sign of life from every member, and continue pending work, after loading."""
         for group in list(self._groups.groups.values()):
             if isinstance(group, ShareGroup):
                 for member in group.members.values():
@@ -176,7 +176,7 @@ class ShareCalls:
 
 
 def _invalid(request: Any) -> int:
-    """What is wrong with a heartbeat whatever the group; 0 if nothing is."""
+    """Return the error of an invalid heartbeat, regardless of the group; 0 if it is valid."""
     joins = request.member_epoch == 0
     wrong = (
         not request.group_id.strip()
@@ -189,7 +189,7 @@ def _invalid(request: Any) -> int:
 
 
 def _told(member: ShareMember, request: Any, client: Client) -> ShareMember:
-    """A member with what a heartbeat says of it: null says nothing."""
+    """Return a member with the fields of its heartbeat; null changes nothing."""
     said: dict[str, Any] = {"client_id": client.id, "client_host": client.host}
     if request.subscribed_topic_names is not None:
         said["topics"] = tuple(request.subscribed_topic_names)

@@ -1,7 +1,7 @@
 """A share group: its members, epochs and targets, which partitions have a state, and its records (KIP-932).
 
-A member has to be assigned a partition to be told of it, but need not give one up before another gets it: a partition
-may belong to several members. Before any has it, its state is initialized at the share coordinator.
+A member does not give up a partition before another gets it, since a partition may belong to several members. The share
+coordinator initializes the state of a partition before any member gets it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from kafkacodec.messages.stored import StoredRecord
 __all__ = ["SHARE_RECORDS", "ShareGroup", "ShareMember", "Stated"]
 
 Stated = dict[uuid.UUID, tuple[str, frozenset[int]]]
-"""Partitions that have a state: the topic's name and their numbers, by its id."""
+"""Partitions with a state: the topic's name and their numbers, by its id."""
 
 _NOTHING: Places = frozenset()
-_NEW_EPOCH = 1  # of a group that nobody has joined yet
+_NEW_EPOCH = 1  # of a group that has had no member yet
 
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """What the records of a member say."""
+    """The state of a member, from its records."""
 
     id: str
     rack: str | None = None
@@ -51,7 +51,7 @@ class ShareMember:
         return StoredRecord(key, value, 0)
 
     def assignment_record(self, group: str) -> StoredRecord:
-        """What it has."""
+        """Return the record of its partitions."""
         key = messages.ShareGroupCurrentMemberAssignmentKey(group_id=group, member_id=self.id)
         made = messages.ShareGroupCurrentMemberAssignmentValue
         value = made(
@@ -61,7 +61,7 @@ class ShareMember:
         return StoredRecord(key, value, 0)
 
     def tombstones(self, group: str) -> list[StoredRecord]:
-        """The records that remove it."""
+        """Return the records that remove it."""
         keys = (
             messages.ShareGroupCurrentMemberAssignmentKey,
             messages.ShareGroupTargetAssignmentMemberKey,
@@ -72,12 +72,12 @@ class ShareMember:
 
 @dataclass(slots=True)
 class ShareGroup:
-    """What the records of a group say.
+    """The state of a group, from its records.
 
     Attributes:
         starting: partitions whose state is being initialized.
-        started: those that have one.
-        asked: partitions that the share coordinator was asked about, and has not answered for; no record says so.
+        started: partitions with a state.
+        asked: partitions with a pending request to the share coordinator; not in records.
     """
 
     room: Room
@@ -107,11 +107,11 @@ class ShareGroup:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody is in the group."""
+        """Whether the group is empty."""
         return not self.members
 
     def start(self) -> None:
-        """Its timers are those of the calls."""
+        """Do nothing: the calls set its timers."""
 
     def heard_from(self, member_id: str) -> None:
         """It takes no commits."""
@@ -123,7 +123,7 @@ class ShareGroup:
         return GROUP_ID_NOT_FOUND
 
     def fetch_refusal(self, member_id: str | None, epoch: int) -> int:
-        """There is nothing to be told."""
+        """Return the error for a fetch of offsets: a share group has none."""
         return NONE
 
     def delete_refusal(self) -> int:
@@ -135,13 +135,13 @@ class ShareGroup:
         return {topic for member in self.members.values() for topic in member.topics}.__contains__
 
     def retention_start(self) -> Callable[[str], int | None]:
-        """It keeps no offsets that could be too old."""
+        """Return the start of retention: it has no offsets."""
         return lambda topic: None
 
     # Decisions
 
     def counts(self, members: Iterable[ShareMember]) -> dict[str, int]:
-        """The number of partitions of each topic that is subscribed to and is there."""
+        """Return the number of partitions of each existing topic with a subscriber."""
         names = {name for member in members for name in member.topics}
         return {name: count for name in sorted(names) if (count := self.topics.partitions(name))}
 
@@ -157,7 +157,7 @@ class ShareGroup:
         return found
 
     def with_state(self, counts: Mapping[str, int]) -> dict[str, list[int]]:
-        """The partitions of topics that have a state, which members may be assigned."""
+        """Return the partitions of topics with a state, which members can get."""
         found = {}
         for name in counts:
             topic_id = self.topics.id_of(name)
@@ -166,14 +166,14 @@ class ShareGroup:
         return found
 
     def targets(self, members: Mapping[str, ShareMember], counts: Mapping[str, int]) -> dict[str, Places]:
-        """What each member is to have."""
+        """Return each member's target."""
         ids = {name: topic_id for name in counts if (topic_id := self.topics.id_of(name)) is not None}
         places = [(ids[name], number) for name, numbers in self.with_state(counts).items() for number in numbers]
         wanting = {member.id: {ids[name] for name in member.topics if name in ids} for member in members.values()}
         return share_targets(places, wanting, self.target)
 
     def pending(self, counts: Mapping[str, int]) -> bool:
-        """Whether partitions have got a state that are in no member's target yet."""
+        """Whether partitions with a state are in no member's target yet."""
         given = {place for places in self.target.values() for place in places}
         return any(
             (self.topics.id_of(name), number) not in given
@@ -182,7 +182,7 @@ class ShareGroup:
         )
 
     def joined(self, member: ShareMember) -> tuple[ShareMember, list[StoredRecord]]:
-        """The member after a heartbeat that says this of it, and the records of that."""
+        """Return the member with the fields of its heartbeat, and the records."""
         before = self.members.get(member.id)
         members = {**self.members, member.id: member}
         counts = self.counts(members.values())
@@ -203,7 +203,7 @@ class ShareGroup:
         return member, records
 
     def left(self, member: ShareMember) -> list[StoredRecord]:
-        """The records with which a member leaves."""
+        """Return the records of a leaving member."""
         rest = [other for other in self.members.values() if other.id != member.id]
         epoch = self.epoch + 1
         records = member.tombstones(self.name)
@@ -218,18 +218,18 @@ class ShareGroup:
         return StoredRecord(key, messages.ShareGroupMetadataValue(epoch=epoch, metadata_hash=hash_), 0)
 
     def target_epoch_record(self, epoch: int) -> StoredRecord:
-        """Since which epoch members are to have what they are to have."""
+        """Return the record of the targets' epoch."""
         key = messages.ShareGroupTargetAssignmentMetadataKey(group_id=self.name)
         return StoredRecord(key, messages.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch), 0)
 
     def target_records(self, targets: Mapping[str, Places], epoch: int) -> list[StoredRecord]:
-        """What members are to have, where it is new, and since which epoch."""
+        """Return the records of changed targets and of their epoch."""
         key, value = messages.ShareGroupTargetAssignmentMemberKey, messages.ShareGroupTargetAssignmentMemberValue
         records = new_targets(key, value, self.name, targets, self.target)
         return [*records, self.target_epoch_record(epoch)]
 
     def state_record(self, starting: Stated, started: Stated, deleting: Mapping[uuid.UUID, str]) -> StoredRecord:
-        """Which partitions have a state, get one or lose it."""
+        """Return the record of partitions that have a state, get one or lose it."""
         made = messages.ShareGroupStatePartitionMetadataValue
 
         def rows(stated: Stated) -> list[Any]:
@@ -244,7 +244,7 @@ class ShareGroup:
         return StoredRecord(messages.ShareGroupStatePartitionMetadataKey(group_id=self.name), value, 0)
 
     def tombstones(self) -> list[StoredRecord]:
-        """The records that remove the group."""
+        """Return the records that remove the group."""
         members = [record for member in self.members.values() for record in member.tombstones(self.name)]
         keys = (
             messages.ShareGroupTargetAssignmentMetadataKey,
@@ -295,7 +295,7 @@ class ShareGroup:
         self.started = {} if value is None else stated(value.initialized_topics)
         self.deleting = {} if value is None else {row.topic_id: row.topic_name for row in value.deleting_topics}
 
-    # What is told about it
+    # Descriptions
 
     def described(self) -> Any:
         """The entry of ShareGroupDescribe."""
@@ -326,7 +326,7 @@ _CHANGES: dict[str, Callable[[ShareGroup, Any, Any], None]] = {
     "ShareGroupCurrentMemberAssignmentKey": ShareGroup._on_assignment,
     "ShareGroupStatePartitionMetadataKey": ShareGroup._on_states,
 }
-"""What each record changes, by the name of its key."""
+"""Functions that apply each record, by the name of its key."""
 
 SHARE_RECORDS = frozenset(_CHANGES)
 """The names of the keys of its records."""

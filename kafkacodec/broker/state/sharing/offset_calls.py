@@ -1,4 +1,4 @@
-"""The requests that change where share groups read: AlterShareGroupOffsets and DeleteShareGroupOffsets (KIP-932)."""
+"""Requests that change the positions of share groups: AlterShareGroupOffsets and DeleteShareGroupOffsets (KIP-932)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ShareOffsetCalls"]
 
 
 class ShareOffsetCalls:
-    """Both requests, for groups that nobody is in.
+    """Both requests, for groups without members.
 
     Args:
         groups: all groups.
@@ -55,7 +55,7 @@ class ShareOffsetCalls:
         return NON_EMPTY_GROUP if group.members else NONE
 
     def _refused(self, request: Any, group: Any, response: Any, to: Any) -> bool:
-        """Answer that the offsets stay, if they do."""
+        """Answer with an error if the offsets cannot change."""
         code = self._refusal(request, group)
         if code:
             said = None if code == UNSUPPORTED_VERSION else f"the offsets stay: {error(code).__name__}"

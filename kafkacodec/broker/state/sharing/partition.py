@@ -1,8 +1,8 @@
-"""One partition as a share group reads it: which records are out, with whom, until when, and what became of them.
+"""One partition of a share group: acquired records with their members and time limits, and the states of records.
 
-It is what a partition's leader keeps in memory; every change that must survive is returned as ranges for the share
-coordinator, and counts when they are written. Ranges are those in which records were first given out, as long as all of
-their records fare alike; then each record has a delivery of its own.
+A partition's leader keeps this in memory. It returns every change that must survive as ranges for the share
+coordinator; the change counts when they are written. A range has the records of one first delivery, as long as all its
+records have the same state; afterwards each record has its own delivery.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkacodec.errors import INVALID_RECORD_STATE, INVALID_REQUEST, NONE
 __all__ = ["ACCEPT", "GAP", "REJECT", "RELEASE", "RENEW", "Acknowledged", "Acquired", "SharePartition", "Wanted"]
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-"""What is said about a record."""
+"""Types of acknowledgements."""
 
 AVAILABLE: Final = 0
 ACQUIRED: Final = 1
@@ -30,7 +30,7 @@ _DONE: Final = (ACKNOWLEDGED, ARCHIVED)
 
 
 class Acquired(NamedTuple):
-    """Records that a member may work on now, and how often they were given out."""
+    """Records that a member has acquired, and their number of deliveries."""
 
     first: int
     last: int
@@ -38,7 +38,7 @@ class Acquired(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """What a member says about records: one type for all, or one for each."""
+    """A member's acknowledgement of records: one type for all, or one for each."""
 
     first: int
     last: int
@@ -46,14 +46,14 @@ class Acknowledged(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a fetch may take.
+    """The limits of a fetch.
 
     Attributes:
-        member: who fetches.
-        records: the most records; whole batches of the log are given out unless it is `strict`.
-        batch: how many records make a range.
-        strict: no record more than `records` (KIP-1206).
-        until: when the locks end.
+        member: of the fetch.
+        records: the maximum of records; whole batches of the log may exceed it, unless it is `strict`.
+        batch: the number of records of a range.
+        strict: whether `records` is exact (KIP-1206).
+        until: the end of the locks.
     """
 
     member: str
@@ -65,7 +65,7 @@ class Wanted(NamedTuple):
 
 @dataclass(slots=True)
 class _Delivery:
-    """The fate of a range, or of one record; `before` is what it was until a change is written."""
+    """The state of a range, or of one record; `before` is its state until a change is written."""
 
     state: int
     count: int
@@ -83,7 +83,7 @@ class _Delivery:
 
 @dataclass(slots=True)
 class _Range:
-    """Records that were given out together; `each` has a delivery for every one once they fare differently."""
+    """Records of one delivery; `each` has a delivery for every record once their states differ."""
 
     first: int
     last: int
@@ -91,7 +91,7 @@ class _Range:
     each: list[_Delivery] | None = None
 
     def parts(self) -> Iterator[tuple[int, int, _Delivery]]:
-        """First and last offset of what fares alike."""
+        """First and last offset of records in the same state."""
         if self.each is None:
             yield self.first, self.last, self.all
             return
@@ -106,26 +106,26 @@ class _Range:
 
 
 class Change(NamedTuple):
-    """What is to be written, and then to be kept, or taken back if it could not be."""
+    """A change to write, and then to keep, or to undo if the write failed."""
 
     batches: tuple[Batch, ...]
     deliveries: list[_Delivery]
 
 
 class SharePartition:
-    """A partition as a group reads it.
+    """A partition of a group.
 
     Args:
-        start: the first offset that may be given out; -1 if that is not known yet.
-        batches: what became of records from there on.
-        max_deliveries: how often a record is given out at most.
-        max_locks: how many records may be out or waiting at a time.
+        start: the first offset to deliver; -1 if unknown.
+        batches: states of records from there on.
+        max_deliveries: the maximum number of deliveries of a record.
+        max_locks: the maximum number of acquired or waiting records.
     """
 
     def __init__(self, start: int, batches: Iterable[Batch], max_deliveries: int = 5, max_locks: int = 2000) -> None:
         self.start = start
         self._most, self._max_locks = max_deliveries, max_locks
-        self._slow = max(2, -(-max_deliveries // 2))  # from this count on, fewer are given out at a time
+        self._slow = max(2, -(-max_deliveries // 2))  # from this count on, deliveries get smaller
         self._ranges = [
             _Range(b.first_offset, b.last_offset, _Delivery(b.delivery_state, b.delivery_count)) for b in batches
         ]
@@ -133,12 +133,12 @@ class SharePartition:
 
     @property
     def end(self) -> int:
-        """The offset after the last that was given out."""
+        """The offset after the last delivered one."""
         return self._ranges[-1].last + 1 if self._ranges else self.start
 
     @property
     def next_offset(self) -> int:
-        """The first offset that may be given out."""
+        """The first offset to deliver."""
         expected = self.start
         for range_ in self._ranges:
             if range_.first > expected:
@@ -151,12 +151,12 @@ class SharePartition:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing new may be given out before something is done."""
+        """Whether it cannot deliver new records before others are done."""
         return self.next_offset == self.end and self.end - self.start >= self._max_locks
 
     @property
     def complete(self) -> int:
-        """How many records from the start on are done."""
+        """The number of completed records from the start on."""
         return sum(
             last - max(first, self.start) + 1
             for range_ in self._ranges
@@ -166,18 +166,18 @@ class SharePartition:
 
     @property
     def first_end(self) -> float | None:
-        """When the first lock ends; None if there is none."""
+        """The end of the first lock; None if there is none."""
         parts = (delivery for range_ in self._ranges for _, _, delivery in range_.parts())
         return min((one.until for one in parts if one.state == ACQUIRED and one.before is None), default=None)
 
     # Giving out
 
     def acquire(self, log: Sequence[tuple[int, int]], wanted: Wanted) -> list[Acquired]:
-        """Give out records that were read.
+        """Deliver records that were read.
 
         Args:
             log: first and last offset of each batch that was read, from the one with `next_offset` on.
-            wanted: what may be taken.
+            wanted: the limits.
         """
         if not log or wanted.records <= 0:
             return []
@@ -211,7 +211,7 @@ class SharePartition:
         return found
 
     def _fill(self, first: int) -> None:
-        """Note that the log has no record between the next that could be given out and this one."""
+        """Note that the log has no record between the next offset and this one."""
         hole = self.next_offset
         at = bisect_right(self._ranges, hole, key=lambda r: r.first)
         is_new = at == 0 or self._ranges[at - 1].last < hole
@@ -221,7 +221,7 @@ class SharePartition:
             self._advance()
 
     def _limit(self, range_: _Range, first: int) -> int:
-        """How many records of a range are given out at a time because they failed so often; 0 for all."""
+        """Return the number of records of a range in one delivery after repeated failures; 0 for all."""
         for _, last, delivery in range_.parts():
             if last >= first and delivery.is_free:
                 if delivery.count < self._slow:
@@ -232,7 +232,7 @@ class SharePartition:
         return 0
 
     def _again(self, range_: _Range, first: int, end: int, limit: int, wanted: Wanted) -> list[Acquired]:
-        """Give out records of a range that are free."""
+        """Deliver available records of a range again."""
         size = range_.last - range_.first + 1
         if range_.each is None:
             if not range_.all.is_free:
@@ -257,7 +257,7 @@ class SharePartition:
         delivery.count += 1
 
     def _fresh(self, log: Sequence[tuple[int, int]], first: int, end: int, wanted: Wanted, most: int) -> list[Acquired]:
-        """Give out records for the first time."""
+        """Deliver records for the first time."""
         ends = [last for _, last in log]
         strict = wanted.strict and end - first + 1 > most
         if end - first + 1 > most:
@@ -280,7 +280,7 @@ class SharePartition:
 
     @staticmethod
     def _cuts(ends: Sequence[int], first: int, end: int, size: int) -> list[int]:
-        """Where ranges of about a size end: with batches of the log."""
+        """Return the ends of ranges of about a size, at ends of batches of the log."""
         cuts = []
         for last in ends:
             if first <= last < end and last - first + 1 >= size:
@@ -289,7 +289,7 @@ class SharePartition:
         return [*cuts, end]
 
     def archive(self, first: int, last: int) -> None:
-        """Let nobody have records that were just given out, as those of aborted transactions."""
+        """Archive records that were just delivered, such as records of aborted transactions."""
         for range_, low, high in self._within(first, last):
             for delivery in range_.split()[low - range_.first : high - range_.first + 1]:
                 delivery.state, delivery.member = ARCHIVED, ""
@@ -298,12 +298,12 @@ class SharePartition:
     # What members say
 
     def acknowledge(self, member: str, said: Iterable[Acknowledged], until: float) -> Change | int:
-        """Take what a member says, until it is written; or an error code, and nothing of it is taken.
+        """Apply a member's acknowledgements until they are written; or return an error code and apply nothing.
 
         Args:
-            member: who says it.
-            said: about which records.
-            until: when renewed locks end.
+            member: the member.
+            said: its acknowledgements.
+            until: the end of renewed locks.
         """
         changed: list[_Delivery] = []
         batches: list[Batch] = []
@@ -350,7 +350,7 @@ class SharePartition:
         return state
 
     def release(self, member: str) -> Change:
-        """Free all that a member has, until that is written."""
+        """Release all records of a member, until that is written."""
         return self._free(lambda delivery: delivery.member == member)
 
     def expire(self, now: float) -> Change:
@@ -383,22 +383,22 @@ class SharePartition:
     # The start
 
     def begin(self, offset: int) -> None:
-        """Know where to start."""
+        """Set the start."""
         self.start = offset
 
     def delete_before(self, offset: int) -> None:
-        """The log starts here now: what was before is not given out any more."""
+        """Note the log's new start: earlier records are no longer delivered."""
         if offset > self.start:
             self.start = offset
             self._ranges = [range_ for range_ in self._ranges if range_.last >= offset]
             self._advance()
 
     def _advance(self) -> None:
-        """Go on to the first record that is not done."""
+        """Move the start to the first record that is not done."""
         gone = 0
         for range_ in self._ranges:
             if range_.first > self.start:
-                break  # records between were given out, and nothing was written of them
+                break  # records in between were delivered, and no state of them was written
             undone = self._undone(range_)
             self.start = max(self.start, undone)
             if undone <= range_.last:
@@ -413,7 +413,7 @@ class SharePartition:
         return range_.last + 1
 
     def _within(self, first: int, last: int) -> Iterator[tuple[_Range, int, int]]:
-        """The ranges that have some of these offsets, and the first and the last of those in each."""
+        """Return the ranges with some of these offsets, and the first and last of them in each."""
         at = max(0, bisect_right(self._ranges, first, key=lambda r: r.first) - 1)
         for range_ in self._ranges[at:]:
             if range_.first > last:

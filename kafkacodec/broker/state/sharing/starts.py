@@ -1,7 +1,7 @@
-"""Where share groups have begun to read: states of partitions, which are with the share coordinator (KIP-932).
+"""States of partitions at the share coordinator, for share groups that start to read them (KIP-932).
 
-A state is initialized in two steps: that it is to be is recorded, the share coordinator is asked, and that it is there
-is recorded. It is deleted likewise.
+The group coordinator records that a state is being initialized, asks the share coordinator, and records that the state
+exists. It deletes a state in the same way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ShareStarts:
         self._groups = groups
 
     def initialize(self, group: ShareGroup) -> None:
-        """Let partitions that members subscribe to have a state."""
+        """Initialize the states of partitions that members subscribe to."""
         missing: Stated = {}
         for topic_id, (name, numbers) in group.without_state(group.counts(group.members.values())).items():
             left = frozenset(number for number in numbers if (topic_id, number) not in group.asked)
@@ -47,7 +47,7 @@ class ShareStarts:
         self, group: ShareGroup, stated: Stated, starts: Mapping[tuple[uuid.UUID, int], int],
         then: Callable[[dict[tuple[uuid.UUID, int], int]], None],
     ) -> None:  # fmt: skip
-        """Record that partitions get a state, let them have it, record that they have; `then` gets their errors."""
+        """Record the initialization of states, ask for it, record the result; `then` gets the errors."""
         group.asked |= starts.keys()
 
         def recorded(code: int) -> None:
@@ -88,7 +88,7 @@ class ShareStarts:
     def delete_of(
         self, group: ShareGroup, topics: Mapping[uuid.UUID, str], then: Callable[[dict[uuid.UUID, int]], None]
     ) -> None:
-        """Record that topics lose their states, let them, record that they have; `then` gets their errors."""
+        """Record the deletion of topics' states, ask for it, record the result; `then` gets the errors."""
         counts = {topic_id: range(self._groups.topics.partitions(name)) for topic_id, name in topics.items()}
         places = {topic_id: sorted(_numbers(group, topic_id) or counts[topic_id]) for topic_id in topics}
         starting = {t: row for t, row in group.starting.items() if t not in topics}
@@ -116,7 +116,7 @@ class ShareStarts:
         group.room.write([group.state_record(starting, started, {**group.deleting, **topics})], recorded)
 
     def delete(self, group: ShareGroup, done: Callable[[int], None]) -> None:
-        """Delete a group without members, and what it has read."""
+        """Delete a group without members, and its states."""
         topics = {t: name for t, (name, _) in {**group.starting, **group.started}.items()}
 
         def deleted(codes: dict[uuid.UUID, int]) -> None:
@@ -135,7 +135,7 @@ class ShareStarts:
             deleted({})
 
     def topics_gone(self, group: ShareGroup, names: Iterable[str]) -> None:
-        """Forget what a group has read of topics that are deleted."""
+        """Forget a group's states of deleted topics."""
         gone = set(names)
         topics = {t: name for t, (name, _) in {**group.starting, **group.started}.items() if name in gone}
         if topics:

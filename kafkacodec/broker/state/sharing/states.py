@@ -1,7 +1,7 @@
-"""The share coordinator: how far share groups have read each partition, and what became of its records (KIP-932).
+"""The share coordinator: positions of share groups in each partition, and the states of its records (KIP-932).
 
-Its records are those of ``__share_group_state``: a snapshot of a partition's state, updates after it, then another.
-That topic is not compacted: what is before the last snapshots of all partitions in a log is cut off now and then.
+Its records are in ``__share_group_state``: a snapshot of a partition's state, updates, then another snapshot. That
+topic is not compacted: now and then the broker cuts off a log before the last snapshots of all its partitions.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["ShareStates", "share_key"]
 
-_EVERYWHERE = "\0all states"  # the key of the timer that looks at all of them; no group has such a name
+_EVERYWHERE = "\0all states"  # the key of the timer for all states; no group has such a name
 _UPDATES = 500  # share.coordinator.snapshot.update.records.per.snapshot
 _UNKNOWN = -1
 
 
 class Place(NamedTuple):
-    """A partition as a group reads it."""
+    """A partition of a group."""
 
     group: str
     topic_id: uuid.UUID
@@ -43,17 +43,17 @@ class Place(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is known of a partition.
+    """The state of a partition.
 
     Attributes:
-        snapshot_epoch: how many snapshots there were before the last.
+        snapshot_epoch: the number of snapshots before the last.
         state_epoch: the epoch of the group when its start was set.
         leader_epoch: of the partition's leader that wrote last.
-        start: the first offset that may be delivered; -1 while nothing was delivered.
-        complete: how many records from there on need no delivery any more; -1 if unknown.
-        batches: what became of records from there on.
-        created: when the last snapshot was made.
-        updates: the records since then.
+        start: the first offset to deliver; -1 before the first delivery.
+        complete: the number of completed records from there on; -1 if unknown.
+        batches: states of records from there on.
+        created: the time of the last snapshot.
+        updates: the number of records since then.
         offset: of that snapshot; -1 if unknown.
     """
 
@@ -74,7 +74,7 @@ class ShareStates(Machine):
     Args:
         topics: the topics of the cluster.
         partitions: the number of partitions of ``__share_group_state``.
-        prune_ms: how often its logs are cut off.
+        prune_ms: the interval of cutting off its logs.
     """
 
     topic: ClassVar[str] = SHARE_GROUP_STATE
@@ -82,7 +82,7 @@ class ShareStates(Machine):
     def __init__(self, topics: Topics, partitions: int = 50, prune_ms: int = 300_000) -> None:
         super().__init__(partitions)
         self._topics, self._prune_ms = topics, prune_ms
-        self._pruned: dict[int, int] = {}  # where each log begins
+        self._pruned: dict[int, int] = {}  # the start of each log
         self._states: dict[Place, State] = {}
         self.handlers = {
             keys.INITIALIZE_SHARE_GROUP_STATE: self._initialize,
@@ -92,7 +92,7 @@ class ShareStates(Machine):
             keys.READ_SHARE_GROUP_STATE_SUMMARY: self._summarize,
         }
 
-    # Requests: each has one decision for every partition, and answers when all are taken
+    # Requests: one decision for every partition; the answer follows when all are made
 
     def _initialize(self, request: Any, version: int, client: Client, to: Any) -> None:
         response = messages.InitializeShareGroupStateResponse
@@ -210,7 +210,7 @@ class ShareStates(Machine):
     def _refusal(
         self, place: Place, known: State | None, *, state_epoch: int | None = None, leader_epoch: int | None = None
     ) -> int:
-        """Why a state is not read or written; the epoch of a leader is given for those that are there already."""
+        """Return the error of a read or write of a state; for existing states, pass the leader epoch."""
         if min(place.partition, state_epoch or 0, leader_epoch or 0) < 0:
             return INVALID_REQUEST
         if known is None:
@@ -236,7 +236,7 @@ class ShareStates(Machine):
     # Time
 
     def start(self) -> None:
-        """Look at intervals for what is not needed any more."""
+        """Set the timer that cuts off old records."""
         self.set_timer(_EVERYWHERE, "prune", self.now + self._prune_ms, self._prune)
 
     def _prune(self) -> None:
@@ -292,7 +292,7 @@ class ShareStates(Machine):
 
 
 def _whatever(code: int) -> None:
-    """What could not be cut off is, another time."""
+    """Ignore a failure: the next time cuts off more."""
 
 
 def _batches(value: Any) -> tuple[Batch, ...]:

@@ -1,4 +1,4 @@
-"""Who is to read which partition in a share group (KIP-932): several members may read one, and all have as much."""
+"""Assignment of partitions in a share group (KIP-932): several members may share one, and all get equally many."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Place = tuple[uuid.UUID, int]
 def share_targets(
     places: Sequence[Place], wanting: Mapping[str, Set[uuid.UUID]], before: Mapping[str, Places]
 ) -> dict[str, Places]:
-    """What each member is to have.
+    """Return each member's target.
 
-    Every partition belongs to as many members as it takes for each member to have one. Members keep what they had as
-    far as that leaves everyone as much as anyone else.
+    Each partition belongs to as many members as are needed to give every member one. Members keep their partitions as
+    far as everyone gets equally many.
 
     Args:
         places: the partitions.
         wanting: the topics that each member subscribes to.
-        before: what each was to have.
+        before: the previous targets.
     """
     found: dict[str, set[Place]] = {member: set() for member in sorted(wanting)}
     groups: dict[frozenset[str], list[Place]] = {}  # partitions that the same members want
@@ -41,9 +41,11 @@ def share_targets(
 def _divide(
     places: list[Place], members: list[str], before: Mapping[str, Places], found: dict[str, set[Place]]
 ) -> None:
-    """Give partitions to members that all want all of them."""
+    """Assign partitions to members that all subscribe to all of them."""
     readers = -(-len(members) // len(places))  # of each partition
-    least, more = divmod(len(places) * readers, len(members))  # for each member; so many get one more
+    least, more = divmod(
+        len(places) * readers, len(members)
+    )  # for each member; so many get one more
     left = dict.fromkeys(places, readers)
     given = dict.fromkeys(members, 0)
     for member in members:
