@@ -150,7 +150,7 @@ def _closed(client: AsyncClient, task: asyncio.Task[None]) -> None:
     if network is not None and not network.closed:  # the task was cancelled before it started
         client._abort(network)
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("a client that was dropped could not be closed properly", exc_info=error)
+        _log.error("a client without close() could not be closed properly", exc_info=error)
 
 
 class BlockingClient(_Uncopied, Closing):

@@ -15,29 +15,29 @@ __all__ = ["Connection", "Dialer", "Exchange"]
 
 
 class Exchange(Protocol):
-    """The requests of a connection that wait for their responses, without I/O."""
+    """The pending requests of a connection, without I/O."""
 
     @property
     def pending(self) -> int:
-        """How many requests wait."""
+        """The number of pending requests."""
 
     @property
     def request(self) -> Callable[..., bytes]:
         """Makes the bytes of a request; its `waiter` comes back with the response. Raises EncodeError."""
 
     def received(self, data: bytes) -> list[tuple[Any, Any]]:
-        """The responses that are complete now, each with the waiter of its request.
+        """Return the responses that are now complete, each with the waiter of its request.
 
         Raises:
-            KafkaCodecError: the connection is of no more use; `events` are the responses before.
+            KafkaCodecError: the connection is unusable; `events` are the earlier responses.
         """
 
     def give_up(self) -> list[Any]:
-        """The waiters of all requests that have got no response."""
+        """Return the waiters of all requests without a response."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection. Requests that are made in one turn of the loop leave together.
+    """One connection. Requests from one turn of the loop leave together.
 
     Args:
         name: the server's, for errors.
@@ -56,12 +56,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can be made."""
+        """Whether it accepts requests."""
         return self._reason is None
 
     @property
     def pending(self) -> int:
-        """How many requests wait for their responses."""
+        """The number of pending requests."""
         return self._exchange.pending
 
     def ask(self, *request: Any) -> asyncio.Future[Any]:
@@ -72,12 +72,12 @@ class Connection(asyncio.Protocol):
         return waiter
 
     def tell(self, data: bytes) -> None:
-        """Send a request that has no response. Raises ConnectionFailed."""
+        """Send a request without a response. Raises ConnectionFailed."""
         self._check()
         self._send(data)
 
     async def writable(self) -> None:
-        """Wait until the server has taken most of what was written."""
+        """Wait until the server has taken most written bytes."""
         await self._writable.wait()
 
     def close(self, reason: str = "the connection was closed") -> None:
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._end(ConnectionFailed(f"{self.name}: {reason}", sent=True))
 
     async def finish(self, seconds: float) -> None:
-        """Close it after the server has taken what was written, or after a while."""
+        """Close it after the server has taken all written bytes, or after a while."""
         if self._reason is None and self._transport is not None:
             self._flush()
             self._transport.close()
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have been received."""
+        """Take received bytes."""
         try:
             found = self._exchange.received(data)
         except KafkaCodecError as error:
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
         self._end(ConnectionFailed(f"{self.name}: {exc or 'the server closed the connection'}", sent=True))
 
     def pause_writing(self) -> None:
-        """The server takes no more for now."""
+        """Stop writing: the server takes no more for now."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
@@ -156,15 +156,15 @@ class Connection(asyncio.Protocol):
 
 
 class Dialer:
-    """The connection to a server: made by the first request, and anew after it has ended.
+    """The connection to a server. The first request opens it; after its end, the next request opens another.
 
     Args:
         address: host and port.
-        timeout_ms: how long connecting and each answer may take.
+        timeout_ms: the time limit of connecting and of each answer.
         exchange: makes the state of a connection.
 
     Attributes:
-        closed: whether it makes no more connections.
+        closed: whether it opens no more connections.
     """
 
     def __init__(self, address: tuple[str, int], timeout_ms: float, exchange: Callable[[], Exchange]) -> None:
@@ -182,7 +182,7 @@ class Dialer:
 
     @property
     def was_used(self) -> bool:
-        """Whether a connection was asked for."""
+        """Whether it has ever been asked for a connection."""
         return self._loop is not None
 
     async def connected(self) -> Connection:

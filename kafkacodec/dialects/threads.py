@@ -1,4 +1,4 @@
-"""What the dialects' clients for threads share: an asyncio client that runs on a thread of its own."""
+"""Common parts of the dialects' clients for threads: an asyncio client on its own thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class ThreadClient(BlockingClient):
-    """A client on a thread of its own; a context manager. Threads may share it."""
+    """A client on its own thread; a context manager. Threads may share it."""
 
     def _begin(self, face: Any, name: str) -> None:
         self._face = face
@@ -27,7 +27,7 @@ class ThreadClient(BlockingClient):
 
 
 def copy_outcome(sent: asyncio.Future[T], delivery: Future[T]) -> None:
-    """Give the outcome of what was sent to whoever waits in another thread."""
+    """Pass the outcome of a send to a waiter in another thread."""
     if sent.cancelled():
         delivery.set_exception(ClientClosed("the producer was closed meanwhile"))
     elif (error := sent.exception()) is not None:

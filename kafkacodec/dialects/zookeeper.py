@@ -289,7 +289,7 @@ def _offset(text: str) -> int:
 
 def _broker(parts: tuple[str, ...], data: str) -> Node:
     fields = data.split(":")
-    if len(fields) < 3:  # clients of 0.7 do not look at what follows
+    if len(fields) < 3:  # clients of 0.7 ignore the rest
         raise DecodeError(f"{data[:80]!r} is not creator:host:port")
     return BrokerNode(_count(parts[0]), fields[0], fields[1], _count(fields[2]))
 

@@ -23,7 +23,7 @@ def addresses(servers: Any, name: str = "bootstrap_servers") -> list[tuple[str, 
             raise TypeError(f"{name}: {part!r} is not text with host:port")
     found = [_address(part.strip(), name) for part in parts if part.strip()]
     if not found:
-        raise ValueError(f"{name} is empty: give host:port of at least one broker")
+        raise ValueError(f"{name} is empty: pass host:port of at least one broker")
     return found
 
 

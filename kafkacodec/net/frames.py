@@ -59,7 +59,7 @@ class FrameBuffers:
         return fresh(rounded)
 
     def give(self, memory: memoryview) -> None:
-        """Keep memory for reuse, instead of the oldest that is kept."""
+        """Keep memory for reuse, instead of the oldest kept memory."""
         if len(memory) > self._kept_bytes:
             return
         self._free.append(memory)
@@ -85,7 +85,7 @@ class FrameReader:
         self._buffers = buffers
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._kept = 0  # bytes at the start of the scratch buffer
-        self._at = 0  # where the last frame begins in it
+        self._at = 0  # the start of the last frame in it
         self._large: memoryview | None = None
         self._size = self._have = 0  # of the large frame
         self.before: list[Frame] = []

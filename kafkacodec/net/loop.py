@@ -33,7 +33,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 class LoopEnd:
     """Something to do when the running event loop ends: in `shutdown_asyncgens`, which asyncio.run calls too.
 
-    A loop that ends still runs timers and callbacks. What they start then would stay without an end.
+    An ending loop still runs timers and callbacks. Tasks that they start then would never end.
 
     Args:
         last: called and awaited once, in the loop.
@@ -59,7 +59,7 @@ class LoopEnd:
 
 
 def _at_once(step: Awaitable[None]) -> None:
-    """Run what waits for nothing."""
+    """Run a coroutine that does not wait."""
     with contextlib.suppress(StopIteration):
         step.__await__().send(None)
 
@@ -74,7 +74,7 @@ class _Call(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     def begin(self) -> None:
-        """Create and start the coroutine, unless it was given up. Runs in the loop's thread."""
+        """Create and start the coroutine, unless its caller has given up. Runs in the loop's thread."""
         if self.future.cancelled():
             return
         try:
@@ -122,7 +122,7 @@ class LoopThread:
         self._process = os.getpid()
         self._closed = False
         self.before_waiting: Callable[[], None] = lambda: None
-        self._lock = threading.RLock()  # what is scheduled under it before the close is run or cancelled
+        self._lock = threading.RLock()  # work scheduled under it before the close runs or is cancelled
         self._ending: concurrent.futures.Future[None] | None = None
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
@@ -167,17 +167,17 @@ class LoopThread:
     def check(self) -> None:
         """Raise ClientClosed if the loop has ended, or if this process was forked from the loop's."""
         if os.getpid() != self._process:
-            raise ClientClosed(f"{self._name} belongs to the process that this one was forked from: make a new one")
+            raise ClientClosed(f"{self._name} belongs to the parent of this forked process: create a new one")
         if self._closed:
             raise ClientClosed(f"{self._name} is closed")
 
     @property
     def ends(self) -> bool:
-        """Whether it was closed or `end` was called, or this is another process."""
+        """Whether it was closed, `end` was called, or this is another process."""
         return self._closed or self._ending is not None or os.getpid() != self._process
 
     def end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a last coroutine, then end the loop and its thread. If it is ending already, wait for that.
+        """Run a last coroutine, then end the loop and its thread. If it is already ending, wait for that.
 
         In a callback in the loop's own thread, which cannot wait, this returns at once, and errors of the coroutine are
         logged. In a process forked from this one it does nothing.
@@ -217,7 +217,7 @@ class LoopThread:
                 self._thread.join()
 
     def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
-        """Wait for the result of a coroutine in the loop. A fault of the network is raised as if it were found here."""
+        """Wait for the result of a coroutine in the loop. Raises network errors as if they occurred here."""
         try:
             return future.result(timeout)
         except (ConnectionFailed, DeadlineExceeded) as error:

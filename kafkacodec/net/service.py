@@ -1,8 +1,8 @@
-"""What a service and its host say to each other: requests in, what is to be appended and answered out.
+"""The interface between a service and its host: requests in, appends and replies out.
 
 A service decides and does no I/O: no sockets, no files, no clock. A host has those and decides nothing. Every call of a
-service returns an `Effect`, and the host carries it out in this order: it appends, waits until what it appended is as
-durable as asked, and only then sends the replies. So no answer can leave before what it promises is kept.
+service returns an `Effect`, and the host executes it in this order: it appends, waits until the appends are as durable
+as asked, and only then sends the replies. So no answer leaves before its promise holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Fate(Enum):
-    """What becomes of a request instead of a response."""
+    """The outcome of a request without a response."""
 
     NO_ANSWER = "it gets none"
     CLOSE = "its connection is closed, after the answers to the requests before it"
@@ -44,8 +44,8 @@ class FilePart:
 
     Args:
         file: an open file, with `fileno`.
-        position, count: where its bytes are.
-        view: them as memory, for what the system does not take at once.
+        position, count: of its bytes.
+        view: the bytes in memory, for the part that the system does not take at once.
     """
 
     __slots__ = ("_view", "count", "file", "position")
@@ -74,32 +74,32 @@ class Service(Protocol):
         """Takes a request of a session. Exactly one Reply to `to` follows, in this effect or a later one."""
 
     def disconnected(self, session: Any, now: float) -> Effect:
-        """Notes that a session ended. Replies to its requests are dropped from now on."""
+        """Note the end of a session. The host drops later replies to its requests."""
 
     def tick(self, now: float) -> Effect:
-        """Does what is due."""
+        """Do what is due."""
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed even if nothing arrives; None if nothing waits for time."""
+        """Return when `tick` is needed even if nothing arrives; None if nothing waits for time."""
 
     def appended(self, token: Any, result: Any, now: float) -> Effect:
-        """Notes that an append is as durable as asked; `result` is what the store returned for it."""
+        """Note that an append is as durable as asked; `result` is the store's."""
 
     def not_appended(self, token: Any, error: Exception, now: float) -> Effect:
-        """Notes that an append failed, with an OSError or an error of the store. Nothing of it was kept."""
+        """Note that an append failed, with an OSError or an error of the store. Nothing of it was kept."""
 
 
 class Codec(Protocol):
     """One connection's bytes to requests, and responses to bytes.
 
     Attributes:
-        in_order: whether answers leave in the order of their requests; else each leaves when it is there.
+        in_order: whether answers leave in the order of their requests; otherwise each leaves when it is ready.
     """
 
     in_order: bool
 
     def buffer(self) -> memoryview:
-        """Where the next received bytes go."""
+        """Return memory for the next received bytes."""
 
     def received(self, count: int) -> list[Any]:
         """Takes `count` bytes in `buffer`; returns the requests that they complete, in order.
@@ -112,17 +112,17 @@ class Codec(Protocol):
         """The bytes of a response, to be written one piece after another; those of a file are 128 KiB at least."""
 
     def rest(self, request: Any) -> float:
-        """For how many ms nothing more of a connection is begun after the answer to a request; infinite: close it."""
+        """Return the pause of a connection in ms after the answer to a request; infinite closes it."""
 
     def release(self, request: Any) -> None:
-        """Notes that a request was answered: its memory may be used again."""
+        """Note that a request was answered: its memory may be used again."""
 
     def drop(self) -> None:
         """Frees the memory of an incomplete request."""
 
 
 def together(effects: Iterable[Effect]) -> Effect:
-    """Several effects as one. They stay apart: none waits for another, or fails with it."""
+    """Combine several effects. They stay separate: none waits for another, or fails with it."""
     found = [effect for effect in effects if effect]
     if len(found) == 1:
         return found[0]

@@ -1,4 +1,4 @@
-"""One timer of an event loop for many deadlines, and who says that one of them is new."""
+"""One timer of an event loop for many deadlines, and the alarm for new ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["Alarm", "DeadlineTimer"]
 
 
 class Alarm:
-    """Whether a deadline may be earlier than all that were known, so that they have to be asked for anew.
+    """Whether there may be a deadline earlier than all known ones, so that the timer must ask again.
 
-    What has deadlines rings it when it gets one. A deadline that has gone, or is later than before, need not: a timer
-    that is too early costs one call.
+    Owners of deadlines ring it for each new one. A removed or later deadline needs no ring: a timer that is too early
+    costs one call.
     """
 
     __slots__ = ("rung",)
@@ -21,7 +21,7 @@ class Alarm:
         self.rung = True
 
     def ring(self) -> None:
-        """There is a deadline that was not there."""
+        """Note a new deadline."""
         self.rung = True
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["client_context", "distinguished_name", "handshake_error", "server_context", "tls_error"]
 
 _UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
-_WRONG_NAME = "the broker's certificate is not valid for the host name that was connected to"
+_WRONG_NAME = "the broker's certificate is not valid for its host name"
 _NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
 _CERTIFICATE_NEEDED = "the broker requires a client certificate: set ssl_certfile and ssl_keyfile"
 _CERTIFICATE_REFUSED = "the broker refused the client's certificate"
@@ -87,7 +87,7 @@ def server_context(
     Args:
         certfile: its certificate, and those between it and the authority; PEM.
         keyfile: the key; None: in the certificate's file.
-        client_cafile: the authorities of the clients' certificates, which are then required; None: none are asked for.
+        client_cafile: the authorities of the clients' certificates, which are then required; None: clients need none.
 
     Raises:
         ValueError: a file cannot be read, or is not PEM.
@@ -128,7 +128,7 @@ def _escaped(value: str) -> str:
 
 
 def tls_error(error: BaseException | None) -> AuthenticationFailed | None:
-    """The error of a connection that failed in TLS; None if it ended for another reason."""
+    """Return the error of a connection that failed in TLS; None if it ended for another reason."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = _VERIFICATION.get(error.verify_code)
         return AuthenticationFailed(reason or f"the broker's certificate is invalid: {error.verify_message}")
@@ -139,7 +139,7 @@ def tls_error(error: BaseException | None) -> AuthenticationFailed | None:
 
 
 def handshake_error(error: OSError) -> ConnectionFailed | None:
-    """The error of a handshake that failed or was cut off by the broker; None if `error` occurred before it."""
+    """Return the error of a handshake that failed or that the broker cut off; None if `error` occurred before it."""
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, BrokenPipeError)):
         return ConnectionFailed(
             "the broker closed the connection during the TLS handshake: its listener may not use TLS "

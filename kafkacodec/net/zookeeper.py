@@ -1,7 +1,7 @@
 """A session with ZooKeeper for an event loop, on kazoo (the extra ``zookeeper``).
 
-kazoo calls back in threads of its own; here everything happens in the loop. After a session is lost it begins another,
-and `ZooKeeper.renewed` is called: what was ephemeral is gone, and watches with it.
+kazoo calls back in its own threads; here everything happens in the loop. After a lost session, kazoo starts another,
+and this calls `ZooKeeper.renewed`: ephemeral nodes and watches are gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_PAUSE = 1.0  # seconds between two attempts to connect
 
 
 class NodeExists(Exception):
-    """There is a node at a path; `content` is what it has, None if that is nothing or it has gone meanwhile."""
+    """A node already exists; `content` is its content, None if it has none or has gone meanwhile."""
 
     def __init__(self, path: str, content: str | None) -> None:
         super().__init__(path, content)
@@ -33,13 +33,13 @@ class ZooKeeper:
     """A session. Contents of nodes are text.
 
     Args:
-        servers: ``host:port,...``, perhaps with a path at the end under which all nodes are.
+        servers: ``host:port,...``, optionally with a path at the end, under which all nodes are.
         session_timeout_ms: after this time without a sign of life, the servers end the session.
         connection_timeout_ms: how long `start` waits for a server.
 
     Attributes:
-        renewed: called when a new session has begun after one was lost.
-        changed: called with the path of a node whose children have changed since they were asked for with a watch.
+        renewed: called when a new session has started after a lost one.
+        changed: called with the path of a watched node whose children have changed.
 
     All methods raise ConnectionFailed if the session is lost or closed meanwhile.
     """
@@ -62,12 +62,12 @@ class ZooKeeper:
 
     @property
     def session(self) -> tuple[int, bytes] | None:
-        """The id of the session and its password; None before it has begun."""
+        """The id of the session and its password; None before its start."""
         found: tuple[int, bytes] | None = self._client.client_id
         return found
 
     async def start(self) -> None:
-        """Begin the session. Raises DeadlineExceeded: no server has answered in time."""
+        """Start the session. Raises DeadlineExceeded: no server has answered in time."""
         from kazoo.handlers.threading import KazooTimeoutError
 
         try:
@@ -88,7 +88,7 @@ class ZooKeeper:
         return None
 
     async def children(self, path: str, *, watch: bool = False) -> list[str]:
-        """The names below a node, none if there is no node; with `watch`, their next change is told once."""
+        """Return the names below a node, none if there is no node; with `watch`, report their next change once."""
         watcher = self._watcher if watch else None
         while True:
             with contextlib.suppress(self._errors.NoNodeError):
@@ -98,9 +98,9 @@ class ZooKeeper:
                 return []
 
     async def create(self, path: str, content: str, *, ephemeral: bool = True) -> None:
-        """Make a node, and those above it, without content. Raises NodeExists, also for a node with other content.
+        """Create a node, and its parents without content. Raises NodeExists for a node with other content.
 
-        A node that has this content already is fine: it may have been made before a connection was lost.
+        An existing node with this content is fine: it may have been created before a connection was lost.
         """
         while True:
             try:
@@ -115,7 +115,7 @@ class ZooKeeper:
                 return
 
     async def write(self, path: str, content: str) -> None:
-        """Set the content of a node that is not ephemeral; it is made if there is none."""
+        """Set the content of a permanent node; create it if it is missing."""
         while True:
             try:
                 await self._ask(self._client.set_async, path, content.encode())
@@ -137,7 +137,7 @@ class ZooKeeper:
                 await self._ask(self._client.create_async, "/" + "/".join(parts[:count]), None)
 
     async def _ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """The outcome of one of kazoo's calls, which is told in another thread."""
+        """Wait for the result of a kazoo call, which arrives in another thread."""
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def settle(result: Any) -> None:

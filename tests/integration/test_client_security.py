@@ -177,7 +177,7 @@ async def test_a_client_with_a_certificate_of_another_authority_is_refused(broke
     ("listener", "options", "reason"),
     [
         ("EXPIRED", {}, "the broker's certificate has expired"),
-        ("ELSEWHERE", {}, "the broker's certificate is not valid for the host name"),
+        ("ELSEWHERE", {}, "the broker's certificate is not valid for its host name"),
         ("TLS", {"ssl_cafile": None}, "signed by an unknown authority: name its certificate in ssl_cafile"),
     ],
 )
@@ -258,7 +258,7 @@ async def test_sasl_at_a_listener_without(broker, caplog):
 
 async def test_a_client_without_sasl_at_a_listener_with_it(broker):
     async with counted(broker.at("SASL")) as (address, times), connected(address) as network:
-        with pytest.raises(DeadlineExceeded, match="at the first request: its listener may want SASL"):
+        with pytest.raises(DeadlineExceeded, match="at the first request: its listener may need SASL"):
             await network.call(messages.MetadataRequest(topics=[]), timeout_ms=1500)
     assert len(times) <= 7
 

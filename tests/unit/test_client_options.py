@@ -91,9 +91,9 @@ def test_a_wrong_assignor_is_refused_without_a_group_too():
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("consumer_timeout_ms", r"give a timeout to columns\(\) or getmany\(\)"),
+        ("consumer_timeout_ms", r"pass a timeout to columns\(\) or getmany\(\)"),
         ("api_version", "versions are detected"),
-        ("topics", "topics are given without a name"),
+        ("topics", "pass topics without a name"),
         ("group_idd", "did you mean 'group_id'"),
     ],
 )

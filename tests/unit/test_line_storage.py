@@ -109,7 +109,7 @@ def test_a_directory_belongs_to_one_storage(tmp_path: Path) -> None:
     code = "import sys; from kafkacodec.dialects.line import FileStorage; FileStorage(sys.argv[1])"
     with line.FileStorage(tmp_path) as storage:
         storage.append("t", 0, "k", "v")
-        with pytest.raises(LocalProtocolError, match="in use by another broker"):
+        with pytest.raises(LocalProtocolError, match="in use: another broker"):
             line.FileStorage(tmp_path)
         other = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
         assert "LocalProtocolError" in other.stderr

@@ -86,7 +86,7 @@ def test_a_directory_that_is_in_use(tmp_path: Path) -> None:
         ("version=0\nbroker.id=1\n", "version 0 instead of 1"),
         ("version=1\nnode.id=1\ncluster.id=other\n", "the directory is of cluster other, not mine"),
         ("version=1\nnode.id=2\ncluster.id=mine\n", "the directory is of node 2, not 1"),
-        ("version=1\nnode.id=x\ncluster.id=mine\n", "node.id is missing or no number"),
+        ("version=1\nnode.id=x\ncluster.id=mine\n", "node.id is missing or not a number"),
         ("version=1\nwhatever\n", "neither a comment nor key=value"),
     ],
 )

@@ -58,7 +58,7 @@ class Access:
         self._known.clear()
 
     def allows(self, principal: str, host: str, operation: str, kind: str, name: str) -> bool:
-        """Whether a principal at a host may perform an operation on a resource. A deny entry overrides an allow entry."""
+        """Whether a principal at a host may do an operation on a resource. A deny entry overrides an allow entry."""
         key = (principal, host, OPERATIONS[operation], RESOURCES[kind], name)
         found = self._known.get(key)
         if found is None:

@@ -36,7 +36,7 @@ __all__ = ["Ask", "Job", "Leader", "refusal"]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_LOOK_AGAIN_MS = 100  # until a missing leader or coordinator is looked up again
+_LOOK_AGAIN_MS = 100  # before the next look-up of a missing leader or coordinator
 _NO_CONTROLLER_MS = 1000  # Metadata of version 0 never names it
 _UNKNOWN_MS = 5000  # by then all brokers know a new topic or broker; otherwise it does not exist
 

@@ -60,14 +60,14 @@ class Admin(
 ):
     """Administers a Kafka cluster; an asynchronous context manager.
 
-    Each call finds the brokers that are responsible (controller, coordinators, leaders, all), and repeats requests that
-    fail for reasons that pass, up to its ``timeout_ms`` or ``default_api_timeout_ms``. A call on several items does all
-    that it can and raises `ItemErrors` if some fail; its ``errors`` and ``results`` are by item. A call that a broker
-    is too old for raises UnsupportedVersion, which names the API and the first release that has it.
+    Each call finds the responsible brokers (controller, coordinators, leaders, all), and repeats requests after
+    temporary failures, up to its ``timeout_ms`` or ``default_api_timeout_ms``. A call on several items does all that it
+    can and raises `ItemErrors` if some fail; its ``errors`` and ``results`` are by item. If a broker is too old for a
+    call, it raises UnsupportedVersion, which names the API and the first release that has it.
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `kafkacodec.client.ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -91,9 +91,9 @@ class Admin(
         return shown(self, self._settings, closed=self._closed)
 
     async def close(self) -> None:
-        """Close all connections. Calls that wait end with ClientClosed.
+        """Close all connections. Waiting calls end with ClientClosed.
 
-        Nothing happens the second time; what closes already is waited for.
+        A second call waits for the first, or does nothing.
         """
         if self._network is not None and not self._network.closed:
             self._network.check()
@@ -111,7 +111,7 @@ class Admin(
         await self.close()
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         return {} if self._network is None else self._network.metrics.snapshot()
 
     def _started(self) -> Network:
@@ -148,9 +148,9 @@ class Admin(
                 )
 
     def _forget_topics(self, cluster: Cluster) -> None:
-        """Keep no metadata for calls that are over: a topic that is deleted later would be asked for again and again.
+        """Keep no metadata for finished calls, so that the client does not ask for deleted topics again and again.
 
-        A call that runs looks after it when it ends.
+        A running call does this when it ends.
         """
         if not self._running:
             cluster.unwant(self._topics)

@@ -1,4 +1,6 @@
-"""A function of the application that a group calls and waits for. It may end its consumer, which cannot wait for it."""
+"""A function of the application that a group calls and waits for. It may close its consumer, which then cannot wait for
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ class Called:
 
     Args:
         function: a function or coroutine function with one argument.
-        owner: who calls it.
+        owner: its caller.
     """
 
     def __init__(self, function: Callable[[Any], Any], owner: object) -> None:
@@ -29,7 +31,7 @@ class Called:
 
     @staticmethod
     def here(owner: object) -> Called | None:
-        """The call of this owner that the running code belongs to, in whatever thread or task; None outside of one."""
+        """Return the call of this owner that the running code belongs to, in any thread or task; None outside."""
         found = _running.get()
         return found if found is not None and found._owner is owner else None
 
@@ -47,14 +49,14 @@ class Called:
             _running.reset(token)
 
     async def over(self, begin: Callable[[Callable[[Any], Any], Any], Any], argument: Any) -> None:
-        """Wait for its end, or until it is left.
+        """Wait for its end, or until its consumer leaves it.
 
         Args:
-            begin: calls this object with `argument`; may return what is to be awaited.
+            begin: calls this object with `argument`; may return an awaitable.
             argument: the function's.
 
         Raises:
-            What the function raises; RuntimeError for CancelledError and others that are for nobody here.
+            The function's exception; RuntimeError for CancelledError and similar ones.
         """
         token = _running.set(self)
         try:
@@ -93,4 +95,4 @@ class Called:
 
 def _log_failure(work: asyncio.Future[Any]) -> None:
     if not work.cancelled() and (error := work.exception()) is not None:
-        _log.error("a callback failed after it had left its group", exc_info=error)
+        _log.error("a callback failed after its consumer had left the group", exc_info=error)

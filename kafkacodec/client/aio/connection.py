@@ -25,15 +25,15 @@ __all__ = ["KafkaConnection"]
 
 
 class KafkaConnection(AsyncClient):
-    """Sends any messages of `kafkacodec.messages` to brokers, and gives out the answers as they come.
+    """Sends any messages of `kafkacodec.messages` to brokers, and returns the answers as they come.
 
-    It connects, negotiates versions, authenticates, knows where brokers, the controller and coordinators are, and has
-    one connection per broker. It does not retry: an error is a reply, and so is a response with error codes. An
+    It connects, negotiates versions, authenticates, finds brokers, the controller and coordinators, and has one
+    connection per broker. It does not retry: an error is a reply, and so is a response with error codes. An
     asynchronous context manager.
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `kafkacodec.client.ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -61,11 +61,11 @@ class KafkaConnection(AsyncClient):
         """Send requests, and return the replies that came since the last call, to these or to earlier ones.
 
         Args:
-            timeout: how many seconds to wait for a first reply; 0 does not wait, None waits as long as one is due. It
-                does not end the requests: those have ``request_timeout_ms`` from now on.
+            timeout: the seconds to wait for a first reply; 0 does not wait, None waits as long as one is due. It does
+                not end the requests, which have ``request_timeout_ms`` from now on.
             *requests: messages for any broker, or pairs of a place and a message. A place is the id of a broker,
-                `kafkacodec.client.ANY`, `CONTROLLER` or a `Coordinator`. A message is sent in the highest version that
-                the broker has; for another, give a function of the broker's versions that returns message and version.
+                `kafkacodec.client.ANY`, `CONTROLLER` or a `Coordinator`. A message is sent in the broker's highest
+                version; for another, pass a function of the broker's versions that returns message and version.
 
         Returns:
             Replies in the order in which they came, which need not be that of requests to different brokers. None if
@@ -89,11 +89,11 @@ class KafkaConnection(AsyncClient):
 
     @property
     def pending(self) -> int:
-        """How many requests have a reply still to come from `poll`."""
+        """The number of requests whose reply `poll` has not returned yet."""
         return self._relay.pending
 
     async def close(self) -> None:
-        """Close all connections. Requests that wait get no reply."""
+        """Close all connections. Waiting requests get no reply."""
         network = self._network
         if network is not None and not network.closed:
             network.check()
@@ -110,7 +110,7 @@ class KafkaConnection(AsyncClient):
         await self.close()
 
     def metrics(self) -> dict[str, float]:
-        """What was counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the connection's metrics by name; `kafkacodec.client.METRICS` describes them."""
         return {} if self._network is None else self._network.metrics.snapshot()
 
     async def _wait(self, timeout: float | None) -> None:

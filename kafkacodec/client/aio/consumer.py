@@ -39,11 +39,11 @@ class Consumer(Iterating, ConsumerOffsets):
             async for record in consumer:
                 ...
 
-    It belongs to the event loop that it is first used in. Errors of reading are those of `kafkacodec.client.Consumer`.
+    It belongs to the event loop of its first use. Reading raises the errors of `kafkacodec.client.Consumer`.
 
     Args:
-        topics: what to subscribe to at once; `subscribe` and `assign` do it later.
-        bootstrap_servers, **options: `kafkacodec.client.ConsumerSettings` says what they mean.
+        topics: to subscribe to at once; `subscribe` and `assign` do it later.
+        bootstrap_servers, **options: `kafkacodec.client.ConsumerSettings` describes them.
 
     Raises:
         TypeError: an option is unknown or has a wrong type.
@@ -58,9 +58,9 @@ class Consumer(Iterating, ConsumerOffsets):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
-        """A consumer with the dotted option names of Java and librdkafka, such as ``bootstrap.servers``.
+        """Make a consumer with the dotted option names of Java and librdkafka, such as ``bootstrap.servers``.
 
-        `options` are given by keyword as to the class: deserializers, for instance.
+        Pass `options` by keyword, as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
@@ -116,8 +116,8 @@ class Consumer(Iterating, ConsumerOffsets):
 
         Args:
             max_rows: the most rows of a table. Default: 8,192, so that a table stays in the processor's cache.
-            timeout: the iterator ends when so many seconds brought nothing; None: never.
-            columns: the names of the columns to build; what is not asked for costs nothing. Default: all.
+            timeout: the iterator ends after this many seconds without records; None: never.
+            columns: the names of the columns to build; others cost nothing. Default: all.
             keys, values: a `kafkacodec.values.ValueDecoder` of keys, and one of values, for typed columns. Needs the
                 extra ``values``. Decoders of headers need the column ``headers``.
 
@@ -129,7 +129,7 @@ class Consumer(Iterating, ConsumerOffsets):
             its own schemas, unless the decoder has a reader's schema or is prepared.
 
         Raises:
-            DecodeError, SchemaError, RegistryError: what a decoder raises, again until `seek` leaves the record out.
+            DecodeError, SchemaError, RegistryError: from a decoder, again until `seek` skips the record.
         """
         limit, most, names = seconds("timeout", timeout), row_limit("max_rows", max_rows), table_columns(columns)
         made, end = typing_of(names, keys, values), Deadline(limit)
@@ -138,7 +138,7 @@ class Consumer(Iterating, ConsumerOffsets):
             table = parts.reader.columns(most, names, made)
             if table is not None:
                 yield table
-                await asyncio.sleep(0)  # the loop goes on fetching
+                await asyncio.sleep(0)  # the loop continues to fetch
                 end.restart()
             elif not await self._wait(parts, end):
                 return
@@ -146,11 +146,11 @@ class Consumer(Iterating, ConsumerOffsets):
     async def getmany(
         self, timeout: float | None = 0, max_records: int | None = None
     ) -> dict[Key, list[ConsumerRecord]]:
-        """Records by (topic, partition): what is there, or what comes within `timeout` seconds.
+        """Return records by (topic, partition): those that are there, or that come within `timeout` seconds.
 
         Args:
-            timeout: in seconds; None waits until something comes.
-            max_records: the most records in all. Default: ``max_poll_records``.
+            timeout: in seconds; None waits until records come.
+            max_records: the maximum number of records in all. Default: ``max_poll_records``.
         """
         end = Deadline(seconds("timeout", timeout))
         most = row_limit("max_records", max_records) or self._settings.max_poll_records
@@ -185,13 +185,13 @@ class Consumer(Iterating, ConsumerOffsets):
             raise LocalProtocolError("nothing to read: call subscribe() or assign() first")
 
     def _explain_nothing(self, parts: ConsumerParts) -> None:
-        """After a wait that brought nothing: raise or log what has to be changed before anything can come."""
+        """After a wait without records, raise or log what prevents them."""
         parts.raise_unreachable()
         parts.raise_missing()
         parts.warn_of_refused(() if self._topics is None else self._topics.topics)
 
     async def _wait(self, parts: ConsumerParts, end: Deadline) -> bool:
-        """Wait until there may be something to read; False if the time is over, or nothing comes any more."""
+        """Wait until there may be something to read; False if the time is over, or nothing can come."""
         self._event.clear()
         left = end.left
         if left != 0 and parts.readable:
@@ -212,7 +212,7 @@ class Consumer(Iterating, ConsumerOffsets):
     # The client
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         if self._parts is None:
             return {}
         self._parts.count_records()
@@ -221,14 +221,14 @@ class Consumer(Iterating, ConsumerOffsets):
     async def close(self, timeout: float | None = None) -> None:
         """Commit what is processed if `enable_auto_commit`, leave the group, close the connections.
 
-        All that was given out counts as processed. If a ``with`` block ends by an exception, only what the application
-        has asked for more after does. Nothing happens the second time; what closes already is waited for. Callbacks of
-        `subscribe` may call it, and are not waited for then. If it is cancelled, the group is not told.
+        All returned records count as processed; if an exception ends a ``with`` block, only those after which the
+        application has asked for more. A second call waits for the first, or does nothing. Callbacks of `subscribe` may
+        call it, and it does not wait for them. If it is cancelled, the group gets no notice.
 
         Args:
-            timeout: how many seconds to wait for the group's coordinator. Default: ``request_timeout_ms``.
+            timeout: the seconds to wait for the group's coordinator. Default: ``request_timeout_ms``.
 
-        Raises what callbacks of `subscribe` raise.
+        Raises the exceptions of callbacks of `subscribe`.
         """
         limit, parts = seconds("timeout", timeout), self._parts
         if self._closed or parts is None:

@@ -1,4 +1,4 @@
-"""What a consumer for asyncio reads: its topics and partitions."""
+"""The topics and partitions of a consumer for asyncio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ConsumerBase"]
 
 
 def _listening(at: int, named: OnPartitions) -> Callable[[ConsumerBase, list[Key]], Any]:
-    """What calls the function of the listener in this place."""
+    """Return a caller of the listener's function in this place."""
 
     def call(consumer: ConsumerBase, partitions: list[Key]) -> Any:
         function = consumer._listener[at]
@@ -36,7 +36,7 @@ def _at_once(function: Callable[..., object], /, *arguments: Any) -> None:
 
 
 class ConsumerBase(AsyncClient):
-    """A consumer's settings, its parts once it is started, and what it reads.
+    """A consumer's settings, its parts once it is started, and its partitions.
 
     `ConsumerInside` sets `_soon`, `_ready` and `_call` before the start of one that another thread reads from.
     """
@@ -83,20 +83,20 @@ class ConsumerBase(AsyncClient):
         on_revoked: OnPartitions | None = None,
         on_lost: OnPartitions | None = None,
     ) -> None:
-        """Read these topics, or those whose names a regular expression matches; replaces an earlier subscription.
+        """Read these topics, or the topics whose names a regular expression matches; replaces an earlier subscription.
 
         With a group id the group shares the partitions among its members. Without one, this consumer reads all.
 
         Args:
             topics: names.
-            pattern: a regular expression, which matches a name in full. New topics are found by
+            pattern: a regular expression that matches a whole name. The consumer finds new topics within
                 ``metadata_max_age_ms``.
-            on_assigned: called with a list of (topic, partition) that are new, before they are read.
-            on_revoked: called with those that another member gets, after their automatic commit; `commit` still works.
-            on_lost: called with those that another member may have already. Default: `on_revoked`.
+            on_assigned: called with a list of new (topic, partition), before they are read.
+            on_revoked: called with partitions for another member, after their automatic commit; `commit` still works.
+            on_lost: called with partitions that another member may have already. Default: `on_revoked`.
 
-        The functions of a blocking consumer are called in the thread that reads, while it asks for records or calls
-        another method. Those of one for asyncio may be coroutine functions.
+        A blocking consumer calls the functions in the thread that reads, while it asks for records or calls another
+        method. For asyncio they may be coroutine functions.
         """
         parts = self._started()
         listener = Listener(on_assigned, on_revoked, on_lost)
@@ -109,7 +109,7 @@ class ConsumerBase(AsyncClient):
 
     def _subscribe(self, parts: ConsumerParts, topics: Subscription, listener: Listener) -> None:
         if self._topics is None and parts.positions.partitions:
-            raise LocalProtocolError("partitions are assigned by assign(): call unsubscribe() before subscribe()")
+            raise LocalProtocolError("assign() has assigned partitions: call unsubscribe() before subscribe()")
         self._topics = topics
         if self._group is not None:
             # The loop keeps the group. These functions may refer to the consumer, and would keep one that is dropped.
@@ -129,9 +129,9 @@ class ConsumerBase(AsyncClient):
         return topic in self._topics.topics or (self._topics.matches is not None and self._topics.matches(topic))
 
     async def unsubscribe(self) -> None:
-        """Read nothing any more; commit if `enable_auto_commit`, and leave the group.
+        """Stop reading; commit if `enable_auto_commit`, and leave the group.
 
-        All that was given out counts as processed.
+        All returned records count as processed.
         """
         parts = self._started()
         self._topics = None
@@ -146,15 +146,15 @@ class ConsumerBase(AsyncClient):
             self._followed = None
 
     async def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Read these partitions, a list of (topic, number), and no others; no group takes part in that.
+        """Read exactly these partitions, a list of (topic, number), without a group.
 
-        Partitions that are assigned already go on where they are. New ones start at the committed offset of the group,
-        if there is a group id, else as ``auto_offset_reset`` says.
+        Partitions that are already assigned continue. New ones start at the committed offset of the group, if there is
+        a group id, otherwise as ``auto_offset_reset`` says.
         """
         parts = self._started()
         keys = partition_keys(partitions)
         if self._topics is not None:
-            raise LocalProtocolError("topics are subscribed to: call unsubscribe() before assign()")
+            raise LocalProtocolError("subscribe() has chosen topics: call unsubscribe() before assign()")
         before = {topic for topic, _ in parts.positions.partitions}
         parts.network.cluster.want({topic for topic, _ in keys})
         parts.positions.assign(keys, committed=self._group is not None)
@@ -164,7 +164,7 @@ class ConsumerBase(AsyncClient):
         parts.network.wake()
 
     async def assign_ranges(self, ranges: Mapping[tuple[str, int], tuple[int, int]]) -> None:
-        """Read these offsets and nothing else: `columns` and iteration end after them, and nothing beyond is fetched.
+        """Read exactly these offsets: `columns` and iteration end after them, and nothing beyond is fetched.
 
         Records that compaction or aborted transactions removed do not count as missing.
 
@@ -182,10 +182,10 @@ class ConsumerBase(AsyncClient):
         parts.network.wake()
 
     def _forget_unused(self, parts: ConsumerParts, dropped: Iterable[str] = ()) -> None:
-        """Stop asking for topics that nothing needs: missing ones, and those that are no longer read.
+        """Stop asking for topics that nothing needs: missing ones, and topics that are no longer read.
 
-        They are asked for anew if they are needed again: they may be others by then. A membership needs others than its
-        own.
+        When they are needed again, the consumer asks again, since they may have changed. A membership also needs topics
+        of other members.
         """
         if self._group is not None and self._group.membership is not None:
             return
@@ -195,9 +195,9 @@ class ConsumerBase(AsyncClient):
         parts.network.cluster.unwant(unused.union(dropped) - needed)
 
     def assignment(self) -> list[Key]:
-        """The partitions that are read now, as (topic, number)."""
+        """The current partitions, as (topic, number)."""
         return [] if self._parts is None else list(self._parts.positions.partitions)
 
     def subscription(self) -> list[str]:
-        """The topics that are subscribed to by name."""
+        """The subscribed topics."""
         return [] if self._topics is None else list(self._topics.topics)

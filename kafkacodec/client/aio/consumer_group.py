@@ -1,4 +1,4 @@
-"""A consumer in its group: what it subscribes to, and what happens to its partitions in rebalances."""
+"""A consumer in its group: its subscription, and its partitions in rebalances."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OnPartitions = Callable[[list[Key]], Any]
 
 
 class Listener(NamedTuple):
-    """What the application wants to be called with the partitions of: functions or coroutine functions, or None."""
+    """The application's functions or coroutine functions for changes of partitions, or None."""
 
     on_assigned: OnPartitions | None = None
     on_revoked: OnPartitions | None = None
@@ -67,7 +67,7 @@ class ConsumerGroup:
     Attributes:
         membership: None while partitions are assigned by hand.
         offsets: commits and look-ups.
-        losses: what was lost before it was committed.
+        losses: positions lost before their commit.
     """
 
     def __init__(self, parts: ConsumerParts, call: Callable[[OnPartitions, list[Key]], Any] | None = None) -> None:
@@ -94,11 +94,11 @@ class ConsumerGroup:
 
     @property
     def listens(self) -> bool:
-        """Whether the application is called about its partitions."""
+        """Whether the application has functions for changes."""
         return self._listener != Listener()
 
     def subscribe(self, subscription: Subscription, listener: Listener) -> None:
-        """Join the group, or change what is subscribed to."""
+        """Join the group, or change the subscription."""
         self._listener, self._parts.refusal = listener, None
         if self.membership is None:
             self.membership = self._new_membership()
@@ -116,19 +116,21 @@ class ConsumerGroup:
         self._look_up_all()
 
     def metadata(self) -> GroupMetadata:
-        """Under what to commit. Raises UnknownMemberIdError while this is no member."""
+        """Return the identity for commits. Raises UnknownMemberIdError while this is not a member."""
         found = self._member()
         if found is None:
             raise error(UNKNOWN_MEMBER_ID)("the consumer is not a member of its group: a rebalance is under way")
         return found
 
     async def unsubscribe(self) -> None:
-        """Commit all that was given out, give the partitions up and leave the group."""
+        """Commit all returned records, give up the partitions and leave the group."""
         self._all_processed()
         await self._leave()
 
     async def close(self, *, processed: bool, timeout: float | None) -> None:
-        """Commit what is processed, and leave, within so many seconds. With `processed` that is all that was given."""
+        """Commit processed records, and leave, within a number of seconds. With `processed`, all returned records
+        count.
+        """
         if processed:
             self._all_processed()
         await self._leave(timeout)
@@ -162,7 +164,7 @@ class ConsumerGroup:
         membership = self.membership
         timeout_ms = self._settings.request_timeout_ms if timeout is None else timeout * 1000
         if (called := Called.here(self)) is not None:
-            called.leave()  # it waits for what follows
+            called.leave()  # it waits for the next steps
         if membership is not None:
             self._start()
         try:
@@ -175,7 +177,7 @@ class ConsumerGroup:
                     self._network.wake()
                     await self._left.wait()
         except TimeoutError:
-            _log.warning("group %r was not left in good order: no answer in time", self._group_id)
+            _log.warning("leaving group %r got no answer in time", self._group_id)
         if membership is not None and self._reads is not None:
             self._network.remove(membership)
             self._network.remove(self._reads)
@@ -199,7 +201,7 @@ class ConsumerGroup:
         return ClassicMembership(settings, self._network.cluster, assignors_of(s.partition_assignment_strategy))
 
     def _start(self) -> None:
-        """Begin the tasks, again where the end of the program has cancelled them."""
+        """Start the tasks, again if the end of the program has cancelled them."""
         if self._handling is not None and not self._handling.done() and not self._handling.cancelling():
             return
         self._handling = self._network.start(self._handle_events())
@@ -254,14 +256,14 @@ class ConsumerGroup:
             return UnsupportedVersion(f"{NOT_OFFERED}: {problem}")
         if isinstance(problem, BrokerError) and problem.code == INCONSISTENT_GROUP_PROTOCOL:
             return type(problem)(
-                f"{problem}: its members have no assignor of partition_assignment_strategy, or another protocol"
+                f"{problem}: its members lack the assignors of partition_assignment_strategy, or use another protocol"
             )
         return problem
 
     async def _revoke(self, partitions: Sequence[TopicPartition]) -> None:
-        """Stop reading, wait until the application has processed what it has, commit, give up.
+        """Stop reading, wait until the application has processed its records, commit, give up.
 
-        What is lost meanwhile is left to the `Lost` that waits; the membership may be another one by then.
+        A waiting `Lost` handles partitions lost meanwhile; the membership may have changed by then.
         """
         membership, lost = self.membership, False
         self._log_assignment("gives up", partitions)
@@ -318,7 +320,7 @@ class ConsumerGroup:
             await asyncio.sleep(0.01)
 
     async def _watch_reads(self) -> None:
-        """Pass on that the application reads, or waits for records."""
+        """Tell the membership that the application reads, or waits for records."""
         while True:
             if self._reads is not None and self._reads.news:
                 self._network.wake()
@@ -356,7 +358,7 @@ class ConsumerGroup:
         return None if self.membership is None else self.membership.place
 
     def _member(self) -> GroupMetadata | None:
-        if self._new_losses:  # the positions are still those of before
+        if self._new_losses:  # the positions have not changed yet
             return None
         return GroupMetadata(self._group_id) if self.membership is None else self.membership.metadata
 

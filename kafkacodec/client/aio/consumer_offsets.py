@@ -1,4 +1,4 @@
-"""Where a consumer for asyncio reads, and what it commits."""
+"""Positions and commits of a consumer for asyncio."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConsumerOffsets(ConsumerBase):
     """Positions, offsets of partitions, and commits."""
 
     async def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on at an offset. Raises LocalProtocolError if the partition is not assigned."""
+        """Continue at an offset. Raises LocalProtocolError if the partition is not assigned."""
         parts = self._started()
         (key,) = partition_keys([(topic, partition)])
         parts.reader.update_position()
@@ -33,15 +33,15 @@ class ConsumerOffsets(ConsumerBase):
         parts.network.wake()
 
     async def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
-        """Go on at the first offsets of these partitions, or of all that are assigned."""
+        """Continue at the first offsets of these partitions, or of all assigned ones."""
         self._look_up(partitions, EARLIEST)
 
     async def seek_to_end(self, *partitions: tuple[str, int]) -> None:
-        """Go on at the ends of these partitions, or of all that are assigned."""
+        """Continue at the ends of these partitions, or of all assigned ones."""
         self._look_up(partitions, LATEST)
 
     async def seek_to_timestamp(self, timestamp: Moment, *partitions: tuple[str, int]) -> None:
-        """Go on at the first records that are not older than `timestamp`, or at the end.
+        """Continue at the first records that are not older than `timestamp`, or at the end.
 
         A time is ms since 1970, a datetime (UTC without a time zone), a date, or text such as ``"-1h"``.
         """
@@ -55,13 +55,15 @@ class ConsumerOffsets(ConsumerBase):
         parts.network.wake()
 
     async def position(self, topic: str, partition: int) -> int:
-        """The offset of the next record. It is found out first, within ``default_api_timeout_ms``, if needed."""
+        """Return the offset of the next record; look it up first, within ``default_api_timeout_ms``, if needed."""
         parts = self._started()
         (key,) = partition_keys([(topic, partition)])
         state = parts.positions.state(key)
         parts.reader.update_position()
         if state.awaits_committed and self._group is not None:
-            self._group.look_up([key])  # that of a new partition is looked up after `on_assigned`, which may ask here
+            self._group.look_up(
+                [key]
+            )  # a new partition's position is looked up after `on_assigned`, which may ask here
 
         def problem() -> Exception:
             return parts.network.cluster.last_error or LocalProtocolError(f"no position of {topic}-{partition}")
@@ -131,9 +133,9 @@ class ConsumerOffsets(ConsumerBase):
         return sorted(cluster.topics[topic].partitions)
 
     async def topic_id(self, topic: str, *, timeout: float | None = None) -> uuid.UUID | None:
-        """The id of a topic, which another topic that is made with its name later does not have.
+        """Return the id of a topic, which differs from the id of a later topic with its name.
 
-        None before Kafka 2.8. Arguments and errors are those of `partitions_for`.
+        None before Kafka 2.8. It has the arguments and errors of `partitions_for`.
         """
         await self.partitions_for(topic, timeout=timeout)
         return self._started().network.cluster.topic_id(topic)
@@ -147,7 +149,7 @@ class ConsumerOffsets(ConsumerBase):
         return await self._ends(partitions, LATEST)
 
     async def offsets_for_times(self, timestamps: Mapping[tuple[str, int], Moment]) -> dict[Key, FoundOffset | None]:
-        """The first record at or after a time in each partition; None where there is none.
+        """Return the first record at or after a time in each partition; None if there is none.
 
         Args:
             timestamps: times by (topic, number), as for `seek_to_timestamp`.
@@ -182,10 +184,10 @@ class ConsumerOffsets(ConsumerBase):
         return {key: query.found[key] for key in wanted}
 
     def lag(self) -> dict[Key, int]:
-        """For each assigned partition whose end is known, the offsets between its position and its end.
+        """Return the offsets between position and end of each assigned partition with a known end.
 
-        Fetches tell the end. Those of partitions that are not fetched, because they are paused or have records to read,
-        are asked for after this call, at most once a second: the next call has them.
+        Fetches report the ends. For partitions without a fetch, because they are paused or have records to read, the
+        consumer asks after this call, at most once a second: the next call has their ends.
         """
         return {} if self._parts is None else self._parts.lags()
 
@@ -196,13 +198,13 @@ class ConsumerOffsets(ConsumerBase):
 
         Args:
             offsets: by (topic, number): the offset of the next record to process, or a pair of it and a text.
-            wait: for the coordinator's answer. Else failures are logged, `close` waits for it, and of several calls at
-                nearly the same time the newest offsets are sent.
+            wait: for the coordinator's answer. Otherwise the consumer logs failures, `close` waits for the answer, and
+                of several calls at nearly the same time only the newest offsets are sent.
 
         Raises:
             LocalProtocolError: the consumer has no group id.
             BrokerError: the coordinator refused; RebalanceInProgressError, IllegalGenerationError and
-                UnknownMemberIdError mean that partitions may have another owner now: what was read last comes again.
+                UnknownMemberIdError mean that partitions may have another owner now: the last records come again.
             DeadlineExceeded: not within ``default_api_timeout_ms``.
         """
         parts = self._started()
@@ -224,7 +226,7 @@ class ConsumerOffsets(ConsumerBase):
         return await self._require_group("committed_offsets").offsets.committed(partition_keys(partitions))
 
     def group_metadata(self) -> GroupMetadata:
-        """What a transactional producer needs to commit this consumer's offsets."""
+        """Return the metadata for a transactional producer that commits this consumer's offsets."""
         return self._require_group("group_metadata").metadata()
 
     # Internal
@@ -232,7 +234,7 @@ class ConsumerOffsets(ConsumerBase):
     def _to_commit(
         self, parts: ConsumerParts, offsets: Mapping[tuple[str, int], Any] | None
     ) -> tuple[ConsumerGroup, dict[Key, CommittedOffset], dict[Key, int] | None]:
-        """The group, what is to be committed, and of positions the versions of their partitions. For any thread."""
+        """Return the group, the offsets to commit, and the versions of partitions for positions. For any thread."""
         group = self._require_group("commit")
         parts.reader.update_position()
         versions: dict[Key, int] | None = None

@@ -1,4 +1,4 @@
-"""The machines of a consumer on one network, and the reader of what they fetch."""
+"""The machines of a consumer on one network, and the reader of their records."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Soon(Protocol):
 
 
 class ConsumerParts:
-    """What the asyncio and the blocking consumer are made of.
+    """The parts of the asyncio and the blocking consumer.
 
     Args:
         settings: the consumer's.
-        soon: how the reader's thread calls the loop's.
+        soon: calls a function in the loop's thread.
         ready: called in the loop's thread when there may be something to read.
 
     Attributes:
-        errors: errors that are about no partition; each is raised to the user once.
-        refusal: why the consumer cannot go on; every read raises it.
-        closing: `close` of the consumer was called.
+        errors: errors without a partition; each is raised to the user once.
+        refusal: the error that ended the consumer; every read raises it.
+        closing: whether `close` was called.
     """
 
     def __init__(self, settings: ConsumerSettings, soon: Soon, ready: Callable[[], None]) -> None:
@@ -92,14 +92,14 @@ class ConsumerParts:
         return bool(self.errors) or self.refusal is not None or self.reader.has_data
 
     def raise_error(self) -> None:
-        """Raise an error that is about no partition, if there is one."""
+        """Raise an error without a partition, if there is one."""
         if self.errors:
             raise self.errors.popleft().with_traceback(None)
         if self.refusal is not None:
             raise self.refusal.with_traceback(None)
 
     def raise_unreachable(self) -> None:
-        """After a wait for records that brought none: raise why, if no broker was ever reached."""
+        """After a wait without records, raise the reason if no broker was ever reached."""
         cluster = self.network.cluster
         if cluster.absence.reason is not None:
             raise cluster.absence.reason.with_traceback(None)
@@ -108,7 +108,7 @@ class ConsumerParts:
             raise DeadlineExceeded(f"no broker answers: {cause}") from cause
 
     def raise_missing(self) -> None:
-        """After such a wait: raise which assigned partition does not exist."""
+        """After such a wait, raise an error for an assigned partition that does not exist."""
         topics = self.network.cluster.topics
         for topic, number in self.positions.partitions:
             known = topics.get(topic)
@@ -121,7 +121,7 @@ class ConsumerParts:
                 raise error(UNKNOWN_TOPIC_OR_PARTITION)(missing)
 
     def warn_of_refused(self, topics: Iterable[str]) -> None:
-        """After such a wait: log which topics that are subscribed to cannot be read, each once."""
+        """After such a wait, log subscribed topics that cannot be read, each once."""
         for name in set(topics) - self._warned:
             known = self.network.cluster.topics.get(name)
             if known is None or known.error is None or known.partitions:
@@ -133,7 +133,7 @@ class ConsumerParts:
     # In the loop's thread
 
     def changed(self) -> None:
-        """A machine was called: wake who waits for it."""
+        """Wake waiters, since a machine was called."""
         self._ends.take()
         refused = self.network.cluster.refused
         if refused is not None and refused is not self._refused:
@@ -152,7 +152,7 @@ class ConsumerParts:
         self.changed()
 
     def end(self, problem: Exception) -> None:
-        """The consumer cannot go on: raise that to the user at every read."""
+        """End the consumer: raise an error at every read."""
         self.refusal = problem
         self.changed()
 
@@ -209,7 +209,7 @@ class ConsumerParts:
     # Metrics
 
     def lags(self) -> dict[Key, int]:
-        """Offsets between the position and the end of each partition, where that is known."""
+        """Return the offsets between position and end of each partition with a known end."""
         found = {}
         committed = self.settings.isolation_level == "read_committed"
         self.reader.update_position()

@@ -1,4 +1,4 @@
-"""The ends of partitions that are not fetched now, for their lag: fetches tell those of the others."""
+"""The ends of partitions without a fetch, for their lag; fetches report the other ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTERVAL_MS: Final = 1000.0
 
 
 class Ends:
-    """Asks for ends at most once a second, and only while somebody looks at the lag.
+    """Asks for ends at most once a second, and only while the application asks for the lag.
 
     Args:
         lookup: finds offsets.
@@ -31,19 +31,19 @@ class Ends:
         self._next_at = 0.0
 
     def ask(self, states: Iterable[PartitionState], now: float) -> bool:
-        """Ask for the ends of these partitions, unless that was done a moment ago. Returns whether it is to be sent."""
+        """Ask for the ends of these partitions, unless it asked a moment ago. Return whether to send."""
         if now < self._next_at:
             return False
         keys = [state.key for state in states]
         if not keys:
             return False
-        if self._query is not None:  # what had no answer within a second is asked for again
+        if self._query is not None:  # without an answer within a second, ask again
             self._lookup.cancel(self._query)
         self._query, self._next_at = self._lookup.ask(dict.fromkeys(keys, LATEST)), now + _INTERVAL_MS
         return True
 
     def take(self) -> None:
-        """Take over what was found."""
+        """Take the results."""
         query = self._query
         if query is None or not query.done:
             return

@@ -1,4 +1,4 @@
-"""The offsets that a consumer's group has: looked up, committed by the application and at times."""
+"""The offsets of a consumer's group: look-ups, commits by the application and at intervals."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _log = logging.getLogger("kafkacodec.client")
 class GroupOffsets:
     """Commits and look-ups for one group.
 
-    A commit that is repeated, since its coordinator moved for example, must not undo what is committed meanwhile: it
-    leaves out the partitions that a later commit has, and those that this member no longer owns.
+    A repeated commit, for example after its coordinator moved, must not undo later ones: it leaves out partitions in a
+    later commit, and partitions that this member no longer owns.
 
     Args:
         parts: the consumer's.
         group_id: the group.
-        member: under what to commit.
-        place: where to commit, if not at the place of the coordinator.
+        member: returns the identity for commits.
+        place: the destination of commits, if it is not the coordinator's.
 
     Attributes:
         known: the newest committed position of each partition.
@@ -79,13 +79,13 @@ class GroupOffsets:
     def commit_later(
         self, offsets: dict[Key, CommittedOffset], versions: dict[Key, int] | None, soon: Callable[..., object]
     ) -> None:
-        """As `commit_soon`, from another thread. Of what comes at nearly the same time the newest is committed.
+        """As `commit_soon`, from another thread. Of several calls at nearly the same time, it commits the newest.
 
         Args:
-            offsets: not to be changed any more.
-            versions: those of the partitions, if the offsets are their positions: a partition that has another one by
-                now is left out.
-            soon: has a function called in the loop's thread.
+            offsets: must not change any more.
+            versions: of the partitions, if the offsets are their positions: it leaves out a partition with another
+                version by now.
+            soon: calls a function in the loop's thread.
         """
         self._later.append((offsets, versions))
         if not self._told:
@@ -106,7 +106,7 @@ class GroupOffsets:
         return state is not None and state.version == versions[key]
 
     async def auto_commit(self, states: Iterable[PartitionState]) -> None:
-        """Commit what is processed, if that is wanted; failures are logged, and tried again with the next commit."""
+        """Commit processed records, if enabled; log failures, and retry them with the next commit."""
         if not self._settings.enable_auto_commit:
             return
         self._parts.reader.update_position()
@@ -119,13 +119,13 @@ class GroupOffsets:
             await self._finish_or_log(self._begin(offsets), offsets)
 
     async def commit_at_times(self) -> None:
-        """Commit what is processed every ``auto_commit_interval_ms``."""
+        """Commit processed records every ``auto_commit_interval_ms``."""
         while True:
             await asyncio.sleep(self._settings.auto_commit_interval_ms / 1000)
             await self.auto_commit(self._positions.partitions.values())
 
     def taken_away(self, keys: Iterable[Key]) -> None:
-        """Others may have these partitions: forget what is committed, and commit nothing for them that waits."""
+        """Forget the committed offsets of partitions that others may have, and drop waiting commits for them."""
         gone = {TopicPartition(*key) for key in keys}
         for call in self._calls:
             call.leave_out(
@@ -138,7 +138,7 @@ class GroupOffsets:
             self.known.pop(key, None)
 
     async def settle(self, timeout_ms: float) -> None:
-        """Wait for the commits that nobody waits for."""
+        """Wait for commits without a waiter."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_ms / 1000)
 
@@ -186,6 +186,8 @@ class GroupOffsets:
             _log.warning("offsets of group %r were not committed: %s", self._group_id, problem)
 
     def _same_topic(self, state: PartitionState) -> bool:
-        """Whether the topic that was read still exists: brokers before Kafka 4.1 take an offset for a newer one too."""
+        """Whether the topic of the position still exists: brokers before Kafka 4.1 accept an offset for a newer one
+        too.
+        """
         known = self._network.cluster.topics.get(state.topic)
         return known is None or (known.error is None and state.topic_id in (None, known.topic_id))

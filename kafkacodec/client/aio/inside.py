@@ -1,4 +1,4 @@
-"""What blocking clients use of those for asyncio beyond their public methods. They use nothing else."""
+"""The interface of the asyncio clients for blocking clients, beyond their public methods. They use nothing else."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class ProducerInside:
 
 
 class ConsumerInside:
-    """Of a consumer that another thread reads from.
+    """The inside of a consumer that another thread reads from.
 
     Args:
         consumer: not started yet.
-        soon: has a function called in the loop's thread.
-        ready: is called when there may be something to read.
-        call: has a function of the application called with its partitions.
+        soon: calls a function in the loop's thread.
+        ready: called when there may be something to read.
+        call: calls a function of the application with partitions.
 
     Attributes:
         settings: the consumer's.
@@ -69,11 +69,11 @@ class ConsumerInside:
         consumer._soon, consumer._ready, consumer._call = soon, ready, call
 
     async def start(self) -> ConsumerParts:
-        """Use the running event loop from now on. Returns what the consumer consists of."""
+        """Use the running event loop from now on. Return the parts of the consumer."""
         return self._consumer._started()
 
     def commit_later(self, parts: ConsumerParts, offsets: Mapping[Key, Any] | None) -> None:
-        """What `commit` does that waits for nothing, in the thread of the application."""
+        """The part of `commit` that does not wait, in the application's thread."""
         group, found, versions = self._consumer._to_commit(parts, offsets)
         group.offsets.commit_later(found, versions, parts.soon)
 
@@ -82,7 +82,7 @@ class ConsumerInside:
         self._consumer._interrupted = exception
 
     def check_something_to_read(self, parts: ConsumerParts) -> None:
-        """Raise what reading raises before it waits."""
+        """Raise the errors that reading raises before it waits."""
         self._consumer._check_something_to_read(parts)
 
     def explain_nothing(self, parts: ConsumerParts) -> None:

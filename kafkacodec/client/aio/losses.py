@@ -1,4 +1,4 @@
-"""Positions that a member of a group lost before they were committed."""
+"""Positions that a member of a group lost before their commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN: Final = 10  # partitions in a line
 
 
 class Losses:
-    """What the application may still want to commit of partitions that are another member's now.
+    """Uncommitted positions in partitions that another member has now.
 
     Args:
         group_id: the group's, for errors.
@@ -36,7 +36,7 @@ class Losses:
             self._lost, self._asked_at = lost, self._reader.asked_at
 
     def check(self) -> None:
-        """Before a commit of all positions: raise UnknownMemberIdError, once, if those of the last read are lost."""
+        """Raise UnknownMemberIdError before a commit of all positions, once, if the last read lost its positions."""
         lost, self._lost = self._lost, []
         if lost and self._asked_at == self._reader.asked_at:
             text = f"the positions of {listed(lost)} were not committed before group {self._group_id!r} took them away"

@@ -48,8 +48,8 @@ DEFAULTS: Final[dict[str, Any]] = {
 class Producer(TransactionalProducer, AsyncClient):
     """Writes records to topics; an asynchronous context manager.
 
-    Records are put into batches, and sent when a batch is full or ``linger_ms`` old. `send` returns when the record is
-    queued; its `Delivery` has the outcome.
+    It sends records in batches, when a batch is full or ``linger_ms`` old. `send` returns when the record is queued;
+    its `Delivery` has the outcome.
 
         async with kc.client.aio.Producer("localhost:9092") as producer:
             delivery = await producer.send("orders", b"value", key=b"key")
@@ -57,7 +57,7 @@ class Producer(TransactionalProducer, AsyncClient):
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `kafkacodec.client.ProducerSettings` says what they mean.
+        **options: `kafkacodec.client.ProducerSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -77,9 +77,9 @@ class Producer(TransactionalProducer, AsyncClient):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], **options: Any) -> Self:
-        """A producer from options with dotted names of Java's producer or librdkafka.
+        """Make a producer from options with dotted names of Java's producer or librdkafka.
 
-        ``{"bootstrap.servers": "localhost:9092"}`` is an example. `options` are given by keyword as to the class:
+        ``{"bootstrap.servers": "localhost:9092"}`` is an example. Pass `options` by keyword, as to the class:
         serializers, for instance.
         """
         return cls(**{**config_options(config, DEFAULTS), **options})
@@ -137,28 +137,28 @@ class Producer(TransactionalProducer, AsyncClient):
     ) -> Delivery:
         """Queue a record.
 
-        Waits only for the metadata of a topic that is new, or while ``buffer_memory`` is used up.
+        Waits only for the metadata of a new topic, or while ``buffer_memory`` is full.
 
         Args:
             topic: its name.
-            value, key: bytes, text (as UTF-8) or None; or what ``value_serializer`` and ``key_serializer`` take.
+            value, key: bytes, text (as UTF-8) or None; or values for ``value_serializer`` and ``key_serializer``.
             headers: pairs of name and value, or a dict.
-            partition: where it goes. Default: by the hash of the key (murmur2, as Java's client); without a key, one
+            partition: its partition. Default: by the hash of the key (murmur2, as in Java's client); without a key, one
                 partition after the other, a batch each.
             timestamp: in ms since 1970, a datetime (UTC without a time zone), a date or text; the default is now.
 
         Returns:
-            What becomes of it.
+            The record's outcome.
 
         Raises:
             ValueError, TypeError: an illegal topic or timestamp.
-            LocalProtocolError: the producer has a ``transactional_id``, and is not in a transaction, or that has ended
-                while the call waited.
+            LocalProtocolError: the producer has a ``transactional_id``, and is not in a transaction, or the transaction
+                has ended while the call waited.
             EncodeError: a key, value or header of another type; a record larger than ``max_request_size``; a partition
                 that the topic does not have.
             QueueFull: no memory within ``max_block_ms``.
-            DeadlineExceeded: no metadata of the topic within ``max_block_ms``; its cause is why.
-            BrokerError: the topic cannot be written to.
+            DeadlineExceeded: no metadata of the topic within ``max_block_ms``; its cause is the reason.
+            BrokerError: the client cannot write to the topic.
             ClientClosed: the client is closed, or used after a fork, or in another event loop.
         """
         if more:
@@ -192,12 +192,12 @@ class Producer(TransactionalProducer, AsyncClient):
             data: a table with the Arrow interface (pyarrow, polars, pandas, DuckDB, `RecordColumns`) and the columns
                 ``key`` and ``value`` (binary or text; one may be missing), and optionally ``topic`` (text),
                 ``partition`` (integer), ``timestamp`` (timestamp, or int64 in ms) and ``headers`` (list of struct of
-                key and value). Others are ignored. Without a partition, rows go by the hash of the key as in `send`;
-                rows without a key go to one partition per 131,072 rows. Rows without a timestamp get the time of now.
+                key and value). Others are ignored. Without a partition, the hash of the key chooses one as in `send`;
+                rows without a key go to one partition per 131,072 rows. Rows without a timestamp get the current time.
             topic: of all rows, if the table has no column ``topic``.
 
         Returns:
-            What becomes of all rows; its result has the offsets per partition.
+            The outcome of all rows; its result has the offsets per partition.
 
         Raises:
             EncodeError: a column is missing or has the wrong type; a row names a partition that does not exist: then
@@ -251,7 +251,7 @@ class Producer(TransactionalProducer, AsyncClient):
         return list((await self._room(topic)).numbers)
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         return {} if self._network is None else self._network.metrics.snapshot()
 
     async def close(self, timeout: float | None = None) -> None:
@@ -292,24 +292,23 @@ class Producer(TransactionalProducer, AsyncClient):
         return key, value
 
     def _wake(self) -> None:
-        """Send soon what is due."""
+        """Send due batches soon."""
         if self._network is not None:
             self._network.wake()
 
     def _woken(self) -> None:
-        """Send now what is due. For a callback of the loop."""
+        """Send due batches now. For a callback of the loop."""
         if self._network is not None:
             self._network.woken()
 
     def _table(self, data: Any, topic: str | None) -> TableSending:
-        """A table that is being sent."""
+        """A table in progress."""
         return TableSending(self._queues, self._settings, data, topic)
 
     async def forget_topics(self) -> None:
-        """Ask for the metadata of each topic anew when it is used next.
+        """Ask again for the metadata of each topic at its next use.
 
-        For a producer that was not used for a while: topics may have more partitions by then, or be others. What is
-        queued is sent as ever.
+        Call this after a pause: topics may have changed or got more partitions. Queued records are not affected.
         """
         await self.start()
         assert self._network is not None
@@ -317,7 +316,7 @@ class Producer(TransactionalProducer, AsyncClient):
         self._queues.metadata_changed()
 
     async def _meet(self, topics: Iterable[str]) -> None:
-        """Wait until topics are known and there is memory; those that are new are asked for together."""
+        """Wait until topics are known and there is memory; ask for new topics together."""
         assert self._network is not None
         self._network.cluster.want([name for name in topics if self._queues.topic(name) is None])
         for name in topics:
@@ -331,7 +330,7 @@ class Producer(TransactionalProducer, AsyncClient):
         table.check_partitions()
 
     async def _room(self, topic: str, partition: int | None = None) -> TopicQueues:
-        """Wait until a topic is known and there is memory; a partition that it lacks is asked for anew."""
+        """Wait until a topic is known and there is memory; ask again for a missing partition."""
         check_topic(topic)
         limit = self._settings.max_block_ms / 1000
         own = self._queues.topic(topic) or await self._discovered(topic, limit)
@@ -359,14 +358,14 @@ class Producer(TransactionalProducer, AsyncClient):
             self._network.check()
 
     def _progress(self) -> None:
-        """Wake all that wait for something."""
+        """Wake all waiters."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     def _broke(self, error: Exception) -> None:
-        """The machine cannot go on: a fault of this library, or the network was closed."""
+        """End the producer: a fault of this library, or the network was closed."""
         if not self._closed:
             self._broken = error
             self._sender.abandon(error)
@@ -395,7 +394,7 @@ class Producer(TransactionalProducer, AsyncClient):
         return True
 
     def _log_left(self, late: DeadlineExceeded | None) -> None:
-        """Log what is lost where the producer closes in time, or is not waited for."""
+        """Log lost records when the producer closes with a time limit, or without a wait."""
         with self._queues.lock:
             left = 0 if self._closed else sum(batch.count for batch in self._queues.pending)
         if left:
@@ -437,7 +436,7 @@ class Producer(TransactionalProducer, AsyncClient):
         await self._network.run(relay, answered)
 
     async def _discovered(self, topic: str, limit: float) -> TopicQueues:
-        """The queues of a topic that is not known yet."""
+        """Return the queues of an unknown topic."""
         assert self._network is not None
         cluster = self._network.cluster
         cluster.want([topic])
@@ -453,9 +452,9 @@ class Producer(TransactionalProducer, AsyncClient):
         return own
 
     async def _asked_anew(self, topic: str, partition: int, limit: float) -> TopicQueues:
-        """The queues of a topic, after brokers said that it does not have a partition, or that it does by now.
+        """Return the queues of a topic, after brokers have confirmed whether it has a partition.
 
-        They are asked some times, since they do not hear of a new partition at the same time.
+        It asks several times, since brokers do not learn of a new partition at the same time.
         """
         assert self._network is not None
         cluster = self._network.cluster
@@ -477,7 +476,7 @@ class Producer(TransactionalProducer, AsyncClient):
         return own
 
     def _is_known(self, topic: str) -> bool:
-        """Whether a topic is known; raises if it cannot be used."""
+        """Whether a topic is known; raises an error if it is unusable."""
         assert self._network is not None
         cluster = self._network.cluster
         known = cluster.topics.get(topic)

@@ -14,19 +14,19 @@ __all__ = ["Reads"]
 class Reads:
     """A machine that sends nothing: it tells the membership when the application last asked for records.
 
-    Reading wakes no driver, for speed. The driver polls this machine before the membership, which so knows of all reads
-    when the time of one is over.
+    For speed, reading does not wake the driver. The driver polls this machine before the membership, so the membership
+    knows of all reads when a time limit is over.
     """
 
     def __init__(self, reader: Reader, membership: Membership) -> None:
         self._reader = reader
         self._membership = membership
-        # Reads before there was this membership do not count, but a wait that goes on does.
+        # Reads before this membership do not count, but a running wait does.
         self._told = None if reader.waiting else (reader.asked_at, False)
 
     @property
     def news(self) -> bool:
-        """Whether the membership has not heard of the last read."""
+        """Whether the membership does not know of the last read."""
         return self._told != (self._reader.asked_at, self._reader.waiting)
 
     def poll(self, now: float) -> list[Send]:
@@ -38,7 +38,7 @@ class Reads:
         return []
 
     def next_deadline(self) -> float | None:
-        """None: who adds it wakes the driver from time to time."""
+        """None: its owner wakes the driver from time to time."""
         return None
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:

@@ -53,19 +53,18 @@ _FLUSH_MS = 5000.0  # how long acknowledgements wait for the next fetch
 
 
 class ShareConsumer(AsyncClient):
-    """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
+    """Reads topics together with other members of a share group: each record goes to one of them, as in a queue.
 
-    Needs Kafka 4.2, or 4.1 with share groups enabled. A record is this consumer's for some time (30 s by default at
-    the broker); it is then accepted, released to be delivered again, or rejected. What is not acknowledged in time is
-    delivered again.
+    Needs Kafka 4.2, or 4.1 with share groups enabled. The consumer holds a record for some time (30 s by default at the
+    broker), in which it accepts, releases or rejects the record. The broker delivers unacknowledged records again.
 
         async with kc.client.aio.ShareConsumer("jobs", bootstrap_servers="localhost:9092", group_id="workers") as jobs:
             async for record in jobs:
                 ...
 
     Args:
-        topics: what to read; `subscribe` does it later.
-        bootstrap_servers, **options: `kafkacodec.client.ShareConsumerSettings` says what they mean.
+        topics: to read; `subscribe` does it later.
+        bootstrap_servers, **options: `kafkacodec.client.ShareConsumerSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -93,9 +92,9 @@ class ShareConsumer(AsyncClient):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
-        """A share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
+        """Make a share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
 
-        `options` are given by keyword as to the class: deserializers, for instance.
+        Pass `options` by keyword, as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
@@ -126,13 +125,13 @@ class ShareConsumer(AsyncClient):
         network.wake()
 
     async def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> list[ShareRecord]:
-        """Records that this consumer was given: what is there, or what comes within `timeout` seconds.
+        """Return acquired records: those that are there, or that come within `timeout` seconds.
 
-        In implicit mode this accepts the records of the call before, unless they were released or rejected.
+        In implicit mode this accepts the records of the previous call, unless they were released or rejected.
 
         Args:
-            timeout: in seconds; None waits until something comes.
-            max_records: the most records. Default: ``max_poll_records``.
+            timeout: in seconds; None waits until records come.
+            max_records: the maximum number of records. Default: ``max_poll_records``.
 
         Raises:
             LocalProtocolError: nothing is subscribed to; in explicit mode, a record is not acknowledged.
@@ -142,7 +141,7 @@ class ShareConsumer(AsyncClient):
             AuthenticationFailed: the brokers refuse this client.
             DeadlineExceeded: `timeout` has passed, and no broker ever answered, or none has for
                 `default_api_timeout_ms`.
-            What a deserializer raises; that record was released.
+            The exceptions of a deserializer, whose record was released.
         """
         limit = seconds("timeout", timeout)
         most = row_limit("max_records", max_records) or self._settings.max_poll_records
@@ -168,18 +167,18 @@ class ShareConsumer(AsyncClient):
     # Acknowledging
 
     def acknowledge(self, record: ShareRecord, kind: str = "accept") -> None:
-        """Say what happens to a record; it is sent with the next request for records, or by `commit`.
+        """Acknowledge a record, with the next request for records or with `commit`.
 
         Args:
-            record: one that this consumer was given.
+            record: a record of this consumer.
             kind: ``"accept"``: it is done; ``"release"``: deliver it again, to any member; ``"reject"``: never deliver
-                it again; ``"renew"``: its time begins anew with `commit`, and it is still to be acknowledged (KIP-1222,
-                Kafka 4.2; only in explicit mode).
+                it again; ``"renew"``: its time starts again with `commit`, and it needs another acknowledgement
+                (KIP-1222, Kafka 4.2; only in explicit mode).
 
         Raises:
             ValueError: another kind.
-            LocalProtocolError: the record was not given, is acknowledged already, or its time is over; or ``"renew"``
-                in implicit mode.
+            LocalProtocolError: the record was not returned, is acknowledged already, or its time is over; or
+                ``"renew"`` in implicit mode.
         """
         self._started()
         self._deliveries.acknowledge(record, kind)
@@ -187,14 +186,14 @@ class ShareConsumer(AsyncClient):
     async def commit(self, timeout: float | None = None) -> dict[Key, Exception | None]:
         """Send the acknowledgements so far, and wait until the brokers have them.
 
-        In implicit mode the records that were given are accepted.
+        In implicit mode this accepts the returned records.
 
         Args:
             timeout: in seconds. Default: ``default_api_timeout_ms``.
 
         Returns:
-            What became of the acknowledgements since the last call, by (topic, partition): None, or why records of
-            that partition will be delivered again.
+            The outcome of the acknowledgements since the last call, by (topic, partition): None, or the reason why the
+                broker will deliver records of that partition again.
 
         Raises:
             DeadlineExceeded: no answer in time.
@@ -221,9 +220,9 @@ class ShareConsumer(AsyncClient):
         return found
 
     async def close(self) -> None:
-        """Send the acknowledgements so far, release what is left, leave the group and close all connections.
+        """Send the acknowledgements so far, release other records, leave the group and close all connections.
 
-        Nothing happens the second time; what closes already is waited for.
+        A second call waits for the first, or does nothing.
         """
         network = self._network
         if self._closed or network is None:
@@ -252,11 +251,11 @@ class ShareConsumer(AsyncClient):
             self._log_results()
 
     def assignment(self) -> list[Key]:
-        """The partitions that are read now, as (topic, number). Other members may read them too."""
+        """The current partitions, as (topic, number). Other members may read them too."""
         return list(self._membership.partitions) if self._network is not None else []
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         return {} if self._network is None else self._network.metrics.snapshot()
 
     # Parts
@@ -354,7 +353,7 @@ class ShareConsumer(AsyncClient):
         return False
 
     def _acknowledge_sometimes(self, network: Network) -> None:
-        """Send acknowledgements while fetched records wait here: the time of those that were given would end."""
+        """Send acknowledgements while fetched records wait here, before the time of returned records ends."""
         if self._deliveries.ready and network.now() - self._flushed_at >= _FLUSH_MS:
             self._flushed_at = network.now()
             self._reader.flush()
@@ -397,7 +396,7 @@ class ShareConsumer(AsyncClient):
         return True
 
     def _take_results(self) -> list[Acknowledged]:
-        """What became of acknowledgements; kept for `commit` too."""
+        """Take the outcomes of acknowledgements, and keep them for `commit`."""
         results = self._reader.take_results()
         for result in results:
             self._outcomes[result.partition] = self._outcomes.get(result.partition) or result.error

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["TableSending"]
 
 _SENT_BYTES: Final = 256 << 10  # so that the rows of many topics go out in few requests
-_BATCH_COST: Final = 100  # bytes, of what a batch takes in addition to its own
+_BATCH_COST: Final = 100  # bytes, of a batch's overhead
 
 
 class TableSending:
-    """A table that is being sent.
+    """A table in progress.
 
     Attributes:
         has_batches: whether batches were queued, which are due at once.
@@ -43,7 +43,7 @@ class TableSending:
         return self._plan.topics
 
     def missing(self) -> dict[str, int]:
-        """The topics that lack partitions which rows name: the highest of each."""
+        """Return topics that lack partitions named by rows, with the highest of each."""
         return self._plan.missing(self._known)
 
     def check_partitions(self) -> None:
@@ -52,7 +52,7 @@ class TableSending:
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing has to be waited for, nor checked."""
+        """Whether it needs no wait and no check."""
         known = all(self._queues.topic(name) is not None for name in self.topics)
         return known and not self._queues.full and not self._plan.names_partitions
 

@@ -18,7 +18,7 @@ __all__ = ["TransactionalProducer"]
 
 
 class TransactionalProducer:
-    """What a producer with a ``transactional_id`` can do in addition (KIP-98)."""
+    """The methods of a producer with a ``transactional_id`` (KIP-98)."""
 
     _settings: ProducerSettings
     _sender: Sender
@@ -67,7 +67,7 @@ class TransactionalProducer:
             await self.abort_transaction()
 
     async def _left(self) -> None:
-        """Abort the open transaction, and wait for one that ends: else others would wait for its end."""
+        """Abort the open transaction, and wait for an ending one, so that others need not wait for its end."""
         own = self._started()
         if own.state is State.COMMITTING:
             with suppress(LocalProtocolError):
@@ -76,14 +76,14 @@ class TransactionalProducer:
             await self.abort_transaction()
 
     async def init_transactions(self) -> None:
-        """Get the producer's id, which ends what an older producer with the same id left open and fences that one.
+        """Get the producer's id, which ends the open transaction of an older producer with the same id and fences it.
 
-        `begin_transaction` does it too, if it was not done.
+        `begin_transaction` calls it if necessary.
 
         Raises:
             DeadlineExceeded: not done within ``max_block_ms``.
-            RemoteProtocolError: brokers answer nonsense, several times in a row. The call may be repeated.
-            BrokerError: it is refused, for instance as not authorized.
+            RemoteProtocolError: several invalid answers in a row. You may repeat the call.
+            BrokerError: the broker refuses, for instance for lack of authorization.
             UnsupportedVersion: the brokers have no transactions (before Kafka 0.11).
             LocalProtocolError: the producer has no ``transactional_id``.
         """
@@ -95,7 +95,7 @@ class TransactionalProducer:
         await self._reach(lambda: own.state in (State.READY, State.OPEN, State.PREPARED, State.FAILED))
 
     async def begin_transaction(self) -> None:
-        """Start a transaction: what is sent from now on belongs to it.
+        """Start a transaction: records sent from now on belong to it.
 
         Raises:
             LocalProtocolError: one is open.
@@ -115,11 +115,11 @@ class TransactionalProducer:
             return False
 
     async def prepare_transaction(self) -> PreparedTransaction:
-        """Send what is queued, and leave the transaction open for `Admin.end_transactions`, here or elsewhere.
+        """Send queued records, and leave the transaction open for `Admin.end_transactions`, here or elsewhere.
 
-        Of several producers that have prepared their transactions, all can then be committed, or all aborted. The
-        producer can still commit or abort by itself, or be closed. The coordinator aborts a transaction that is open
-        for longer than ``transaction_timeout_ms``; so does the next producer with the same ``transactional_id``.
+        So one `Admin` can commit or abort the prepared transactions of several producers. The producer can still commit
+        or abort, or close. The coordinator aborts a transaction that is open for longer than
+        ``transaction_timeout_ms``; so does the next producer with the same ``transactional_id``.
 
         Raises:
             LocalProtocolError: no transaction is open, or it has failed: then its cause is why, and it must be aborted.
@@ -156,7 +156,7 @@ class TransactionalProducer:
             raise LocalProtocolError("the transaction was aborted before it was committed")
 
     async def abort_transaction(self) -> None:
-        """Drop what is queued, and abort.
+        """Drop queued records, and abort.
 
         Repeat the call after DeadlineExceeded, or if it was interrupted, to learn that the transaction ended.
 
@@ -180,8 +180,8 @@ class TransactionalProducer:
         Args:
             offsets: the next offset to read, by topic and partition: a number, or an object with ``offset``,
                 ``leader_epoch`` and ``metadata``.
-            group: the group's id; or its metadata as a consumer gives them, which lets brokers fence members that
-                the group has excluded (KIP-447).
+            group: the group's id; or a consumer's group metadata, which lets brokers fence members that the group has
+                excluded (KIP-447).
 
         Raises:
             TypeError, ValueError: an offset or the group is wrong.
@@ -196,10 +196,10 @@ class TransactionalProducer:
         own.require(State.OPEN)
 
     def _check_transaction(self, begun: Transaction | None = None) -> Transaction | None:
-        """The open transaction, to which a record belongs; None if the producer has no ``transactional_id``.
+        """Return the open transaction of a record; None if the producer has no ``transactional_id``.
 
         Args:
-            begun: what this returned before the caller had to wait.
+            begun: the result before the caller had to wait.
 
         Raises:
             LocalProtocolError: there is no transaction, or no longer the same.

@@ -19,14 +19,14 @@ __all__ = ["Admin"]
 class Admin(BlockingClient):
     """Administers a Kafka cluster; a context manager. Threads may share it.
 
-    Each call finds the brokers that are responsible (controller, coordinators, leaders, all), and repeats requests that
-    fail for reasons that pass, up to its ``timeout_ms`` or ``default_api_timeout_ms``. A call on several items does all
-    that it can and raises `ItemErrors` if some fail; its ``errors`` and ``results`` are by item. A call that a broker
-    is too old for raises UnsupportedVersion, which names the API and the first release that has it.
+    Each call finds the responsible brokers (controller, coordinators, leaders, all), and repeats requests after
+    temporary failures, up to its ``timeout_ms`` or ``default_api_timeout_ms``. A call on several items does all that it
+    can and raises `ItemErrors` if some fail; its ``errors`` and ``results`` are by item. If a broker is too old for a
+    call, it raises UnsupportedVersion, which names the API and the first release that has it.
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `kafkacodec.client.ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -43,7 +43,7 @@ class Admin(BlockingClient):
         return cls(**config_options(config, option_defaults(aio.AdminSettings)))
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         found: dict[str, float] = self._face.metrics()
         return found
 

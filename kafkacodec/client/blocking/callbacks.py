@@ -25,7 +25,7 @@ class CallbackThread(LoopThread):
     Attributes:
         event: set when there is something to do for the user's thread; others may set it too. The thread that reads
             clears it, and no other one.
-        wanted: whether there may be such functions; else waiting is the simplest one.
+        wanted: whether there may be such functions; otherwise waiting is simple.
     """
 
     def __init__(self, name: str) -> None:
@@ -37,7 +37,7 @@ class CallbackThread(LoopThread):
         super().__init__(name)
 
     def ready(self) -> None:
-        """There is something for the user's thread, which looks for it after it has cleared `event`."""
+        """Wake the user's thread, which clears `event` and then checks for work."""
         if not self.event.is_set():
             self.event.set()
 
@@ -50,7 +50,7 @@ class CallbackThread(LoopThread):
         return done
 
     def serve(self) -> None:
-        """Call the functions that wait for it. Exceptions go to the coroutine, KeyboardInterrupt to the caller."""
+        """Call the waiting functions. Exceptions go to the coroutine, KeyboardInterrupt to the caller."""
         while True:
             try:
                 function, argument, done = self._calls.popleft()
@@ -69,7 +69,7 @@ class CallbackThread(LoopThread):
     def _tell(self, done: asyncio.Future[None], problem: Exception | None) -> None:
         try:
             self.soon(_end, done, problem)
-        except ClientClosed:  # the function has closed the client: nobody else hears what it raises
+        except ClientClosed:  # the function has closed the client: nobody else gets its exception
             if problem is not None:
                 raise problem from None
 
@@ -80,7 +80,7 @@ class CallbackThread(LoopThread):
             super().end(last)
 
     def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
-        """Wait for what runs in the loop; meanwhile call the functions that the loop waits for."""
+        """Wait for the loop; meanwhile call the functions that the loop waits for."""
         if not self.wanted or timeout is not None:
             return super()._result(future, timeout)
         event = threading.Event()

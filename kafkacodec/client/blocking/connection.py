@@ -17,15 +17,15 @@ __all__ = ["KafkaConnection"]
 
 
 class KafkaConnection(BlockingClient):
-    """Sends any messages of `kafkacodec.messages` to brokers, and gives out the answers as they come.
+    """Sends any messages of `kafkacodec.messages` to brokers, and returns the answers as they come.
 
-    It connects, negotiates versions, authenticates, knows where brokers, the controller and coordinators are, and has
-    one connection per broker. It does not retry: an error is a reply, and so is a response with error codes. A context
+    It connects, negotiates versions, authenticates, finds brokers, the controller and coordinators, and has one
+    connection per broker. It does not retry: an error is a reply, and so is a response with error codes. A context
     manager. For one thread.
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `kafkacodec.client.ClientSettings` says what they mean.
+        **options: `kafkacodec.client.ClientSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -43,12 +43,12 @@ class KafkaConnection(BlockingClient):
 
     @property
     def pending(self) -> int:
-        """How many requests have a reply still to come from `poll`."""
+        """The number of requests whose reply `poll` has not returned yet."""
         found: int = self._face.pending
         return found
 
     def metrics(self) -> dict[str, float]:
-        """What was counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the connection's metrics by name; `kafkacodec.client.METRICS` describes them."""
         found: dict[str, float] = self._face.metrics()
         return found
 

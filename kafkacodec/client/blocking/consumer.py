@@ -1,4 +1,4 @@
-"""The blocking consumer: the one for asyncio on a thread of its own, read in the caller's thread."""
+"""The blocking consumer: the asyncio consumer on its own thread, read in the caller's thread."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Consumer"]
 class Consumer(BlockingClient):
     """Reads topics: records one by one, in lists, or as tables.
 
-    It fetches ahead on a thread of its own. One thread uses it at a time. A context manager, and an iterable over
+    It fetches ahead on its own thread. Use it from one thread at a time. A context manager, and an iterable over
     records, which ends after `assign_ranges` only::
 
         with Consumer("orders", bootstrap_servers="localhost:9092", group_id="billing") as consumer:
@@ -41,8 +41,8 @@ class Consumer(BlockingClient):
                 ...
 
     Args:
-        topics: what to subscribe to at once; `subscribe` and `assign` do it later.
-        bootstrap_servers, **options: `kafkacodec.client.ConsumerSettings` says what they mean.
+        topics: to subscribe to at once; `subscribe` and `assign` do it later.
+        bootstrap_servers, **options: `kafkacodec.client.ConsumerSettings` describes them.
 
     Raises:
         TypeError: an option is unknown or has a wrong type.
@@ -50,18 +50,18 @@ class Consumer(BlockingClient):
 
     Errors of reading (`columns`, `getmany`, iteration):
         LocalProtocolError: nothing is subscribed to or assigned; or another thread is reading.
-        ClientClosed: it is closed, or was made before this process was forked.
-        DecodeError (CorruptRecord, CrcMismatch, UnsupportedCodec, LimitExceeded): a batch cannot be read. The records
-            before it were given; the path names topic and partition. The error comes again until `seek` leaves the
-            batch out.
+        ClientClosed: it is closed, or was created before this process was forked.
+        DecodeError (CorruptRecord, CrcMismatch, UnsupportedCodec, LimitExceeded): a batch is unreadable. The records
+            before it were returned; the path names topic and partition. The error comes again until `seek` skips the
+            batch.
         NoOffset, OffsetOutOfRangeError, LogTruncated: a partition has no valid position and ``auto_offset_reset`` is
             ``"none"``.
         BrokerError: the cluster refuses to let a partition be read, or the group refuses this member.
         AuthenticationFailed: the brokers refuse this client.
         DeadlineExceeded: `timeout` has passed, and no broker ever answered or none has for `default_api_timeout_ms`.
-        UnknownTopicOrPartitionError: `timeout` has passed, and a partition that was assigned by hand does not exist. A
-            topic that is subscribed to may come later: that is logged.
-        What a deserializer raises, again until `seek` leaves the record out; what a callback of `subscribe` raises.
+        UnknownTopicOrPartitionError: `timeout` has passed, and a partition assigned by hand does not exist. A missing
+            subscribed topic may come later: the consumer logs it. The exceptions of a deserializer, again until `seek`
+            skips the record; the exceptions of callbacks of `subscribe`.
     """
 
     _face: aio.Consumer
@@ -86,9 +86,9 @@ class Consumer(BlockingClient):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
-        """A consumer with the dotted option names of Java and librdkafka, such as ``bootstrap.servers``.
+        """Make a consumer with the dotted option names of Java and librdkafka, such as ``bootstrap.servers``.
 
-        `options` are given by keyword as to the class: deserializers, for instance.
+        Pass `options` by keyword, as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
@@ -103,10 +103,11 @@ class Consumer(BlockingClient):
     def close(self, timeout: float | None = None) -> None:
         """Commit what is processed if `enable_auto_commit`, leave the group, close the connections, end the thread.
 
-        Does nothing the second time. In a callback in the client's own thread it returns at once, and it closes then.
+        Does nothing the second time. In a callback in the client's own thread it returns at once, and closes
+        afterwards.
 
         Args:
-            timeout: how many seconds to wait for the group's coordinator. Default: ``request_timeout_ms``.
+            timeout: the seconds to wait for the group's coordinator. Default: ``request_timeout_ms``.
         """
         self._thread.end(partial(self._face.close, seconds("timeout", timeout)))
 
@@ -142,11 +143,11 @@ class Consumer(BlockingClient):
     committed_offsets = blocking(aio.Consumer.committed_offsets)
 
     def assignment(self) -> list[Key]:
-        """The partitions that are read now, as (topic, number)."""
+        """The current partitions, as (topic, number)."""
         return self._face.assignment()
 
     def subscription(self) -> list[str]:
-        """The topics that are subscribed to by name."""
+        """The subscribed topics."""
         return self._face.subscription()
 
     def paused(self) -> list[Key]:
@@ -154,19 +155,19 @@ class Consumer(BlockingClient):
         return self._face.paused()
 
     def lag(self) -> dict[Key, int]:
-        """For each assigned partition whose end is known, the offsets between its position and its end.
+        """Return the offsets between position and end of each assigned partition with a known end.
 
-        Fetches tell the end. Those of partitions that are not fetched, because they are paused or have records to read,
-        are asked for after this call, at most once a second: the next call has them.
+        Fetches report the ends. For partitions without a fetch, because they are paused or have records to read, the
+        consumer asks after this call, at most once a second: the next call has their ends.
         """
         return self._face.lag()
 
     def group_metadata(self) -> GroupMetadata:
-        """What a transactional producer needs to commit this consumer's offsets."""
+        """Return the metadata for a transactional producer that commits this consumer's offsets."""
         return self._face.group_metadata()
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         return self._face.metrics()
 
     # Reading
@@ -217,8 +218,8 @@ class Consumer(BlockingClient):
 
         Args:
             max_rows: the most rows of a table. Default: 8,192, so that a table stays in the processor's cache.
-            timeout: the iterator ends when so many seconds brought nothing; None: never.
-            columns: the names of the columns to build; what is not asked for costs nothing. Default: all.
+            timeout: the iterator ends after this many seconds without records; None: never.
+            columns: the names of the columns to build; others cost nothing. Default: all.
             keys, values: a `kafkacodec.values.ValueDecoder` of keys, and one of values, for typed columns. Needs the
                 extra ``values``. Decoders of headers need the column ``headers``.
 
@@ -230,7 +231,7 @@ class Consumer(BlockingClient):
             its own schemas, unless the decoder has a reader's schema or is prepared.
 
         Raises:
-            DecodeError, SchemaError, RegistryError: what a decoder raises, again until `seek` leaves the record out.
+            DecodeError, SchemaError, RegistryError: from a decoder, again until `seek` skips the record.
         """
         names = table_columns(columns)
         read = partial(self._reader.columns, row_limit("max_rows", max_rows), names, typing_of(names, keys, values))
@@ -272,11 +273,11 @@ class Consumer(BlockingClient):
         return reader_of(tables, no_rows(names), decoded)
 
     def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> dict[Key, list[ConsumerRecord]]:
-        """Records by (topic, partition): what is there, or what comes within `timeout` seconds.
+        """Return records by (topic, partition): those that are there, or that come within `timeout` seconds.
 
         Args:
-            timeout: in seconds; None waits until something comes.
-            max_records: the most records in all. Default: ``max_poll_records``.
+            timeout: in seconds; None waits until records come.
+            max_records: the maximum number of records in all. Default: ``max_poll_records``.
         """
         end = Deadline(seconds("timeout", timeout))
         most = row_limit("max_records", max_records) or self._settings.max_poll_records
@@ -304,7 +305,7 @@ class Consumer(BlockingClient):
         self._inside.check_something_to_read(self._parts)
 
     def _wait(self, end: Deadline) -> bool:
-        """Wait until there may be something to read; False if the time is over, or nothing comes any more."""
+        """Wait until there may be something to read; False if the time is over, or nothing can come."""
         event = self._thread.event
         self._reader.wait(True)
         try:

@@ -39,7 +39,7 @@ _log = logging.getLogger("kafkacodec.client.producer")
 class Producer(Sending, BlockingClient):
     """Writes records to topics; a context manager. Threads may share it.
 
-    Records are put into batches in the caller's thread, and sent by a thread of the client when a batch is full or
+    The caller's thread encodes records into batches; a thread of the client sends a batch when it is full or
     ``linger_ms`` old. `send` returns when the record is queued; its `Delivery` has the outcome.
 
         with kc.client.Producer("localhost:9092") as producer:
@@ -48,7 +48,7 @@ class Producer(Sending, BlockingClient):
 
     Args:
         bootstrap_servers: ``host:port`` of some brokers, in one text with commas or as a list.
-        **options: `kafkacodec.client.ProducerSettings` says what they mean.
+        **options: `kafkacodec.client.ProducerSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -72,9 +72,9 @@ class Producer(Sending, BlockingClient):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], **options: Any) -> Self:
-        """A producer from options with dotted names of Java's producer or librdkafka.
+        """Make a producer from options with dotted names of Java's producer or librdkafka.
 
-        ``{"bootstrap.servers": "localhost:9092"}`` is an example. `options` are given by keyword as to the class:
+        ``{"bootstrap.servers": "localhost:9092"}`` is an example. Pass `options` by keyword, as to the class:
         serializers, for instance.
         """
         return cls(**{**config_options(config, aio.DEFAULTS), **options})
@@ -88,7 +88,7 @@ class Producer(Sending, BlockingClient):
     def _send(
         self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp: Moment | None
     ) -> Delivery:
-        """What `send` does where no batch is open, or something may have to be waited for."""
+        """The part of `send` without an open batch, which may have to wait."""
         # The caller's thread appends; it waits for the client's only if there is no room.
         if self._closed or self._forked:
             self._check()
@@ -179,17 +179,18 @@ class Producer(Sending, BlockingClient):
             raise
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         return self._face.metrics()
 
     def close(self, timeout: float | None = None) -> None:
         """Send what is queued, wait for it, and close all connections. Does nothing the second time.
 
-        In a callback of a delivery it returns at once: what is queued is sent then. Another `close` waits for that.
+        In a callback of a delivery it returns at once, and queued records are sent afterwards. Another `close` waits
+        for them.
 
         Args:
-            timeout: in seconds; what is not acknowledged by then fails with ClientClosed. None waits as long as
-                ``delivery_timeout_ms`` allows, and ``max_block_ms`` for an open transaction to be aborted.
+            timeout: in seconds; unacknowledged records then fail with ClientClosed. None waits as long as
+                ``delivery_timeout_ms`` allows, and ``max_block_ms`` for the abort of an open transaction.
         """
         seconds("timeout", timeout)
         if not self._closed:
@@ -237,8 +238,7 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _close_all() -> None:
-    """When the interpreter ends, brokers are waited for only where a callback has closed a producer; what is lost is
-    logged."""
+    """At the end of the interpreter, wait for brokers only if a callback has closed a producer; log lost records."""
     for producer in list(_open):
         try:
             producer.close(0)

@@ -21,19 +21,19 @@ __all__ = ["ShareConsumer"]
 
 
 class ShareConsumer(BlockingClient):
-    """Reads topics together with others of a share group: each record goes to one of them, as in a queue.
+    """Reads topics together with other members of a share group: each record goes to one of them, as in a queue.
 
-    Needs Kafka 4.2, or 4.1 with share groups enabled. A record is this consumer's for some time (30 s by default at
-    the broker); it is then accepted, released to be delivered again, or rejected. What is not acknowledged in time is
-    delivered again. One thread uses it at a time. A context manager, and an iterable over records that never ends::
+    Needs Kafka 4.2, or 4.1 with share groups enabled. The consumer holds a record for some time (30 s by default at the
+    broker), in which it accepts, releases or rejects the record. The broker delivers unacknowledged records again. Use
+    it from one thread at a time. A context manager, and an iterable over records that never ends::
 
         with ShareConsumer("jobs", bootstrap_servers="localhost:9092", group_id="workers") as consumer:
             for record in consumer:
                 ...
 
     Args:
-        topics: what to read; `subscribe` does it later.
-        bootstrap_servers, **options: `kafkacodec.client.ShareConsumerSettings` says what they mean.
+        topics: to read; `subscribe` does it later.
+        bootstrap_servers, **options: `kafkacodec.client.ShareConsumerSettings` describes them.
 
     Raises:
         TypeError, ValueError: an option is unknown or has a wrong value.
@@ -61,9 +61,9 @@ class ShareConsumer(BlockingClient):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
-        """A share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
+        """Make a share consumer with the dotted option names of Java, such as ``bootstrap.servers``.
 
-        `options` are given by keyword as to the class: deserializers, for instance.
+        Pass `options` by keyword, as to the class: deserializers, for instance.
 
         Raises:
             TypeError: a name is unknown; the error has the nearest known one.
@@ -80,7 +80,7 @@ class ShareConsumer(BlockingClient):
             yield from self.getmany(None, 1)
 
     def acknowledge(self, record: ShareRecord, kind: str = "accept") -> None:
-        """Say what happens to a record."""
+        """Acknowledge a record."""
 
         async def acknowledge() -> None:
             self._face.acknowledge(record, kind)
@@ -90,9 +90,9 @@ class ShareConsumer(BlockingClient):
     acknowledge.__doc__ = aio.ShareConsumer.acknowledge.__doc__
 
     def assignment(self) -> list[Key]:
-        """The partitions that are read now, as (topic, number). Other members may read them too."""
+        """The current partitions, as (topic, number). Other members may read them too."""
         return self._face.assignment()
 
     def metrics(self) -> dict[str, float]:
-        """What the client counted so far, by name; `kafkacodec.client.METRICS` says what the names mean."""
+        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
         return self._face.metrics()

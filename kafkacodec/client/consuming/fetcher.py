@@ -82,7 +82,7 @@ class Fetcher:
         self._looking = Looking(cluster, positions, validation, self._errors, settings)
         self._turn = 0
         self._now = 0.0
-        self._read = False  # parts were given back since the last poll
+        self._read = False  # parts returned since the last poll
         self._quiet_at = 0.0
         self._share = settings.prefetch_bytes
         self._bytes = metrics.counter("consumer.bytes")
@@ -204,7 +204,7 @@ class Fetcher:
         """How long brokers may wait for records; 0 while there are some to read, or the user may seek next."""
         if self._read:
             self._read, self._quiet_at = False, now + _QUIET_MS
-        self.held_back = True  # before the look at `hungry`, which the reader sets before it looks at this
+        self.held_back = True  # before reading `hungry`, which the reader sets before it reads this
         waits = self._settings.fetch_max_wait_ms
         if look.kept:
             return 0
@@ -223,7 +223,7 @@ class Fetcher:
         else:
             left_ms = node.wait_left(self._now)
             if left_ms is None or (node.beside is not None and node.beside.until is None):
-                return None  # what is not written yet takes in what there is then
+                return None  # an unwritten request includes later changes
             wanted = node.missed(state for state in look.changed.get(number, ()) if state in states)
             wait_ms = min(wait_ms, left_ms, node.patience_ms)
             asked = Round(number, max(self._most() // 4, 1), wait_ms, aside=True)
@@ -242,7 +242,7 @@ class Fetcher:
             node.asking = asked
 
     def _states(self, asked: Round, look: Look) -> list[PartitionState]:
-        """The partitions of a request, those that waited longest first."""
+        """Return the partitions of a request, in order of their waits."""
         node, states = self._nodes[asked.node], look.sources.get(asked.node, {})
         if asked.aside:
             chosen: Collection[PartitionState] = node.not_asking(
@@ -278,7 +278,7 @@ class Fetcher:
         return fetch_request(plan, self._settings, asked.max_bytes, asked.wait_ms), min(version, contents.most)
 
     def _contents(self, asked: Round, version: int) -> Contents:
-        """The contents of a request: the last ones with what has changed."""
+        """Return the contents of a request: the last contents with changes."""
         look, node, number = self._looking.look(self._now), self._nodes[asked.node], asked.node
         if asked.aside or node.beside is not None:
             return self._whole(self._states(asked, look), version)
@@ -309,7 +309,7 @@ class Fetcher:
     def _changed(
         self, before: Contents, states: Collection[PartitionState], changed: Iterable[PartitionState], version: int
     ) -> Contents:
-        """Contents in which some partitions are others, or not there any more; who had records comes last."""
+        """Return contents with changed or removed partitions; partitions with records come last."""
         wanted, asked = dict(before.wanted), dict(before.asked)
         least, most = before.least_bytes, before.most
         for state in sorted(changed, key=lambda state: state.turn):
@@ -356,7 +356,7 @@ class Fetcher:
                     if state.version == version:
                         self._errors.for_user(state, error(code)(f"{state.topic}-{state.number}: {error(code).name}"))
         node.failures += 1
-        # A session that ended is made again at once, but not in an endless loop.
+        # An ended session starts again at once, but not in an endless loop.
         node.next_at = now + self._backoff.after(node.failures - (code in _SESSION_ENDED))
 
     def _take_all(self, asked: Round, response: Any, frame: Frame, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Records that were given to the user: the progress of an iteration, and hints for errors."""
+"""Records returned to the user: the progress of an iteration, and hints for errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Given:
         part: the part they come from. It is returned once all of them are taken.
         records: those not yet taken.
         end: the position after them.
-        settled: another one has to be given before the user has processed more.
+        settled: whether the user must take another record before more count as processed.
         over: the positions no longer depend on it.
     """
 
@@ -80,7 +80,7 @@ def explain(fault: DecodeError, state: PartitionState, rest: memoryview, offset:
     hint = f"; reading stopped at offset {offset}"
     if len(headers) and int(headers.view("last_offset")[0]) >= offset:
         after = int(headers.view("last_offset")[0]) + 1
-        hint += f", seek({state.topic!r}, {state.number}, {after}) leaves the batch out"
+        hint += f", seek({state.topic!r}, {state.number}, {after}) skips the batch"
     fault.reason += option_of(fault) + hint
     fault.within(f"{state.topic}-{state.number}")
 

@@ -1,4 +1,4 @@
-"""Which partitions are fetched, and from which brokers: worked out anew for those that have changed only."""
+"""The partitions to fetch and their brokers, recomputed only for changed partitions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Look", "Looking"]
 
 @dataclass(eq=False, slots=True)
 class Look:
-    """What is known of all partitions.
+    """The state of all partitions.
 
     Attributes:
         sources: the partitions to fetch, by broker.
         nodes: the broker of each of them.
-        kept: those of which fetched records are kept for the user.
-        ahead: those whose broker has, as far as is known, records for them.
-        passing: those that depend on the time, and so are to be looked at again each time.
+        kept: partitions with fetched records for the user.
+        ahead: partitions whose broker has more records, as far as known.
+        passing: partitions that depend on the time, to check each time.
         contents: the last request for all partitions of a broker, with its version of Fetch.
-        changed: the partitions of a broker that were looked at since that request.
+        changed: the partitions of a broker that were checked since that request.
     """
 
     sources: dict[int, dict[PartitionState, None]] = field(default_factory=dict)
@@ -52,10 +52,8 @@ class Look:
 
 
 class Looking:
-    """Looks at partitions.
-
-    Args:
-        cluster, positions, validation, errors, settings: the parts of the same consumer.
+    """Checks partitions. Args:
+    cluster, positions, validation, errors, settings: the parts of the same consumer.
     """
 
     def __init__(
@@ -73,7 +71,7 @@ class Looking:
         self._look = Look()
 
     def look(self, now: float) -> Look:
-        """What is known by now."""
+        """Return the current state."""
         changed, generation = self._watch.take(), self._cluster.generation
         states: Iterable[PartitionState]
         if changed is None or generation != self._generation:
@@ -87,13 +85,13 @@ class Looking:
 
     @property
     def waiting(self) -> Iterable[PartitionState]:
-        """Those that may have a time to wait for."""
+        """Return partitions that may have a time to wait for."""
         if self._watch.whole or self._generation != self._cluster.generation:
             return self._positions.partitions.values()
         return {*self._look.passing, *tuple(self._watch.changed)}
 
     def at_end(self, state: PartitionState) -> bool:
-        """Whether the broker has no record for the partition, as far as is known."""
+        """Whether the broker has no more records of the partition, as far as known."""
         if state.fetching is None or state.fetching is state.empty_at:
             return True
         committed = self._committed and state.last_stable_offset >= 0

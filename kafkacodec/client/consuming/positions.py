@@ -24,7 +24,7 @@ __all__ = ["FIRST_BYTES", "NO_END", "Changes", "Failure", "Key", "PartitionState
 
 NO_END: Final = (1 << 63) - 1
 FIRST_BYTES: Final = 128 << 10
-_OF_THE_READER: Final = frozenset({"position", "processed"})  # they say nothing about what is fetched
+_OF_THE_READER: Final = frozenset({"position", "processed"})  # they do not affect fetches
 
 Key = tuple[str, int]
 """A topic and the number of a partition."""
@@ -38,10 +38,10 @@ class Position(NamedTuple):
 
 
 class Watch:
-    """The partitions that have changed since somebody has last looked at them, who need not look at all of them then.
+    """The partitions changed since the last check, which then need not check all.
 
     Attributes:
-        whole: all are to be looked at, since other ones are assigned.
+        whole: whether to check all, since the assignment has changed.
         changed: added to by any thread, taken from the left.
     """
 
@@ -52,7 +52,7 @@ class Watch:
         self.changed: deque[PartitionState] = deque()
 
     def take(self) -> dict[PartitionState, None] | None:
-        """Those that have changed, in that order; None for all. For the thread of the loop."""
+        """Return changed partitions, in order; None for all. For the thread of the loop."""
         if self.whole:
             self.whole = False
             self.changed.clear()
@@ -62,7 +62,7 @@ class Watch:
 
 @dataclass(eq=False, slots=True)
 class Changes:
-    """A count of changes to the partitions, and who wants to know which."""
+    """A count of changes to the partitions, and their watchers."""
 
     count: int = 0
     watches: list[Watch] = field(default_factory=list)
@@ -318,7 +318,7 @@ class Positions:
     # While reading
 
     def processed(self, key: Key, offset: int) -> None:
-        """Count what the user was given before this offset as processed."""
+        """Count returned records before this offset as processed."""
         state = self.partitions.get(key)
         if state is None or state.position is None or state.processed is None:
             return

@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 OF_RECORDS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
-"""What records are made of."""
+"""The functions that make records."""
 RECORD_ROWS: Final = 2048
 """At a time, so that they stay in the cache."""
 
@@ -72,9 +72,9 @@ class Reader:
         self._given_settings = settings if given is None else given
         self._again = again
         self._tell_hungry = hungry
-        self._failure: Failure | None = None  # of the part that was read last
-        self._read: list[PartitionState] = []  # what was given of them is not processed yet
-        self._before: dict[PartitionState, Position | None] = {}  # the positions that this read has changed
+        self._failure: Failure | None = None  # of the last part
+        self._read: list[PartitionState] = []  # partitions with returned but unprocessed records
+        self._before: dict[PartitionState, Position | None] = {}  # positions changed by this read
         self._given: Given | None = None
         self._raised = False  # the last read raised an error: records of other partitions come before another one
         self._user: int | None = None  # the thread that reads now
@@ -91,7 +91,7 @@ class Reader:
         given = self._given
         return bool(self._open.has_data or self._failure or self._positions.failures or (given and given.has_more))
 
-    # What the user reads
+    # Reads of the user
 
     def columns(
         self,
@@ -186,7 +186,7 @@ class Reader:
         self._before.clear()
 
     def _settle(self) -> None:
-        """Count what was given before as processed, since the user asks for more."""
+        """Count returned records as processed, since the user asks for more."""
         given = self._given
         if given is not None:
             given.asked_for_more()
@@ -204,7 +204,7 @@ class Reader:
         self._given = None
 
     def _undo(self) -> None:
-        """Undo a read that gave nothing: restore the positions and fetch again."""
+        """Undo a read without a result: restore the positions and fetch again."""
         if self._given is not None:
             self._retire(self._given)
         self._failure = None
@@ -286,7 +286,7 @@ class Reader:
         return table
 
     def _turn_back(self) -> None:
-        """Read records that the user has not taken again, as columns, from the position."""
+        """Read untaken records again, as columns, from the position."""
         given = self._given
         if given is None:
             return
@@ -360,7 +360,7 @@ class Reader:
         return self._taken(failure)
 
     def _queued_failure(self) -> Failure | None:
-        """The next error from brokers that still holds. All records before it were given."""
+        """Return the next error from brokers that still holds, after all records before it."""
         while True:
             try:
                 failure = self._positions.failures.popleft()

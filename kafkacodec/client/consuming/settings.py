@@ -23,7 +23,7 @@ Deserializer = Callable[[bytes], Any]
 
 
 class ConsumerOptions(ClientOptions, total=False):
-    """The keyword options of consumers; `ConsumerSettings` says what they mean."""
+    """The keyword options of consumers; `ConsumerSettings` describes them."""
 
     group_id: str | None
     group_instance_id: str | None

@@ -22,11 +22,11 @@ __all__ = ["reader_of", "typing_of"]
 def typing_of(
     names: tuple[str, ...], keys: ValueDecoder | None, values: ValueDecoder | None
 ) -> Callable[[RecordColumns], pa.RecordBatch] | None:
-    """What makes typed tables of those that have these columns; None without decoders.
+    """Return a function that makes typed tables from tables with these columns; None without decoders.
 
     Raises:
-        TypeError: a decoder is none.
-        ValueError: what it decodes is not among the columns.
+        TypeError: a decoder has the wrong type.
+        ValueError: its column is not among the columns.
     """
     given: dict[Part, ValueDecoder | None] = {"key": keys, "value": values}
     decoders = {part: decoder for part, decoder in given.items() if decoder is not None}

@@ -30,7 +30,7 @@ class _Check:
     state: PartitionState
     version: int
     position: Position
-    leader_epoch: int  # of the leader that is asked
+    leader_epoch: int  # of the asked leader
 
 
 class Validation:
@@ -43,11 +43,11 @@ class Validation:
         self._now = 0.0
         self._asking: dict[PartitionState, _Check] = {}
         self._watch = positions.watch()
-        self._generation = -1  # of the cluster, when all partitions were looked at
-        self._waiting: set[PartitionState] = set()  # to be looked at again though they have not changed
+        self._generation = -1  # of the cluster, at the check of all partitions
+        self._waiting: set[PartitionState] = set()  # to check again without a change
 
     def pending(self, state: PartitionState) -> bool:
-        """Whether the partition must be checked before it is fetched."""
+        """Whether the partition needs a check before it is fetched."""
         if state.fetching is None:
             return False
         known = self._cluster.partition(*state.key)
@@ -76,7 +76,7 @@ class Validation:
         return [Send(node, partial(self._request, asked), context=asked) for node, asked in rounds.items()]
 
     def _states(self) -> list[PartitionState]:
-        """The partitions that may have to be checked."""
+        """Return the partitions that may need a check."""
         changed, generation, partitions = self._watch.take(), self._cluster.generation, self._positions.partitions
         waiting, self._waiting = self._waiting, set()
         if changed is None or generation != self._generation:

@@ -1,4 +1,4 @@
-"""Whether a cluster is absent: nobody has ever answered at its addresses, and nobody is there to wait for."""
+"""Whether a cluster is absent: none of its addresses has ever answered, and all refuse connections or are unknown."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ _NOBODY: Final = frozenset(
 
 
 class Absence:
-    """What the first connections of a client say about the bootstrap list.
-
-    A cluster is absent once every address of the list has refused connections, or has a name that nobody knows, for
-    `limit_ms`. After the first broker that answered it never is: brokers that are restarted refuse connections too.
+    """The state of the bootstrap list, from the first connections of a client. A cluster is absent once every address
+    of the list has refused connections, or has an unknown name, for `limit_ms`. After the first answer of a broker it
+    never is, since restarting brokers refuse connections too.
 
     Args:
         addresses: the bootstrap list.
@@ -42,7 +41,7 @@ class Absence:
         self._since = self._reason = None
 
     def failed(self, number: int, error: Exception, now: float) -> bool:
-        """Record a failed connection to an address; returns whether it says that nobody is there."""
+        """Record a failed connection to an address; return whether it was refused or the name is unknown."""
         if number not in self._left:
             return False
         if not _is_nobody(error):

@@ -68,7 +68,7 @@ class Cluster:
         backoff: the wait after metadata requests that did not return what is wanted.
         auto_create: whether brokers may create requested topics (KIP-361).
         silence_ms: how long known brokers may be silent before they count as unreachable.
-        absent_ms: how long to try addresses at which nobody is before the cluster counts as absent.
+        absent_ms: how long to try refused or unknown addresses before the cluster counts as absent.
 
     Attributes:
         brokers: the known brokers by id; bootstrap brokers have negative ids and are kept.
@@ -77,7 +77,7 @@ class Cluster:
         generation: increases with each change; compare it to detect changes.
         answers: the number of metadata responses received.
         knows_all: whether `topics` has had every topic since `want_all` was called.
-        absence: whether there is a cluster at all, which the driver tells.
+        absence: whether there is a cluster at all; the driver updates it.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Cluster:
         return known
 
     def missing(self) -> list[str]:
-        """The topics that are wanted for as long as the client likes, and that brokers do not know."""
+        """Return permanently wanted topics that brokers do not know."""
         code = UNKNOWN_TOPIC_OR_PARTITION
         known = [topic for topic in self.topics.values() if topic.error is not None and topic.error.code == code]
         return [topic.name for topic in known if not topic.partitions and self._wanted.keeps(topic.name)]

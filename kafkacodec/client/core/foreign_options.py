@@ -12,28 +12,28 @@ from kafkacodec.arguments import meant
 __all__ = ["PARTITIONERS", "instead_of", "unknown_options"]
 
 _LOGS = "logs go to Python's logger 'kafkacodec.client': set its level"
-_AHEAD = "prefetch_bytes is the most memory for records that are fetched ahead"
-_WAITING = "buffer_memory is how many bytes of records may wait, and batch_size how many a batch has"
+_AHEAD = "prefetch_bytes limits the memory for records fetched ahead"
+_WAITING = "buffer_memory limits the bytes of waiting records, batch_size those of a batch"
 _METRICS = "metrics() has the numbers, and export_metrics() sends them to OpenTelemetry"
 _SYSTEM = "not needed: sockets have the system's settings, and no delay"
 _VERSIONS = "versions are detected, and broker_version_fallback is for brokers before 0.10"
-_ADDRESSES = "not needed: all addresses of a host are tried, and looked up anew at each connection"
+_ADDRESSES = "not needed: each connection looks up all addresses of a host and tries them"
 _TOKENS = "sasl_oauth_token_provider is a function that returns tokens"
 _TLS = "ssl_context takes an ssl.SSLContext, which has all settings of TLS"
 _DELIVERY = "send() returns a delivery, whose add_done_callback() calls a function"
-_REBALANCE = "give on_assigned and on_revoked to subscribe()"
-_FUNCTION = "give a function by the keyword of that name, with underscores"
+_REBALANCE = "pass on_assigned and on_revoked to subscribe()"
+_FUNCTION = "pass a function by the keyword of that name, with underscores"
 _PARTITIONS = "partitioner takes a function, and the default is Java's: by key, else full batches in turn"
 _REGISTRY = "kc.values.Registry(url) is a source of schemas"
-_METADATA = "metadata_max_age_ms says when metadata is refreshed, and what is stale is asked for at once"
+_METADATA = "metadata_max_age_ms says when metadata is refreshed; stale metadata is refreshed at once"
 
 # By name with dots. A name that ends with a dot stands for all that begin so.
 _INSTEAD: Final[Mapping[str, str]] = {
     "api.version": _VERSIONS,
-    "consumer.timeout.ms": "give a timeout to columns() or getmany()",
-    "loop": "a client belongs to the event loop that it is first used in",
-    "rebalance.timeout.ms": "max_poll_interval_ms is the time for rebalances too",
-    "topics": "topics are given without a name, as in Consumer('orders', 'payments')",
+    "consumer.timeout.ms": "pass a timeout to columns() or getmany()",
+    "loop": "a client belongs to the event loop of its first use",
+    "rebalance.timeout.ms": "max_poll_interval_ms also limits rebalances",
+    "topics": "pass topics without a name, as in Consumer('orders', 'payments')",
     "enable.auto.offset.store": "a record counts as processed when the application asks for more",
     **dict.fromkeys(
         ("statistics.interval.ms", "stats.cb", "metric.reporters", "metrics.", "enable.metrics.push"), _METRICS
@@ -44,12 +44,12 @@ _INSTEAD: Final[Mapping[str, str]] = {
         ("queue.buffering.max.messages", "queue.buffering.max.kbytes", "batch.num.messages", "message.copy.max.bytes"),
         _WAITING,
     ),
-    "queue.buffering.backpressure.threshold": "not needed: batches that are due leave at once",
-    **dict.fromkeys(("error.cb", "throttle.cb"), "calls raise errors, and what is retried or slow is logged"),
+    "queue.buffering.backpressure.threshold": "not needed: due batches leave at once",
+    **dict.fromkeys(("error.cb", "throttle.cb"), "calls raise errors, and retries and slow calls are logged"),
     **dict.fromkeys(("dr.cb", "dr.msg.cb", "on.delivery", "delivery.report.only.error"), _DELIVERY),
     **dict.fromkeys(("rebalance.cb", "on.assign", "on.revoke", "on.lost"), _REBALANCE),
     **dict.fromkeys(("on.commit", "offset.commit.cb"), "commit() waits for the answer and raises its error"),
-    **dict.fromkeys(("default.topic.config", "topic.conf"), "options of topics are options like others"),
+    **dict.fromkeys(("default.topic.config", "topic.conf"), "pass topic options like the others"),
     "enable.partition.eof": "end_offsets() says where partitions end, and a timeout ends an iteration",
     **dict.fromkeys(
         ("socket.keepalive.enable", "socket.nagle.disable", "socket.send.buffer.bytes", "socket.receive.buffer.bytes"),
@@ -73,7 +73,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("sasl.oauthbearer.", "sasl.login.", "sasl.client.callback.handler.class", "oauth.cb"), _TOKENS),
     "sasl.kerberos.kinit.cmd": "not needed: tickets come from the system's cache, which kinit or a keytab fills",
     "sasl.kerberos.keytab": "tickets come from the system's cache, or from the keytab that KRB5_CLIENT_KTNAME names",
-    "enable.gapless.guarantee": "enable_idempotence keeps the order, and an error tells of each record that is lost",
+    "enable.gapless.guarantee": "enable_idempotence keeps the order, and each lost record raises an error",
     "plugin.library.paths": "there are no plugins",
 }
 
@@ -106,4 +106,4 @@ PARTITIONERS: Final[Mapping[str, Callable[..., int] | None]] = {
     "murmur2_random": None,
     "consistent_random": _consistent_random,
 }
-"""librdkafka's names of partitioners, and what they are here: a function, or None for the default."""
+"""librdkafka's names of partitioners, and their equivalents: a function, or None for the default."""

@@ -12,7 +12,7 @@ __all__ = ["not_callable"]
 
 
 class _Functions(NamedTuple):
-    """What replaces a pair of Java's classes, as Python."""
+    """The replacement of a pair of Java's classes, as Python."""
 
     serializer: str
     deserializer: str
@@ -56,7 +56,7 @@ _INSTEAD: Final[Mapping[str, _Functions]] = {
 
 
 def not_callable(option: str, value: object) -> TypeError:
-    """The error about an option that has to be a function; if it is a class of Java, with what replaces that."""
+    """Return the error about an option that must be a function; for a class of Java, with its replacement."""
     return TypeError(f"{option} must be callable, not {_shown(option, value)}")
 
 

@@ -1,4 +1,4 @@
-"""Topics that are waited for and do not exist: to be told after a while, with the name that was probably meant."""
+"""Warnings about missing topics after a while, with similar names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["MissingTopics"]
 
 _log = logging.getLogger("kafkacodec.client")
 
-_WAIT_MS: Final = 2000.0  # a new topic is known to all brokers sooner
+_WAIT_MS: Final = 2000.0  # all brokers know a new topic sooner
 
 
 class MissingTopics:
-    """A machine that warns, once each, of topics that the cluster is asked for in vain.
+    """A machine that warns once about each topic that brokers do not know.
 
     Args:
         cluster: the cluster.
@@ -29,12 +29,12 @@ class MissingTopics:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._seen = -1  # the cluster's generation
-        self._since: dict[str, float] = {}  # when a topic was first found to be missing; without those that were told
+        self._since: dict[str, float] = {}  # since when a topic is missing; without topics already warned about
         self._told: set[str] = set()
         self._asked: Send | None = None
 
     def poll(self, now: float) -> list[Send]:
-        """Ask for the names of all topics when a missing one is to be told."""
+        """Ask for the names of all topics when a warning is due."""
         if self._seen != self._cluster.generation:
             self._seen = self._cluster.generation
             missing = [name for name in self._cluster.missing() if name not in self._told]
@@ -45,15 +45,15 @@ class MissingTopics:
         return [self._asked]
 
     def next_deadline(self) -> float | None:
-        """When the next one is to be told."""
+        """Return when the next warning is due."""
         return None if self._asked is not None or not self._since else min(self._since.values()) + _WAIT_MS
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Tell them, with similar names."""
+        """Warn, with similar names."""
         self._tell([topic.name for topic in answer.message.topics if topic.name and not topic.is_internal], now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Tell them without similar names."""
+        """Warn without similar names."""
         self._tell([], now)
 
     def _due(self, now: float) -> list[str]:

@@ -145,7 +145,7 @@ class Link(asyncio.BufferedProtocol):
         return self._reader.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes have been received into that memory."""
+        """Take bytes received into that memory."""
         self._step(lambda: self._take(nbytes))
 
     def eof_received(self) -> bool:
@@ -163,7 +163,7 @@ class Link(asyncio.BufferedProtocol):
             return ConnectionFailed(f"the connection ended: {exc}")
         if not self._used and self.in_flight:
             return ConnectionFailed(
-                "the broker closed the connection at the first request: its listener may want SASL (security_protocol)"
+                "the broker closed the connection at the first request: its listener may need SASL (security_protocol)"
             )
         return ConnectionFailed("the broker closed the connection")
 

@@ -296,7 +296,7 @@ class Traffic:
                 node.quiet_until = now + _QUIET_MS
 
     def _tell_slow(self, node: Node, now: float) -> None:
-        """Log what is waited for, if it takes longer than somebody who watches would expect."""
+        """Log a wait that takes longer than a user would expect."""
         awaited = node.awaited
         if awaited is not None and now >= awaited[0] + _SLOW_MS and now >= node.quiet_until and not self._closed:
             node.quiet_until = now + _QUIET_MS

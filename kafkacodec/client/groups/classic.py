@@ -35,9 +35,9 @@ class ClassicMembership(ClassicMember):
     Args:
         settings: the group and the timeouts.
         cluster: the cluster's metadata.
-        assignors: what this member offers, the preferred one first; the coordinator chooses one that all members
-            have. If all of them support cooperative rebalances, the member keeps its partitions while it rejoins.
-            Default: range, then cooperative-sticky, as in Kafka's consumer.
+        assignors: offered by this member, the preferred one first; the coordinator chooses one that all members have.
+            If all of them support cooperative rebalances, the member keeps its partitions while it rejoins. Default:
+            range, then cooperative-sticky, as in Kafka's consumer.
 
     Raises:
         ValueError: no assignors, or two of the same name.
@@ -228,7 +228,7 @@ class ClassicMembership(ClassicMember):
         self._assignors.assigned(self._generation, self.partitions)
 
     def _watch(self) -> None:
-        """Join again if the subscription, or the partitions that were assigned, are not what they were."""
+        """Join again if the subscription, or the assigned topics' partitions, have changed."""
         if self._watched != self._cluster.generation:
             self._watched = self._cluster.generation
             if self._topics.names() != self._joined:

@@ -1,6 +1,6 @@
 """The base of a classic membership: state, identity, rejoining and leaving.
 
-`ClassicMembership` has what it asks and what the answers bring.
+`ClassicMembership` has its requests and answers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEAVE_TIMEOUT_MS = 5000
 
 
 class State(Enum):
-    """What a member of a classic group does."""
+    """The state of a member of a classic group."""
 
     OUT = "out"  # before subscribe, and after leaving or a failure
     PAUSED = "paused"  # left because the application did not call; joins when it does
@@ -72,9 +72,9 @@ class ClassicMember(GroupMember):
 
     @property
     def metadata(self) -> GroupMetadata | None:
-        """Under what to commit; None while this is no member in a known generation, and while it joins.
+        """The identity for commits; None without a known generation, and while it joins.
 
-        JoinGroup and SyncGroup wait at the broker for other members, and what follows on their connection waits too. A
+        JoinGroup and SyncGroup wait at the broker for other members, and so do later requests on their connection. A
         member that leaves meanwhile commits at another `place`.
         """
         if self._generation < 0 or not self._member_id or (self._state in _WAITING and not self._aside):
@@ -83,7 +83,7 @@ class ClassicMember(GroupMember):
 
     @property
     def place(self) -> Place:
-        """Where to commit: at the coordinator; by its number if that takes a connection on which nothing waits."""
+        """The destination of commits: the coordinator; by its number to get a connection without a waiting request."""
         node = self._cluster.coordinators.node_of(self._place) if self._aside else None
         return self._place if node is None else node
 
@@ -186,7 +186,7 @@ class ClassicMember(GroupMember):
         self._next_at = now + self._settings.backoff.after(self._failures)
 
     def _fail(self, fault: Exception, *, leave: bool = False) -> None:
-        """End for good. With `leave` the coordinator has to hear of it: others wait for what this member cannot do."""
+        """End for good. With `leave`, tell the coordinator, since other members wait for this one."""
         if leave and self._member_id and self._settings.group_instance_id is None:
             request = requests.leave(self._identity(), str(fault))
             self._parting = [Send(self._place, request, _LEAVE_TIMEOUT_MS)]

@@ -1,4 +1,4 @@
-"""Membership by one repeated request: what KIP-848 consumer groups and KIP-932 share groups have in common.
+"""Membership through one repeated request: the common part of KIP-848 consumer groups and KIP-932 share groups.
 
 A member makes its own id and sends heartbeats with its epoch, 0 to join. The answers have the next epoch, the interval
 of heartbeats, and the assignment by topic ids whenever it changes.
@@ -41,7 +41,7 @@ _ALIVE = frozenset({_State.JOINING, _State.MEMBER})
 
 
 class EpochMembership(GroupMember):
-    """A member that sends heartbeats with its epoch; `ModernMembership` and `ShareMembership` say what is in them."""
+    """A member that sends heartbeats with its epoch; `ModernMembership` and `ShareMembership` add their fields."""
 
     def __init__(self, settings: GroupSettings, cluster: Cluster) -> None:
         super().__init__(settings, cluster)
@@ -50,22 +50,22 @@ class EpochMembership(GroupMember):
         self._epoch = _JOIN_EPOCH
         self._subscription = Subscription(["-"])
         self._target: dict[uuid.UUID, list[int]] | None = None  # the newest assignment, while its names are unknown
-        self._ids: dict[str, uuid.UUID] = {}  # of the topics that were assigned so far
-        self._named: dict[uuid.UUID, str] = {}  # what brokers were asked for
-        self._sent: dict[str, Any] = {}  # the fields of the last heartbeat that was answered
+        self._ids: dict[str, uuid.UUID] = {}  # of all topics assigned so far
+        self._named: dict[uuid.UUID, str] = {}  # topics requested from brokers
+        self._sent: dict[str, Any] = {}  # the fields of the last answered heartbeat
         self._asking: Send | None = None
         self._naming: Send | None = None
         self._failures = 0
         self._interval_ms = 0.0
         self._next_at = self._name_at = 0.0
-        self._assignments = 0  # how many were taken over
-        self._urgent = False  # something has to be said before the next heartbeat is due
+        self._assignments = 0  # the number of adopted assignments
+        self._urgent = False  # a change to report before the next heartbeat is due
 
     # For the consumer
 
     @property
     def metadata(self) -> GroupMetadata | None:
-        """Under what to commit; None while this is no member."""
+        """The identity for commits; None while this is not a member."""
         if self._epoch <= 0:
             return None
         settings = self._settings
@@ -73,7 +73,7 @@ class EpochMembership(GroupMember):
 
     @property
     def place(self) -> Place:
-        """Where to commit: at the coordinator."""
+        """The destination of commits: the coordinator."""
         return self._place
 
     @property
@@ -103,7 +103,7 @@ class EpochMembership(GroupMember):
             self._reached()
 
     def rejoin(self, reason: str, now: float) -> None:
-        """Nothing: the coordinator assigns when something changes."""
+        """Do nothing: the coordinator assigns when something changes."""
 
     # A machine
 
@@ -176,10 +176,10 @@ class EpochMembership(GroupMember):
             self._again(now)
             self._tell_broken(error, self._failures)
 
-    # For what a heartbeat is, and what an assignment does
+    # Heartbeats and assignments
 
     def _fields(self, names: frozenset[str]) -> dict[str, Any]:
-        """The fields that tell the member's state; those that are as the coordinator knows them are left out."""
+        """Return the fields of the member's state that the coordinator does not know."""
         raise NotImplementedError
 
     def _request(self, fields: Mapping[str, Any], epoch: int) -> Prepare:
@@ -211,7 +211,7 @@ class EpochMembership(GroupMember):
         return self._asking
 
     def _reconcile(self, now: float) -> list[Send]:
-        """Take over the assignment when the names of all its topics are known."""
+        """Adopt the assignment when the names of all its topics are known."""
         assert self._target is not None
         names = {topic: self._cluster.topic_name(topic) or self._named.get(topic) for topic in self._target}
         unknown = [topic for topic, name in names.items() if name is None]

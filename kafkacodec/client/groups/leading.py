@@ -22,11 +22,11 @@ __all__ = ["Leadership", "assignments", "grouped", "partitions_of", "read_member
 
 
 class Leadership:
-    """The group as its leader sees it, from one JoinGroup to the next.
+    """The leader's state of the group, from one JoinGroup to the next.
 
     Args:
         entries: the members of the JoinGroup response.
-        topics: where the leader keeps the metadata of all members' topics.
+        topics: has the metadata of all members' topics.
 
     Raises:
         DecodeError: a member's subscription cannot be read.
@@ -46,12 +46,12 @@ class Leadership:
         return self._topics.known(self._wanted)
 
     def assign(self, assignor: Assignor) -> dict[str, bytes]:
-        """What SyncGroup carries for each member, by the metadata there is; errors as in `assignments`."""
+        """Return the bytes of SyncGroup for each member, from the current metadata; errors as in `assignments`."""
         self._counts = self._topics.counts(self._wanted)
         return assignments(assignor, self._counts, self._members)
 
     def outdated(self) -> bool:
-        """Whether topics have more or fewer partitions than were assigned."""
+        """Whether topics have more or fewer partitions than the assignment."""
         if self._counts is None:
             self._counts = self._topics.counts(self._wanted) if self.known else None
             return False
@@ -101,7 +101,7 @@ def subscription_bytes(subscription: MemberSubscription) -> bytes:
 def assignments(
     assignor: Assignor, counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
 ) -> dict[str, bytes]:
-    """What SyncGroup carries for each member.
+    """Return the bytes of SyncGroup for each member.
 
     Raises:
         LocalProtocolError: the assignor names a member or a partition that does not exist, or a partition twice.

@@ -24,7 +24,7 @@ class GroupMember:
         self._topics = SubscribedTopics(cluster)
         self._interval = PollInterval(settings.max_poll_interval_ms)
         self._ownership = Ownership()
-        self._ending: bool | None = None  # leaving was asked for; whether the member is to remain
+        self._ending: bool | None = None  # whether it was asked to leave, and whether it stays a member
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
@@ -52,7 +52,7 @@ class GroupMember:
         return not ownership.revoking
 
     def _tell_broken(self, fault: Exception, failures: int) -> None:
-        """Report a request that fails again and again because of the broker."""
+        """Report a request that the broker repeatedly fails."""
         if isinstance(fault, RemoteProtocolError) and failures >= MOST_BROKEN:
             self._ownership.events.append(Broken(fault))
 

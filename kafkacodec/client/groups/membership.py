@@ -1,6 +1,6 @@
 """The interface between a consumer and its membership of a group.
 
-A membership is a machine (`kafkacodec.client.core.calls.Machine`); besides requests it gives out events, which the
+A membership is a machine (`kafkacodec.client.core.calls.Machine`). Besides requests it produces events, which the
 consumer takes in order after each change::
 
     group = ClassicMembership(GroupSettings("billing"), cluster)
@@ -65,7 +65,7 @@ class GroupMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which topics a member wants: names, a test of names, or an expression that the broker evaluates.
+    """The topics of a member: names, a test of names, or an expression that the broker evaluates.
 
     Args:
         topics: names.
@@ -94,13 +94,13 @@ class GroupSettings:
     Args:
         group_id: the group.
         group_instance_id: makes a static member, which keeps its partitions over a restart (KIP-345).
-        session_timeout_ms: a classic member that sends no heartbeat for so long is removed.
+        session_timeout_ms: the group removes a classic member that sends no heartbeat for this long.
         heartbeat_interval_ms: between heartbeats of a classic member. KIP-848 groups and share groups have the
             broker's.
-        max_poll_interval_ms: a member whose application does not read for so long leaves the group; also how long
-            a rebalance waits for a member.
+        max_poll_interval_ms: a member whose application does not read for this long leaves the group; also how long a
+            rebalance waits for a member.
         client_rack: where the client runs.
-        request_timeout_ms: how long an answer may take that does not wait for other members.
+        request_timeout_ms: the time limit of answers that do not wait for other members.
         remote_assignor: the broker's assignor for a KIP-848 group; None: the broker's first.
         backoff: the wait before a request is repeated.
     """
@@ -135,7 +135,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A rebalance has ended: `added` are new, `partitions` are all that this member has now; both may be empty."""
+    """A rebalance has ended: `added` are new, `partitions` are all partitions of this member; both may be empty."""
 
     added: tuple[TopicPartition, ...]
     partitions: tuple[TopicPartition, ...]
@@ -172,11 +172,11 @@ class Membership(Protocol):
 
     @property
     def metadata(self) -> GroupMetadata | None:
-        """Under what to commit; None while this is no member in a known generation, or joins: do not commit then."""
+        """The identity for commits; None without a known generation, and while it joins: do not commit then."""
 
     @property
     def place(self) -> Place:
-        """Where to commit."""
+        """The destination of commits."""
 
     @property
     def stable(self) -> bool:
@@ -186,7 +186,7 @@ class Membership(Protocol):
         """The events since the last call, in order."""
 
     def subscribe(self, subscription: Subscription, now: float) -> None:
-        """Join the group, or change the subscription. The topics' metadata is kept by the cluster from now on."""
+        """Join the group, or change the subscription. The cluster keeps the topics' metadata from now on."""
 
     def polled(self, now: float, *, waiting: bool = False) -> None:
         """The application asks for records.

@@ -12,7 +12,7 @@ __all__ = ["OfferedAssignors"]
 
 
 class OfferedAssignors:
-    """The assignors of a member by name, the preferred one first, and what was assigned to it last.
+    """The assignors of a member by name, the preferred one first, and its last assignment.
 
     Raises:
         ValueError: there are none, or two of the same name.

@@ -39,8 +39,8 @@ class OffsetCall:
 
     Attributes:
         done: whether it has ended.
-        error: why it failed as a whole, or None.
-        errors: why it failed for single partitions.
+        error: the error of the whole call, or None.
+        errors: the errors of single partitions.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class OffsetCall:
         return [self._asking]
 
     def next_deadline(self) -> float | None:
-        """When the request is repeated, or the deadline."""
+        """Return the time of the next repetition, or the deadline."""
         return None if self.done or self._asking is not None else min(self._next_at, self._deadline)
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Take the results; repeat the request for what may still succeed."""
+        """Take the results; repeat the request for partitions that may still succeed."""
         if send is not self._asking:
             return
         self._asking = None
@@ -137,14 +137,14 @@ class OffsetCall:
         self._again(error, now)
 
     def _still_wanted(self) -> bool:
-        """Drop what is no longer to be sent; returns whether anything is left."""
+        """Drop partitions that are no longer wanted; return whether any are left."""
         return True
 
     def _request(self, metadata: GroupMetadata) -> Any:
         raise NotImplementedError
 
     def _read(self, response: Any, version: int) -> int | dict[TopicPartition, int]:
-        """Take what succeeded; returns the error codes of the partitions, or that of the whole request."""
+        """Take successes; return the error codes of the partitions, or of the whole request."""
         raise NotImplementedError
 
     def _retriable(self, code: int, send: Send) -> bool:
@@ -172,7 +172,7 @@ class OffsetCall:
         return fault
 
     def _exists(self, topic: str) -> bool:
-        """Whether the topic of the id that is used exists by the newest metadata."""
+        """Whether the topic id still exists in the newest metadata."""
         self._cluster.refresh()
         known = self._cluster.topics.get(topic)
         return known is not None and known.error is None and known.topic_id == self._ids.get(topic, known.topic_id)

@@ -51,21 +51,21 @@ class CommittedOffset(NamedTuple):
 class OffsetCommit(OffsetCall):
     """Commits offsets.
 
-    When it is `done`, `error` is why it failed as a whole, and `errors` has the partitions that the coordinator
-    refused; `left_out` has those that were to be left out. RebalanceInProgressError (27) and IllegalGenerationError
-    (22) mean that the group was rebalanced meanwhile: what the consumer has after that may be committed again.
+    When it is `done`, `error` is the error of the whole call, `errors` has the refused partitions, and `left_out` those
+    of `leave_out`. RebalanceInProgressError (27) and IllegalGenerationError (22) mean that the group was rebalanced
+    meanwhile: the consumer may commit its remaining partitions again.
 
     Args:
         cluster: the cluster.
         offsets: the next offset to read of each partition.
-        member: gives the metadata to commit under; `Membership.metadata`, or ``GroupMetadata(group_id)`` without
+        member: returns the metadata for commits; `Membership.metadata`, or ``GroupMetadata(group_id)`` without
             membership.
         deadline: the time at which it gives up.
-        request_timeout_ms: how long one answer may take.
+        request_timeout_ms: the time limit of one answer.
         backoff: the wait before the next attempt.
-        topic_ids: of the topics that the offsets are of, where it is known: they are not committed for a newer topic of
-            the same name (Kafka 4.1). Others have that of the newest metadata.
-        place: where to commit, if not at the place of the coordinator; `Membership.place`.
+        topic_ids: the known ids of the offsets' topics: offsets are not committed for a newer topic of the same name
+            (Kafka 4.1). By default, ids come from the newest metadata.
+        place: the destination of commits, if it is not the coordinator; `Membership.place`.
     """
 
     def __init__(
@@ -88,7 +88,9 @@ class OffsetCommit(OffsetCall):
         self.left_out: dict[TopicPartition, BrokerError | None] = {}
 
     def leave_out(self, partitions: Iterable[TopicPartition], fault: BrokerError | None = None) -> None:
-        """Do not send the offsets of these (again). They end with `fault`; without one, a later commit has them."""
+        """Do not send the offsets of these partitions (again). They end with `fault`; without one, a later commit has
+        them.
+        """
         for place in partitions:
             if place in self._offsets:
                 self.left_out.setdefault(place, fault)
@@ -142,7 +144,7 @@ class OffsetCommit(OffsetCall):
 class OffsetFetch(OffsetCall):
     """Fetches committed offsets.
 
-    When it is `done` and `error` is None, `offsets` has the offset of each partition, or None where there is none.
+    When it is `done` and `error` is None, `offsets` has the offset of each partition, or None without one.
 
     Args:
         cluster: the cluster.

@@ -1,9 +1,7 @@
 """Reading records of a share group (KIP-932): acquired by a fetch, each to be accepted, released or rejected.
 
-reader = ShareReader(cluster, lambda: membership.metadata, backoff=Backoff())
-reader.assign(partitions)                  # after each Assigned
-reader.fetch()                             # the application wants records; then wake the network
-for fetched in reader.take():
+reader = ShareReader(cluster, lambda: membership.metadata, backoff=Backoff()) reader.assign(partitions) # after each
+Assigned reader.fetch() # the application wants records; then wake the network for fetched in reader.take():
     counts = reader.delivered(fetched, offsets)     # the offsets of the records that were decoded
     ...                                    # deliver those in `counts`; they are this member's for some time
     reader.acknowledge(fetched.partition, offset, AcknowledgeType.ACCEPT)
@@ -61,9 +59,9 @@ class ShareReader:
         backoff: the wait before a broker is asked again that failed.
 
     Attributes:
-        errors: why partitions could not be read, by partition; those that pass are tried again without an entry.
+        errors: permanent errors by partition; temporary errors are retried without an entry.
         closed: whether all sessions have ended after `close`.
-        losses: how many times delivered records were lost with their session.
+        losses: the number of losses of delivered records with their session.
     """
 
     def __init__(
@@ -138,7 +136,7 @@ class ShareReader:
         self._flushing = True
 
     def take(self) -> list[ShareFetched]:
-        """What was fetched since the last call."""
+        """Return fetched records since the last call."""
         fetched, self._fetched = self._fetched, []
         return fetched
 
@@ -150,12 +148,12 @@ class ShareReader:
     def delivered(
         self, fetched: ShareFetched, offsets: Iterable[int], *, damaged_from: int | None = None
     ) -> dict[int, int]:
-        """Which records of `fetched` to deliver, from the offsets of all that were decoded.
+        """Return which records of `fetched` to deliver, from the offsets of all decoded records.
 
         Args:
-            fetched: what was read.
-            offsets: of the records in it.
-            damaged_from: the first offset of what could not be decoded; None if all could.
+            fetched: the fetch.
+            offsets: of its records.
+            damaged_from: the first undecodable offset; None if there is none.
 
         Returns:
             The delivery count by offset. Acquired offsets without a record are acknowledged as gaps; those from
@@ -172,13 +170,13 @@ class ShareReader:
         return counts
 
     def holds(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether a delivered record waits for an acknowledgement, as far as is known here."""
+        """Whether a delivered record waits for an acknowledgement, as far as the reader knows."""
         return self._held.has(partition, offset)
 
     def acknowledge(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
-        """Say what happens to a delivered record; it is sent with the next `fetch` or `flush`.
+        """Acknowledge a delivered record, with the next `fetch` or `flush`.
 
-        After RENEW, which needs Kafka 4.2 and is sent by `flush`, the record is still to be acknowledged (KIP-1222).
+        After RENEW, which needs Kafka 4.2 and is sent by `flush`, the record needs another acknowledgement (KIP-1222).
 
         Raises:
             LocalProtocolError: the record was not delivered, is acknowledged already, or its time is over.
@@ -193,7 +191,7 @@ class ShareReader:
             self._say(partition, {offset}, AcknowledgeType(kind))
 
     def close(self) -> None:
-        """Release what is not acknowledged and end all sessions; `closed` tells when that is done."""
+        """Release unacknowledged records and end all sessions; `closed` is true when that is done."""
         for place, offsets in self._held:
             self._say(place, offsets, AcknowledgeType.RELEASE)
         self._ending = True
@@ -224,7 +222,7 @@ class ShareReader:
                 self._lose_replaced(session, leaders[node])
                 request = session.fetch(member, leaders[node], self._limits)
             elif self._says(node, session) and (self._flushing or node not in leaders):
-                for place, offsets in self._held.take_renewals(node):  # not before: others may be said until then
+                for place, offsets in self._held.take_renewals(node):  # not before: there may be more until then
                     session.acknowledge(place, packed(dict.fromkeys(offsets, AcknowledgeType.RENEW)))
                 request = session.acknowledgement(member)
             else:
@@ -234,7 +232,7 @@ class ShareReader:
         return sends
 
     def next_deadline(self) -> float | None:
-        """When a broker that failed may be asked again."""
+        """Return when to ask a failed broker again."""
         return min(
             (at for node, at in self._next_at.items() if at > self._now and node not in self._asking), default=None
         )
@@ -257,7 +255,7 @@ class ShareReader:
                 runs = sent.pop(place, []) if ids.get(place) == topic.topic_id else []
                 refused = self._read(place, partition, response, runs, answer) or refused
         if refused and len(self._fetched) == before:
-            self._wait(node, now)  # a broker answers at once where it has an error
+            self._wait(node, now)  # a broker answers errors at once
         else:
             self._failures.pop(node, None)
             self._next_at.pop(node, None)
@@ -312,7 +310,7 @@ class ShareReader:
             self.errors[place] = refusal(partition.error_message)
 
     def _lose(self, node: int, fault: Exception, now: float) -> None:
-        """The session with a broker is over: others get the records that were not acknowledged."""
+        """Note the end of a session: other members get its unacknowledged records."""
         session = self._sessions[node]
         for place, runs in session.lost().items():
             self._results.append(Acknowledged(place, tuple(runs), fault))
@@ -333,7 +331,7 @@ class ShareReader:
         self._next_at[node] = now + self._backoff.after(self._failures[node])
 
     def _lose_replaced(self, session: ShareSession, wanted: Mapping[TopicPartition, uuid.UUID]) -> None:
-        """Records of topics that were deleted, and whose names others have now, cannot be acknowledged."""
+        """Drop records of deleted topics whose names new topics have: they cannot be acknowledged."""
         gone = {place for place, topic_id in wanted.items() if session.ids.get(place, topic_id) != topic_id}
         if gone:
             self._lose_delivered(lambda place, node: place in gone, error(UNKNOWN_TOPIC_ID)())
@@ -349,7 +347,7 @@ class ShareReader:
             self.losses += 1
 
     def _drop_sessions(self) -> None:
-        """There is no membership: the coordinator has told the brokers to end its sessions, or will."""
+        """Drop all sessions, since the coordinator ends them at the brokers without a membership."""
         for node, session in self._sessions.items():
             self._asking.pop(node, None)  # the answer would be of the session that is over
             for place, runs in session.lost().items():
@@ -371,9 +369,9 @@ class ShareReader:
         return sends
 
     def _leaders(self) -> dict[int, dict[TopicPartition, uuid.UUID]]:
-        """The partitions to read from each broker, with the ids of their topics.
+        """Return the partitions to read from each broker, with the ids of their topics.
 
-        Those without a known leader or id are left out, and asked for.
+        It leaves out partitions without a known leader or id, and asks for these.
         """
         found: dict[int, dict[TopicPartition, uuid.UUID]] = {}
         for place in self._assigned:
@@ -385,7 +383,7 @@ class ShareReader:
         return found
 
     def _says(self, node: int, session: ShareSession) -> bool:
-        """Whether a broker must be told something."""
+        """Whether there is something to send to a broker."""
         return bool(session.acknowledging) or self._held.renews(node)
 
     @property

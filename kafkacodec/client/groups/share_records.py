@@ -83,14 +83,14 @@ class HeldRecords:
         gone = [place for place, held in self._held.items() if lost(place, held.node)]
         return [(place, self._held.pop(place).offsets) for place in gone]
 
-    # Records whose time is to be renewed
+    # Renewals of records
 
     def renew(self, place: TopicPartition, offset: int) -> None:
-        """Tell the broker with the next acknowledgements, if nothing else is said about the record before."""
+        """Renew with the next acknowledgements, unless the record is acknowledged before."""
         self._held[place].renewing.add(offset)
 
     def renews(self, node: int) -> bool:
-        """Whether a broker is to be told of any."""
+        """Whether there are renewals for a broker."""
         return any(held.renewing for held in self._held.values() if held.node == node)
 
     def take_renewals(self, node: int) -> list[tuple[TopicPartition, set[int]]]:
@@ -106,12 +106,12 @@ class HeldRecords:
 def counts_and_gaps(
     acquired: Iterable[Acquired], offsets: Iterable[int], damaged_from: int | None
 ) -> tuple[dict[int, int], list[Run]]:
-    """The delivery count of each acquired record, and what to say about acquired offsets without one.
+    """Return the delivery count of each acquired record, and acknowledgements of acquired offsets without one.
 
     Args:
-        acquired: what the broker gave.
-        offsets: of the records that were decoded.
-        damaged_from: the first offset of what could not be decoded; None if all could.
+        acquired: from the broker.
+        offsets: of the decoded records.
+        damaged_from: the first undecodable offset; None if there is none.
     """
     counts: dict[int, int] = {}
     gaps: list[Run] = []
@@ -133,7 +133,7 @@ def counts_and_gaps(
 
 
 def _missing(first: int, last: int, damaged_from: int | None) -> list[Run]:
-    """What to say about acquired offsets without a decoded record."""
+    """Return acknowledgements of acquired offsets without a decoded record."""
     if damaged_from is None or last < damaged_from:
         return [Run(first, last, AcknowledgeType.GAP)]
     if first >= damaged_from:

@@ -1,8 +1,8 @@
 """A share session (KIP-932): the reading and acknowledging of a member at one broker.
 
-Requests of a session have an epoch: 0 makes a session with all its partitions, later ones have only what changed, and
--1 ends it. Fetches and acknowledgements count in the same epochs, so that one is under way at a time. When the session
-is lost, the broker gives the records that were not acknowledged to others.
+Requests of a session have an epoch: 0 starts a session with all its partitions, later ones have only changes, and -1
+ends it. Fetches and acknowledgements share the epochs, so only one is in flight. When the session is lost, the broker
+delivers its unacknowledged records to others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _Entry: TypeAlias = tuple[TopicPartition, uuid.UUID]
 
 
 class AcknowledgeType(IntEnum):
-    """What happens to an acquired record: done, given to another member, never delivered again, or kept longer."""
+    """The acknowledgement of an acquired record: done, delivered to another member, never delivered again, or kept
+    longer.
+    """
 
     GAP = 0  # there is no record at the offset
     ACCEPT = 1
@@ -64,7 +66,7 @@ class ShareLimits:
         max_wait_ms: how long the broker waits for `min_bytes`.
         min_bytes, max_bytes: of records in a response.
         max_records: acquired by a fetch; an answer may have more, to end a batch.
-        batch_size: into how many records the broker may group what is acquired.
+        batch_size: the number of acquired records that the broker may group.
         partition_max_bytes: for brokers whose ShareFetch has only this limit (Kafka 4.0).
     """
 
@@ -93,13 +95,13 @@ class ShareSession:
 
     Attributes:
         epoch: of the next request.
-        partitions: those in the session, as far as the broker was told, with the ids of their topics.
-        ids: of the topics of all partitions that were in the session, the newest one of each name.
-        names: of all topics that were in the session.
+        partitions: of the session, as the broker knows it, with the ids of their topics.
+        ids: of the topics of all partitions ever in the session, the newest one of each name.
+        names: of all topics ever in the session.
         acknowledging: the acknowledgements that wait for the next request, by partition.
         sent: those in the request under way.
         sent_ids: the ids of their topics.
-        closing: whether the request under way is the last one.
+        closing: whether the request in flight is the last one.
     """
 
     epoch: int = _NEW
@@ -152,7 +154,7 @@ class ShareSession:
         return prepare
 
     def acknowledgement(self, member: GroupMetadata, *, close: bool = False) -> Prepare:
-        """The acknowledgements that wait alone; with `close` the session ends."""
+        """Return a request with only waiting acknowledgements; with `close` the session ends."""
         kind = messages.ShareAcknowledgeRequest
         self.closing = close
         self._send_what_waits()
@@ -173,13 +175,13 @@ class ShareSession:
         return prepare
 
     def succeeded(self) -> dict[TopicPartition, list[Run]]:
-        """The request was answered without an error of the session; returns what it acknowledged."""
+        """Note an answer without an error of the session; return its acknowledgements."""
         sent, self.sent = self.sent, {}
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
         return sent
 
     def lost(self) -> dict[TopicPartition, list[Run]]:
-        """End the session; returns what was not acknowledged and no longer can be."""
+        """End the session; return acknowledgements that can no longer be sent."""
         unsaid = self.sent
         for place, runs in self.acknowledging.items():
             unsaid.setdefault(place, []).extend(runs)
@@ -189,7 +191,7 @@ class ShareSession:
         return unsaid
 
     def _send_what_waits(self) -> None:
-        """The acknowledgements that wait are under way from now on."""
+        """Mark waiting acknowledgements as sent."""
         self.sent, self.acknowledging = self.acknowledging, {}
         self.sent_ids = {place: self.ids[place] for place in self.sent}
 

@@ -36,7 +36,7 @@ class SubscribedTopics:
         self._seen = self._cluster.generation
 
     def want_others(self, topics: Iterable[str]) -> None:
-        """Follow these topics of other members, and no longer those of the last call."""
+        """Follow these topics of other members instead of the last call's."""
         others = frozenset(topics)
         own = () if self._subscription is None else self._subscription.topics
         self._cluster.unwant(self._others - others - set(own))
@@ -44,7 +44,7 @@ class SubscribedTopics:
         self._others = others
 
     def known(self, topics: Iterable[str]) -> bool:
-        """Whether the cluster knows them, or that they do not exist."""
+        """Whether the cluster knows whether they exist."""
         return all(topic in self._cluster.topics for topic in topics)
 
     def names(self) -> frozenset[str] | None:
@@ -74,5 +74,5 @@ class PollInterval:
         self.deadline = None if waiting else now + self._most_ms
 
     def over(self, now: float) -> bool:
-        """Whether it has not called for too long."""
+        """Whether the application has not called for too long."""
         return self.deadline is not None and now >= self.deadline

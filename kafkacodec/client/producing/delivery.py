@@ -1,4 +1,4 @@
-"""What becomes of a table given to a producer."""
+"""The outcome of a table in a producer."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from kafkacodec.lazy import import_extra
 
 __all__ = ["FewRows", "add", "are_few", "rows_of"]
 
-_FEW: Final = 256  # rows: what the encoder of whole tables takes at least is as much
+_FEW: Final = 256  # rows: the minimum cost of the encoder of whole tables is as much
 _FEW_OF_PARTITION: Final = 2
 _COLUMNS: Final = ("key", "value")
 
@@ -93,7 +93,7 @@ def add(part: FewRows, queues: Queues, outcome: TableOutcome) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    """Consecutive records of a batch that are rows of a table: what becomes of them is told to the table.
+    """Consecutive records of a batch that are rows of a table, which gets their outcome.
 
     Attributes:
         outcome: the batch's.
@@ -109,7 +109,7 @@ class _Run:
     row: int
 
     def known(self) -> None:
-        """Tell what is known, and be called again when more is."""
+        """Pass known outcomes to the table, and wait for more."""
         while self.first < self.end:
             if not self.outcome.when(self.first, self.known):
                 return

@@ -251,7 +251,9 @@ class Queues(Appending):
         """Refuse a call from a signal handler that interrupted `send`: its record is half queued, and the client waits
         for it. Needs no lock."""
         if self.lock._is_owned():  # type: ignore[attr-defined]
-            raise LocalProtocolError("a signal handler interrupted send(): set a flag in it, and go on after send()")
+            raise LocalProtocolError(
+                "a signal handler interrupted send(): set a flag in the handler, and act after send()"
+            )
 
     def topic(self, name: str) -> TopicQueues | None:
         """The queues of a topic by the newest metadata; None if it is unknown or unusable. Takes the lock itself, but
@@ -283,7 +285,7 @@ class Queues(Appending):
         """
         woken = False
         if not isinstance(headers, (list, tuple, Mapping)) and isinstance(headers, Iterable):
-            headers = list(headers)  # they are asked for again if the open batch is full
+            headers = list(headers)  # asked for again if the open batch is full
         while True:
             queue = self._queue(topic, partition, key)
             batch = queue.open

@@ -17,11 +17,11 @@ _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 
 
 def jaas_options(text: str) -> dict[str, Any]:
-    """The client's options that a login configuration stands for.
+    """Return the client's options for a login configuration.
 
     Raises:
-        ValueError: it is malformed, or of a login module that this client has nothing for. The message has no part of
-            the text, which has passwords.
+        ValueError: it is malformed, or the login module has no equivalent here. The message has no part of the text,
+            which has passwords.
     """
     module, values = _parsed(text)
     name = module.rpartition(".")[2]
@@ -64,7 +64,7 @@ def _parsed(text: str) -> tuple[str, dict[str, str]]:
         raise ValueError(_SHAPE)
     module, pairs = tokens[0], tokens[2:-1]
     if ";" in pairs:
-        raise ValueError(f"{_NAME}: several login modules; give one")
+        raise ValueError(f"{_NAME}: several login modules; pass one")
     if len(pairs) % 3 or any(equals != "=" for equals in pairs[1::3]):
         raise ValueError(_SHAPE)
     return str(module), {str(name): str(value) for name, value in zip(pairs[::3], pairs[2::3], strict=True)}

@@ -77,12 +77,12 @@ def _files(config: dict[str, Any]) -> dict[str, str]:
 
 
 def _guessed_type(path: str) -> str:
-    """Java's type of a store where none is given: by its first bytes, else Java's default."""
+    """Return Java's type of a store without a type: from its first bytes, otherwise Java's default."""
     try:
         with open(path, "rb") as file:
             return "PEM" if _PEM in file.read(1 << 16) else "not PEM"
     except OSError:
-        return "PEM"  # that it cannot be read is found next
+        return "PEM"  # the next step reports that it is unreadable
 
 
 def _host_name(config: dict[str, Any]) -> dict[str, bool]:

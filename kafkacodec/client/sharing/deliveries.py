@@ -94,7 +94,7 @@ class Deliveries:
             frame.release()
 
     def next(self, most: int) -> list[ShareRecord]:
-        """Give records to the application. If a deserializer raises, its record is released."""
+        """Return records to the application. If a deserializer raises, its record is released."""
         found: list[ShareRecord] = []
         while self._waiting and len(found) < most:
             record = self._waiting.popleft()
@@ -116,11 +116,11 @@ class Deliveries:
             raise self._errors.popleft()
 
     def acknowledge(self, record: Any, kind: str) -> None:
-        """Acknowledge a record that was given.
+        """Acknowledge a returned record.
 
         Raises:
             ValueError: `kind` is not "accept", "release", "reject" or "renew".
-            LocalProtocolError: the record was not given, is acknowledged already, or its time is over; or "renew" in
+            LocalProtocolError: the record was not returned, is acknowledged already, or its time is over; or "renew" in
                 implicit mode.
         """
         if kind not in _TYPES:

@@ -18,7 +18,7 @@ Deserializer = Callable[[bytes], Any]
 
 
 class ShareConsumerOptions(ClientOptions, total=False):
-    """The keyword options of share consumers; `ShareConsumerSettings` says what they mean."""
+    """The keyword options of share consumers; `ShareConsumerSettings` describes them."""
 
     share_acknowledgement_mode: AcknowledgementMode
     max_poll_interval_ms: int

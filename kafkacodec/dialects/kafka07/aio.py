@@ -38,8 +38,8 @@ class Message(NamedTuple):
     """A message as a consumer gets it.
 
     Attributes:
-        topic, broker, partition: where it comes from.
-        offset: of the message; those in a container have the container's.
+        topic, broker, partition: of the message.
+        offset: of the message; messages in a container have the container's.
         value: its payload.
     """
 
@@ -51,23 +51,23 @@ class Message(NamedTuple):
 
 
 class Producer(Client):
-    """Sends messages to the brokers that are registered in ZooKeeper, or to a list of brokers.
+    """Sends messages to the brokers registered in ZooKeeper, or to a list of brokers.
 
     Brokers do not answer: a message counts as sent when it has left. A broker that refuses one closes the connection,
-    which is logged.
+    and the producer logs that.
 
     Args:
-        zookeeper: ``host:port,...`` of ZooKeeper, perhaps with a path at the end.
+        zookeeper: ``host:port,...`` of ZooKeeper, optionally with a path at the end.
         brokers: instead of it, ``ID:HOST:PORT,...``: each message goes to any of them, which chooses the partition;
-            keys do not matter.
-        compression_type: of containers; each message set is one. ``"none"``: messages are sent as they are.
+            keys have no effect.
+        compression_type: of containers; each message set is one. ``"none"``: without containers.
         linger_ms: how long a message waits for others to the same broker.
-        batch_messages, batch_bytes: how many messages to a broker, or bytes, are sent together at the latest. They are
-            one request with a message set, or a container, for each partition.
-        max_message_size: the largest payload that the brokers take, in bytes; that of a container is compressed.
-        max_queued: how many messages may wait; `send` waits while there are as many.
-        connect_timeout_ms: how long connecting is tried, to a broker and to ZooKeeper.
-        reconnect_interval: after so many requests a connection is made anew.
+        batch_messages, batch_bytes: the numbers of messages and bytes to a broker at which they are sent. They are one
+            request with a message set, or a container, for each partition.
+        max_message_size: the largest payload that the brokers accept, in bytes; for a container, after compression.
+        max_queued: the maximum number of waiting messages; `send` waits while there are as many.
+        connect_timeout_ms: the time limit of connecting to a broker and to ZooKeeper.
+        reconnect_interval: the number of requests after which it reconnects.
         session_timeout_ms: of the session in ZooKeeper.
 
     Raises:
@@ -85,7 +85,7 @@ class Producer(Client):
         reconnect_interval: int = 30_000, session_timeout_ms: int = 6_000,
     ) -> None:  # fmt: skip
         if (zookeeper is None) == (not brokers):
-            raise ValueError("give zookeeper or brokers")
+            raise ValueError("pass zookeeper or brokers")
         one_of("compression_type", compression_type, _CODECS)
         outbox = Outbox(
             codec=compression_type,
@@ -105,25 +105,25 @@ class Producer(Client):
         super().__init__(Sender(options, outbox), zookeeper or ", ".join(map(str, options.brokers)))
 
     async def send(self, topic: str, value: bytes, *, key: str | None = None) -> asyncio.Future[Sent]:
-        """Send a message; await what is returned to know where it was sent to, or why it was not.
+        """Send a message; await the result for the broker that it went to, or the error.
 
         Args:
             topic, value: of the message.
-            key: chooses the partition, as with 0.7's own producer: by its hash in Java. It is not sent. None: any.
+            key: chooses the partition by its Java hash, as in 0.7's own producer. It is not sent. None: any partition.
 
         Raises:
             ClientClosed: the producer is closed.
-            EncodeError: the topic cannot have this name; the message is too large; the key belongs to no partition.
+            EncodeError: the topic's name is invalid; the message is too large; the key belongs to no partition.
             BrokerError: no broker is registered, or not the one of the key's partition.
-            ConnectionFailed, DeadlineExceeded: ZooKeeper is not reached.
+            ConnectionFailed, DeadlineExceeded: ZooKeeper cannot be reached.
 
-        The future raises `ConnectionFailed` or `DeadlineExceeded` for a broker that is not reached, `EncodeError` for a
-        message that is too large when it is compressed.
+        The future raises `ConnectionFailed` or `DeadlineExceeded` if the broker cannot be reached, `EncodeError` if the
+        message is too large after compression.
         """
         return await self._engine.send(topic, value, key)
 
     async def flush(self) -> None:
-        """Send everything now, and wait until it has left or not."""
+        """Send everything now, and wait for the outcome."""
         await self._engine.flush()
 
 
@@ -144,7 +144,7 @@ class SimpleConsumer(Client):
 
     Args:
         server: ``host:port`` of the broker.
-        request_timeout_ms: how long connecting and each answer may take.
+        request_timeout_ms: the time limit of connecting and of each answer.
 
     Raises:
         ValueError, TypeError: an argument is wrong.
@@ -164,18 +164,18 @@ class SimpleConsumer(Client):
     async def fetch(
         self, topic: str, partition: int, offset: int, *, max_size: int = 1 << 20, max_message_size: int = 64 << 20
     ) -> RecordColumns:
-        """The messages from an offset on, with the columns of `kafkacodec.dialects.kafka07.decode`.
+        """Return the messages from an offset on, with the columns of `kafkacodec.dialects.kafka07.decode`.
 
         Args:
-            topic, partition: where.
+            topic, partition: of the messages.
             offset: of an outermost message, or the end.
-            max_size: how many bytes are asked for; more if the first message is larger.
-            max_message_size: the most.
+            max_size: the number of bytes to ask for; more if the first message is larger.
+            max_message_size: the limit of that.
 
         Raises:
             BrokerError: the broker answers with an error.
             LimitExceeded: the first message is larger than `max_message_size`.
-            DecodeError: the messages are damaged, or none begins at the offset.
+            DecodeError: the messages are damaged, or none starts at the offset.
         """
         request = FetchRequest(topic, partition, offset, limit("max_size", max_size))
         while True:
@@ -189,7 +189,7 @@ class SimpleConsumer(Client):
                 request = larger
 
     async def multifetch(self, requests: Sequence[FetchRequest]) -> list[FetchResponse]:
-        """The answers to several requests, in their order, as the broker gives them."""
+        """Return the broker's answers to several requests, in their order."""
         response: MultiFetchResponse = await self._ask(MultiFetchRequest(requests))
         return list(response.responses)
 
@@ -227,24 +227,24 @@ class Consumer(Client):
     """Reads topics as a member of a group, which ZooKeeper keeps as for 0.7's own consumers.
 
     Args:
-        zookeeper: ``host:port,...`` of ZooKeeper, perhaps with a path at the end.
+        zookeeper: ``host:port,...`` of ZooKeeper, optionally with a path at the end.
         topics: names; or the number of threads by name: a member with more threads gets more partitions.
         group: the group's name.
         whitelist, blacklist: instead of `topics`, a regular expression in Java's syntax: all topics that match it, or
             that do not (the extra ``patterns``).
         consumer_id: the last part of the member's id; None: a new one.
-        auto_offset_reset: where reading begins if nothing is committed, or an offset is not in the log any more:
-            ``"smallest"``, ``"largest"``; ``"none"``: at the smallest if nothing is committed, else it is an error.
-        auto_commit: whether what is consumed is committed by itself, at intervals, at rebalances and at `close`.
-        auto_commit_interval_ms: how often.
-        fetch_size: how many bytes of a partition are asked for at once.
-        max_fetch_size: the most, if a message is larger.
+        auto_offset_reset: the start without a committed offset, or if an offset is no longer in the log:
+            ``"smallest"``, ``"largest"``; ``"none"``: smallest without a committed offset, otherwise an error.
+        auto_commit: whether it commits consumed messages at intervals, at rebalances and at `close`.
+        auto_commit_interval_ms: the interval.
+        fetch_size: the number of bytes of a partition to ask for at once.
+        max_fetch_size: the limit of that, if a message is larger.
         fetch_backoff_ms: the pause after an answer without messages.
-        rebalance_retries: how many tries a rebalance has, before the first `poll` raises BrokerError.
+        rebalance_retries: the number of tries of a rebalance, before the first `poll` raises BrokerError.
         rebalance_backoff_ms: the pause between two.
-        request_timeout_ms: how long connecting to a broker and each answer may take.
-        session_timeout_ms: after this time without a sign of life the group does not count the member any more.
-        connection_timeout_ms: how long is waited for ZooKeeper at first.
+        request_timeout_ms: the time limit of connecting to a broker and of each answer.
+        session_timeout_ms: after this time without a sign of life the group removes the member.
+        connection_timeout_ms: the time limit of the first connection to ZooKeeper.
 
     Raises:
         ValueError, TypeError: an argument is wrong.
@@ -288,20 +288,20 @@ class Consumer(Client):
 
     @property
     def assignment(self) -> list[Place]:
-        """The partitions that it owns now."""
+        """The partitions that it owns."""
         return self._engine.owned
 
     async def poll(self, timeout: float = 0.0) -> list[Message]:
-        """Messages of one partition, in order; none if there are none within `timeout` seconds.
+        """Return messages of one partition, in order; none if there are none within `timeout` seconds.
 
-        The first call joins the group. What the call before gave out is consumed then, and may be committed.
+        The first call joins the group. The messages of the previous call then count as consumed, and can be committed.
 
         Raises:
             ClientClosed: it is closed.
             BrokerError: it gets no share of the partitions; or a broker answers with an error.
-            DecodeError: the messages of a partition are damaged; it is not read on until the next rebalance.
-            LimitExceeded: a message is larger than `max_fetch_size`; likewise.
-            ConnectionFailed, DeadlineExceeded: ZooKeeper is not reached.
+            DecodeError: the messages of a partition are damaged; reading it stops until the next rebalance.
+            LimitExceeded: a message is larger than `max_fetch_size`; reading the partition stops likewise.
+            ConnectionFailed, DeadlineExceeded: ZooKeeper cannot be reached.
         """
         chunk = await self._engine.take(timeout)
         if chunk is None:
@@ -310,7 +310,7 @@ class Consumer(Client):
         return [Message(*place, int(record.offset), bytes(record.value or b"")) for record in columns]
 
     async def commit(self) -> None:
-        """Commit what was handed out. Raises ConnectionFailed."""
+        """Commit the returned messages. Raises ConnectionFailed."""
         await self._engine.commit()
 
 
@@ -320,7 +320,7 @@ def _subscription(
     given = [topics] if isinstance(topics, str) else topics
     counts = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 1)
     if bool(counts) + (whitelist is not None) + (blacklist is not None) != 1:
-        raise ValueError("give topics, a whitelist or a blacklist")
+        raise ValueError("pass topics, a whitelist or a blacklist")
     if whitelist is not None:
         return Whitelist(_cleaned(whitelist), 1)
     if blacklist is not None:

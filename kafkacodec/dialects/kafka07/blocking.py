@@ -32,9 +32,9 @@ class Producer(ThreadClient):
         self._begin(face, "kafkacodec 0.7 producer")
 
     def send(self, topic: str, value: bytes, *, key: str | None = None) -> Future[Sent]:
-        """Send a message; the future has where it was sent to, or why it was not.
+        """Send a message; the future has the broker that it went to, or the error.
 
-        Arguments and errors are those of `kafkacodec.dialects.kafka07.aio.Producer.send`.
+        It has the arguments and errors of `kafkacodec.dialects.kafka07.aio.Producer.send`.
         """
         delivery: Future[Sent] = Future()
         delivery.set_running_or_notify_cancel()  # it cannot be cancelled
@@ -47,7 +47,7 @@ class Producer(ThreadClient):
         return delivery
 
     def flush(self) -> None:
-        """Send everything now, and wait until it has left or not."""
+        """Send everything now, and wait for the outcome."""
         self._thread.run(self._face.flush)
 
 
@@ -117,7 +117,7 @@ class Consumer(ThreadClient):
 
     @property
     def assignment(self) -> list[Place]:
-        """The partitions that it owns now."""
+        """The partitions that it owns."""
         found: list[Place] = self._face.assignment
         return found
 

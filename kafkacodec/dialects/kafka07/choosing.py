@@ -1,4 +1,4 @@
-"""Which partition a message goes to, as producers of 0.7 choose it."""
+"""The choice of a message's partition, as in 0.7's producers."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def java_hash(text: str) -> int:
 
 
 def place_of_key(key: str, count: int) -> int:
-    """Which of so many partitions, in their order, a key belongs to.
+    """Return the index of a key's partition among a number of partitions.
 
     Raises:
-        EncodeError: its hash is the one int without an absolute value, for which Kafka 0.7 finds no partition either.
+        EncodeError: its hash is the int without an absolute value, for which Kafka 0.7 finds no partition either.
     """
     found = java_hash(key)
     if found == -(1 << (_INT_BITS - 1)) and found % count:
@@ -48,11 +48,11 @@ def place_of_key(key: str, count: int) -> int:
 
 
 def choose(registry: Registry, topic: str, key: str | None, draw: Callable[[int], int]) -> Target | None:
-    """The partition for a message; None: it is on a broker that has no address now.
+    """Return the partition for a message; None: its broker has no address now.
 
-    Brokers that have the topic, with their partitions, are sorted by number. A key belongs to one of these partitions.
-    Without a key any may be drawn, and partition 0 of the other brokers, where the topic begins with the message. If
-    no broker has the topic, each has a partition 0 of it.
+    It sorts the partitions of brokers with the topic by number. A key belongs to one of these partitions. Without a key
+    it draws any of them, or partition 0 of another broker, where the message creates the topic. If no broker has the
+    topic, each has a partition 0 of it.
 
     Args:
         registry: brokers and topics.

@@ -1,4 +1,4 @@
-"""What clients of Kafka 0.7 have in common."""
+"""Common parts of the clients of Kafka 0.7."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Client", "Engine"]
 
 
 class Engine(ABC):
-    """What does the work of a client; it does not refer to the client, which may be dropped."""
+    """Does the work of a client, without a reference to the client, which may be garbage-collected."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -41,17 +41,18 @@ _closing: list[asyncio.Task[None] | None] = []  # tasks need a reference
 
 
 class Client:
-    """The base class of clients for asyncio. One that is dropped without `close` warns, and its engine ends.
+    """The base class of clients for asyncio. A client that is garbage-collected without `close` warns and ends its
+    engine.
 
     Args:
         engine: does the work.
-        name: what it is a client of, for `repr`.
+        name: its servers, for `repr`.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine, self._name = engine, name
         self._made: tuple[str, int] | None = made_at()  # None inside a blocking client
-        self._made_in: tuple[str, int] | None = None  # then the place where that was
+        self._made_in: tuple[str, int] | None = None  # then the place of its creation
 
     def __repr__(self) -> str:
         return f"<kafka07.aio.{type(self).__name__}: {self._name}>"

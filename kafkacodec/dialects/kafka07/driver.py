@@ -163,7 +163,7 @@ class Segment:
 
 
 class LogSegment(Protocol):
-    """What has the attributes of a `Segment`, wherever its bytes are."""
+    """An object with the attributes of a `Segment`, wherever its bytes are."""
 
     @property
     def start(self) -> int:
@@ -185,11 +185,11 @@ def answer_fetch(segments: Sequence[LogSegment], request: FetchRequest, *, end: 
     """The broker's response to a FETCH: bytes of one segment, however few.
 
     Args:
-        segments: the partition's, in order, each starting where the previous one ends; empty for a partition that was
-            never written to, which has no messages at any offset.
+        segments: the partition's, in order, each starting where the previous one ends; empty for a partition without
+            writes, which has no messages at any offset.
         request: the request. With a negative size it gets `ErrorCode.INVALID_FETCH_SIZE`; a 0.7.2 broker answers with
             a frame that no client can read.
-        end: the offset up to which readers see the log; None: all of it.
+        end: the offset up to which the log is visible; None: all of it.
     """
     if not segments:
         return FetchResponse(ErrorCode.NONE, b"")

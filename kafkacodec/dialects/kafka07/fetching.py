@@ -25,7 +25,7 @@ from kafkacodec.records.columns import RecordColumns
 __all__ = ["Begun", "Chunk", "Failed", "Fetches", "Found", "Reset"]
 
 Reset: TypeAlias = Literal["smallest", "largest", "none"]
-"""Where reading begins if nothing is committed or an offset is out of range; ``"none"``: that is an error."""
+"""The start without a committed offset or after an offset out of range; ``"none"``: an error."""
 
 _MOST_BYTES: Final = 64 << 20  # of an answer
 _TIMES: Final = {"smallest": EARLIEST, "largest": LATEST}
@@ -46,7 +46,7 @@ class Chunk(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Reading of a partition begins at an offset; `again`: since another one was out of range."""
+    """The start of a partition at an offset; `again`: another offset was out of range."""
 
     place: Place
     offset: int
@@ -68,10 +68,10 @@ class Fetches:
 
     Args:
         places: the partitions.
-        offset_of: where reading of a partition goes on; None: the broker has to be asked.
+        offset_of: returns the position in a partition; None: ask the broker.
         reset: see `Reset`.
-        fetch_size: how many bytes of a partition are asked for.
-        max_fetch_size: the most, if a message is larger than that.
+        fetch_size: the number of bytes of a partition to ask for.
+        max_fetch_size: the limit of that, if a message is larger.
     """
 
     def __init__(
@@ -85,17 +85,17 @@ class Fetches:
         self._out_of_range: set[Place] = set()
         self._failed: set[Place] = set()
         self._order = list(self._sizes)
-        self._quiet = 0  # how many partitions had nothing, one after another
+        self._quiet = 0  # the number of partitions in a row without messages
 
     @property
     def is_idle(self) -> bool:
-        """Whether no partition had anything when it was last asked for."""
+        """Whether no partition had messages in its last answer."""
         return self._quiet >= len(self._sizes) - len(self._failed)
 
     def next(self, full: Iterable[Place]) -> OffsetsRequest | MultiFetchRequest | None:
-        """The next request; None: there is nothing to ask for. `full` partitions have messages that nobody has taken.
+        """Return the next request, or None. `full` partitions have messages that nobody has taken.
 
-        A partition whose position is not known is asked for first.
+        Partitions without a known position come first.
         """
         open_places = [place for place in self._order if place not in self._failed]
         for place in open_places:
@@ -114,7 +114,7 @@ class Fetches:
         return MultiFetchRequest(asked) if asked else None
 
     def answered(self, request: OffsetsRequest | MultiFetchRequest, response: Any) -> list[Found]:
-        """What a response says."""
+        """Apply a response."""
         if isinstance(request, OffsetsRequest):
             self._quiet = 0
             return [self._begun(self._place(request), response)]

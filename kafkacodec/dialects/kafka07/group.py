@@ -1,4 +1,4 @@
-"""What does the work of a consumer in a group: ZooKeeper, one connection to each broker, messages that are fetched."""
+"""The engine of a consumer in a group: ZooKeeper, a connection to each broker, fetched messages."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Group(Engine):
         return self._zookeeper.session if self.loop is not None else None
 
     async def start(self) -> None:
-        """Join the group. Raises BrokerError: it has got no share; KafkaCodecError: ZooKeeper is not reached."""
+        """Join the group. Raises BrokerError: it got no share; KafkaCodecError: ZooKeeper cannot be reached."""
         async with self._starting:
             self._check()
             if self.loop is not None:
@@ -135,7 +135,9 @@ class Group(Engine):
                 self._tasks.append(asyncio.ensure_future(self._commit_at_times()))
 
     async def take(self, timeout: float) -> Chunk | None:
-        """The next messages of a partition; those before are consumed now. Raises what has failed."""
+        """Return the next messages of a partition, and count the previous ones as consumed. Raises errors of
+        partitions.
+        """
         await self.start()
         self._positions.consume()
         loop = asyncio.get_running_loop()
@@ -157,7 +159,7 @@ class Group(Engine):
                 return None
 
     async def commit(self, *, handed_out: bool = True) -> None:
-        """Commit what is consumed, and also what was handed out. Raises ConnectionFailed."""
+        """Commit consumed and returned messages. Raises ConnectionFailed."""
         if handed_out:
             self._positions.consume()
         async with self._committing:
@@ -165,7 +167,7 @@ class Group(Engine):
                 await self._write_offset(place, offset)
 
     async def close(self) -> None:
-        """Commit what was handed out, if that happens by itself, and leave the group."""
+        """Commit returned messages, if it commits automatically, and leave the group."""
         if self.closed:
             return
         self.closed = True
@@ -188,7 +190,7 @@ class Group(Engine):
     # Membership
 
     def _begin_anew(self) -> None:
-        _log.info("the session of %s in ZooKeeper was lost; it joins again", self.consumer_id)
+        _log.info("the ZooKeeper session of %s was lost; joining again", self.consumer_id)
         self._lost, self._member.owned = True, ()
         self._due.set()
 
@@ -196,7 +198,7 @@ class Group(Engine):
         try:
             await self._zookeeper.create(self._member.node.path, self._member.node.data)
         except NodeExists as error:
-            raise BrokerError(f"consumer {self.consumer_id!r} is there already: {error}") from None
+            raise BrokerError(f"consumer {self.consumer_id!r} already exists: {error}") from None
 
     async def _live(self) -> None:
         """Rebalance whenever something has changed."""
@@ -209,12 +211,12 @@ class Group(Engine):
                     self._lost = False
                 await self._rebalance()
             except KafkaCodecError as error:
-                _log.warning("%s; it tries again", error)
+                _log.warning("%s; trying again", error)
                 self._due.set()
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _rebalance(self) -> None:
-        """Carry out the steps of a rebalance. Raises BrokerError."""
+        """Execute the steps of a rebalance. Raises BrokerError."""
         options = self._options
         steps = rebalance(self._member, retries=options.rebalance_retries, backoff_ms=options.rebalance_backoff_ms)
         try:
@@ -301,7 +303,7 @@ class Group(Engine):
         self._chunks.clear()
 
     async def _fetch(self, address: tuple[str, int], places: list[Place]) -> None:
-        """Fetch the partitions of a broker, again and again, as long as it is registered."""
+        """Fetch the partitions of a broker as long as it is registered."""
         while True:
             fetches = Fetches(
                 places,

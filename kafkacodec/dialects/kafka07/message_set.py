@@ -191,12 +191,12 @@ def decode_log(pieces: Iterable[tuple[int, Buffer]]) -> RecordColumns:
 
 
 class Produced(NamedTuple):
-    """What a broker appends of a message set.
+    """The part of a message set that a broker appends.
 
     Attributes:
         size: of the complete messages, in bytes; a partial message after them is dropped.
-        messages: how many there are, those inside compressed messages one by one.
-        too_large: a payload is above the limit: nothing of the set is appended, without an error.
+        messages: their number, including each message inside compressed ones.
+        too_large: whether a payload exceeds the limit, so that nothing is appended, without an error.
     """
 
     size: int
@@ -207,13 +207,13 @@ class Produced(NamedTuple):
 def check_produced(
     data: Buffer, *, max_payload: int, max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
 ) -> Produced:
-    """What a 0.7.2 broker makes of a message set that is produced.
+    """Check a produced message set as a 0.7.2 broker does.
 
-    Every message is checked, also those inside compressed ones, but only the outermost ones have a limit.
+    It checks every message, also those inside compressed ones, but limits only the outermost ones.
 
     Args:
         data: the message set.
-        max_payload: the largest payload of an outermost message, in bytes; compressed if it is.
+        max_payload: the largest payload of an outermost message, in bytes, after compression.
         max_decompressed_bytes: as in `decode`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Reading what brokers, topics and groups have in ZooKeeper."""
+"""Reading the ZooKeeper nodes of brokers, topics and groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROKERS, TOPICS = "/brokers/ids", "/brokers/topics"
 async def read_registry(
     zookeeper: ZooKeeper, *, topics: Iterable[str] | None, group: str | None = None, watch: bool = True
 ) -> Registry:
-    """Brokers, topics (None: all) and members of a group; a change of any of these is told once if they are watched."""
+    """Read brokers, topics (None: all) and members of a group; with a watch, the next change is reported once."""
     nodes: dict[str, str | None] = {}
     parents = [BROKERS, *([] if group is None else [f"/consumers/{group}/ids"])]
     if topics is None:
@@ -29,23 +29,23 @@ async def read_registry(
         for name in await zookeeper.children(parent, watch=watch):
             path = f"{parent}/{name}"
             content = await zookeeper.get(path)
-            if content is not None:  # else it has gone meanwhile
+            if content is not None:  # otherwise it has gone meanwhile
                 nodes[path] = content
     return Registry(nodes)
 
 
 def offset_node(group: str, place: Place, offset: int = 0) -> OffsetNode:
-    """The node of what a group has committed of a partition."""
+    """Return the node of a group's committed offset in a partition."""
     return OffsetNode(group, place.topic, place.broker, place.partition, offset)
 
 
 async def read_offsets(zookeeper: ZooKeeper, group: str, places: Iterable[Place]) -> dict[Place, int | None]:
-    """What a group has committed of partitions. Raises DecodeError: something that is no number."""
+    """Read a group's committed offsets. Raises DecodeError: one is not a number."""
     found: dict[Place, int | None] = {}
     for place in places:
         path = offset_node(group, place).path
         content = await zookeeper.get(path)
         node = None if content is None else parse_node(path, content)
-        # -1 is what clients of 0.7 commit when they could not ask a broker.
+        # Clients of 0.7 commit -1 when they could not ask a broker.
         found[place] = node.offset if isinstance(node, OffsetNode) and node.offset >= 0 else None
     return found

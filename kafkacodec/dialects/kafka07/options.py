@@ -1,4 +1,4 @@
-"""The names and types of the clients' keyword options; those of `aio` say what they mean."""
+"""The names and types of the clients' keyword options; `aio` describes them."""
 
 from __future__ import annotations
 

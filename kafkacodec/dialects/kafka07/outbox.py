@@ -1,4 +1,4 @@
-"""What a producer has not sent yet, without I/O: messages by broker and partition, and when they are due."""
+"""Unsent messages of a producer, without I/O: by broker and partition, and when they are due."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _HEADER_BYTES = 10  # of a message: length, magic, attributes, CRC
 
 
 class Dispatch(NamedTuple):
-    """A request that is due.
+    """A due request.
 
     Attributes:
-        broker: where it goes.
-        frame: its bytes; empty if no message of it can be sent.
+        broker: its broker.
+        frame: its bytes; empty if none of its messages is valid.
         waiters: of its messages.
-        refused: waiters of messages that cannot be sent, each with the reason.
+        refused: waiters of invalid messages, each with the reason.
     """
 
     broker: int
@@ -42,13 +42,13 @@ class _Queue:
 class Outbox:
     """Messages that wait to be sent together.
 
-    Those for a broker are due when there are enough of them, or when the first has waited long enough. They are one
-    request, with one message set for each partition: of messages as they are, or of one container.
+    The messages for a broker are due when there are enough, or when the first has waited long enough. They form one
+    request, with one message set for each partition: of plain messages, or of one container.
 
     Args:
         codec: of containers; ``none``: there are none.
-        max_messages, max_bytes: how many messages for a broker, or bytes, are sent together at the latest.
-        max_message_size: the largest payload that the brokers take.
+        max_messages, max_bytes: the numbers of messages and bytes for a broker at which they are due.
+        max_message_size: the largest payload that the brokers accept.
         linger_ms: how long a message waits for others.
     """
 
@@ -66,7 +66,7 @@ class Outbox:
             EncodeError: the brokers do not take a message of this size.
         """
         if self._codec == "none" and len(payload) > self._max_message_size:
-            raise EncodeError(f"a message of {len(payload)} bytes; brokers take {self._max_message_size}")
+            raise EncodeError(f"a message of {len(payload)} bytes exceeds max_message_size, {self._max_message_size}")
         queue = self._queues.get(target.broker)
         if queue is None:
             queue = self._queues[target.broker] = _Queue(now)
@@ -76,12 +76,12 @@ class Outbox:
         return queue.count >= self._max_messages or queue.nbytes >= self._max_bytes
 
     def take(self, now: float, *, everything: bool = False) -> list[Dispatch]:
-        """The requests that are due, or those for all messages."""
+        """Return due requests, or requests for all messages."""
         due = [broker for broker, queue in self._queues.items() if everything or self._is_due(queue, now)]
         return [self._dispatch(broker, self._queues.pop(broker)) for broker in due]
 
     def next_deadline(self) -> float | None:
-        """When something is due; None if there is nothing."""
+        """Return when a request is due; None if there are no messages."""
         return min((queue.since + self._linger for queue in self._queues.values()), default=None)
 
     def _is_due(self, queue: _Queue, now: float) -> bool:

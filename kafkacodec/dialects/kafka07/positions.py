@@ -1,4 +1,4 @@
-"""How far a consumer has read its partitions, without I/O."""
+"""Positions of a consumer in its partitions, without I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Place(NamedTuple):
 
 
 class _Held:
-    """Offsets of a partition: after what was handed out, after what is consumed, and what is committed."""
+    """Offsets of a partition: after returned messages, after consumed messages, and committed."""
 
     __slots__ = ("committed", "consumed", "handed")
 
@@ -29,24 +29,24 @@ class _Held:
 class Positions:
     """The positions of a consumer in its partitions.
 
-    What was handed out counts as consumed when the next is asked for; only what is consumed is committed. All offsets
-    are those of outermost messages, so that a compressed one is committed when all of it is consumed.
+    Returned messages count as consumed when the consumer asks for the next; it commits only consumed messages. All
+    offsets are those of outermost messages, so a compressed message is committed when all of it is consumed.
     """
 
     def __init__(self) -> None:
         self._held: dict[Place, _Held] = {}
-        self._left: dict[Place, _Held] = {}  # those that were read before
+        self._left: dict[Place, _Held] = {}  # previously read ones
 
     @property
     def places(self) -> list[Place]:
-        """The partitions that are read."""
+        """The current partitions."""
         return list(self._held)
 
     def assign(self, committed: Mapping[Place, int | None]) -> None:
-        """Read these partitions from now on, from what is committed; None: that is not known, or nothing is.
+        """Read these partitions from their committed offsets on; None: unknown, or none.
 
-        Those that were read before, also if not at last, go on after what was handed out, if nobody else has committed
-        meanwhile.
+        Partitions that it has read before, at any time, continue after the returned messages, if nobody else has
+        committed meanwhile.
         """
         self._left |= self._held
         self._held = {}
@@ -58,29 +58,29 @@ class Positions:
                 self._held[place] = _Held(offset, offset)
 
     def next_offset(self, place: Place) -> int | None:
-        """Where reading goes on; None: the broker has to be asked where a partition begins or ends."""
+        """Return the position of a partition; None: ask the broker for its start or end."""
         held = self._held.get(place)
         return None if held is None else held.handed
 
     def begin(self, place: Place, offset: int) -> None:
-        """Read a partition on from an offset; what is before counts as consumed."""
+        """Read a partition from an offset on; earlier messages count as consumed."""
         held = self._held.get(place)
         if held is not None:
             held.handed = held.consumed = offset
 
     def hand_out(self, place: Place, following: int) -> None:
-        """What is before an offset was handed out."""
+        """Note that messages before an offset were returned."""
         held = self._held.get(place)
         if held is not None:
             held.handed = following
 
     def consume(self) -> None:
-        """All that was handed out is consumed."""
+        """Count all returned messages as consumed."""
         for held in self._held.values():
             held.consumed = held.handed
 
     def to_commit(self) -> dict[Place, int]:
-        """The offsets that are consumed and not committed."""
+        """Return consumed offsets that are not committed."""
         return {
             place: held.consumed
             for place, held in self._held.items()

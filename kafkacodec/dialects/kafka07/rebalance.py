@@ -1,4 +1,4 @@
-"""A member of a consumer group and its rebalances, without I/O: what it does next, and what it learns by that."""
+"""A member of a consumer group and its rebalances, without I/O: its steps, and their results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Read(NamedTuple):
 
 
 class ReadOffsets(NamedTuple):
-    """Read what the group has committed of partitions; the answer is a number or None for each."""
+    """Read the group's committed offsets; the answer is a number or None for each partition."""
 
     places: tuple[Place, ...]
 
 
 class Stop(NamedTuple):
-    """Stop fetching, drop what was fetched and not handed out, and commit what is consumed."""
+    """Stop fetching, drop fetched messages that were not returned, and commit consumed messages."""
 
 
 class Release(NamedTuple):
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Fetch partitions, from what is committed or else from where a new group begins."""
+    """Fetch partitions from their committed offsets, or from the start of a new group."""
 
     offsets: Mapping[Place, int | None]
 
@@ -55,7 +55,7 @@ class Wait(NamedTuple):
 
 
 Step: TypeAlias = Read | ReadOffsets | Stop | Release | Claim | Start | Wait
-"""What is to be done next. Its answer is sent into `rebalance`; or the KafkaCodecError by which it failed is thrown."""
+"""The next step. Send its result into `rebalance`, or throw the KafkaCodecError of its failure."""
 
 
 class Member:
@@ -63,11 +63,11 @@ class Member:
 
     Args:
         group: the group's name.
-        consumer_id: the member's, which begins with the group's name.
-        subscription: what it reads.
+        consumer_id: the member's, which starts with the group's name.
+        subscription: its topics.
 
     Attributes:
-        owned (tuple[OwnerNode, ...]): the nodes that say that it owns partitions.
+        owned (tuple[OwnerNode, ...]): the nodes of the partitions that it owns.
     """
 
     def __init__(self, group: str, consumer_id: str, subscription: Subscription) -> None:
@@ -80,16 +80,16 @@ class Member:
         return ConsumerNode(self.group, self.consumer_id, self.subscription)
 
     def topics(self, registry: Registry) -> list[str]:
-        """The topics that it reads. Raises DecodeError: its filter is not a regular expression that is supported."""
+        """Return the topics that it reads. Raises DecodeError: its filter is not a supported regular expression."""
         if isinstance(self.subscription, Static):
             return sorted(self.subscription.topics)
         return sorted(topic for topic in registry.topics if self.subscription.threads(topic))
 
     def share(self, registry: Registry) -> tuple[OwnerNode, ...]:
-        """The nodes for its share of the partitions.
+        """Return the nodes for its share of the partitions.
 
         Raises:
-            DecodeError: the content of a node is invalid on which all members must agree.
+            DecodeError: a node on which all members must agree is invalid.
             LimitExceeded: too many partitions or threads.
         """
         topics = self.topics(registry)
@@ -108,18 +108,17 @@ class Member:
 
 
 def rebalance(member: Member, *, retries: int, backoff_ms: float) -> Generator[Step, Any, None]:
-    """The steps by which a member takes its share of the partitions.
-
-    It reads everything, stops, releases what it owns, and claims its share. If somebody still owns a part of that, it
-    claims nothing, and tries again after a while: the others do the same.
+    """Yield the steps by which a member takes its share of the partitions. It reads everything, stops, releases its
+    partitions, and claims its share. If another member still owns a part of that, it claims nothing, and tries again
+    after a while; the others do the same.
 
     Args:
-        member: who; its `owned` is changed.
-        retries: how many tries there are.
-        backoff_ms: how long it waits between two.
+        member: the member; its `owned` changes.
+        retries: the number of tries.
+        backoff_ms: the wait between two.
 
     Raises:
-        BrokerError: none of the tries has succeeded; the text says why the last one has not.
+        BrokerError: all tries failed; the text has the reason of the last one.
     """
     reason = ""
     for _ in range(retries):

@@ -1,4 +1,4 @@
-"""What does the work of a producer: brokers from ZooKeeper, one connection to each, messages that leave together."""
+"""The engine of a producer: brokers from ZooKeeper, a connection to each, messages that leave together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLOSING_SECONDS: Final = 30.0
 
 
 class Sent(NamedTuple):
-    """Where a message was sent to; the protocol does not tell whether the broker took it.
+    """The destination of a message; the protocol does not say whether the broker accepted it.
 
     Attributes:
         topic: its topic.
@@ -77,7 +77,7 @@ class Sender(Engine):
         self._waiting: set[asyncio.Future[Sent]] = set()
 
     async def send(self, topic: str, value: bytes, key: str | None) -> asyncio.Future[Sent]:
-        """Take a message; the future says where it was sent to, or why it was not."""
+        """Take a message; the future has its destination, or the error."""
         self._check()
         await self._start()
         check_topic(topic)
@@ -99,7 +99,7 @@ class Sender(Engine):
         return delivery
 
     async def flush(self) -> None:
-        """Send everything, and wait until it is known what has left."""
+        """Send everything, and wait for the outcome."""
         self._send_due(everything=True)
         while self._waiting:
             await asyncio.wait(self._waiting)
@@ -209,11 +209,11 @@ class Sender(Engine):
         self._waiting.discard(delivery)
         self._room.release()
         if not delivery.cancelled():
-            delivery.exception()  # nobody may ask for it
+            delivery.exception()  # nobody may await it
 
 
 class _Link:
-    """The connection to a broker. Requests leave in order; after so many it is made anew."""
+    """The connection to a broker. Requests leave in order; after a number of requests it reconnects."""
 
     def __init__(self, address: tuple[str, int], options: SenderOptions) -> None:
         self.address, self._options = address, options
@@ -239,7 +239,7 @@ class _Link:
             await connection.writable()
 
     async def finish(self) -> None:
-        """Close the connection after the broker has taken what was written."""
+        """Close the connection after the broker has taken all written bytes."""
         async with self._turn:
             if self._connection is not None:
                 await self._connection.finish(_CLOSING_SECONDS)
@@ -270,5 +270,5 @@ def broker_list(brokers: str | Iterable[str]) -> dict[int, tuple[str, int]]:
             raise ValueError(f"brokers: {text!r} is not ID:HOST:PORT")
         found[int(number)] = host.strip("[]"), int(port)
     if not found:
-        raise ValueError("brokers is empty: give ID:HOST:PORT of at least one")
+        raise ValueError("brokers is empty: pass ID:HOST:PORT of at least one")
     return found

@@ -16,15 +16,15 @@ _LARGEST_INT: Final = (1 << 31) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicSettings:
-    """What a log heeds.
+    """Settings of a log.
 
     Attributes:
-        file_size (int): a segment that is larger than this ends before the next append, in bytes.
-        roll_ms (int): it also ends when its first append is longer ago than this.
-        flush_messages (int): this number of messages that readers do not see yet is shown to them.
-        flush_ms (int): messages are shown at the first look that comes so long after the last time.
-        retention_ms (int): segments that were last written longer ago go; -1: none.
-        retention_bytes (int): the oldest segments go while at least this many bytes stay; -1: none.
+        file_size (int): a segment larger than this, in bytes, ends before the next append.
+        roll_ms (int): a segment also ends this long after its first append.
+        flush_messages (int): the number of invisible messages that triggers a flush, which makes them visible.
+        flush_ms (int): a check flushes this long after the last flush.
+        retention_ms (int): remove segments last written longer ago; -1: none.
+        retention_bytes (int): remove the oldest segments while at least this many bytes stay; -1: none.
     """
 
     file_size: int = 1 << 30
@@ -37,9 +37,9 @@ class TopicSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerSettings:
-    """The properties of a broker, as values; those that end in ``_by_topic`` replace others for some topics.
+    """The properties of a broker, as values; properties that end in ``_by_topic`` replace others for some topics.
 
-    The defaults are those of 0.7.2, but for `flush_messages`, which is 500 there: messages are seen at once.
+    The defaults are 0.7.2's, except for `flush_messages`, which is 500 there: here messages are visible at once.
     """
 
     flush_messages: int = 1
@@ -68,7 +68,7 @@ class BrokerSettings:
         return cls(**read_properties(NAMES, given))
 
     def of_topic(self, topic: str, retention_ms: int) -> TopicSettings:
-        """What the logs of a topic heed; `retention_ms` unless it has hours of its own."""
+        """Return the settings of a topic's logs; with `retention_ms`, unless the topic has its own hours."""
         hours = self.retention_hours_by_topic.get(topic)
         flush_ms = self.flush_look_ms if self.flush_ms is None else self.flush_ms
         return TopicSettings(

@@ -55,7 +55,7 @@ RANDOM_PARTITION = -1
 # Names that a broker refuses: `.`, `..`, and any with control characters, slashes, surrogates or specials.
 _ILLEGAL_TOPIC = re.compile("^\\.{1,2}$|[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 _LONGEST_TOPIC = 255
-_WRONG_TOPICS = 9  # are looked for in one request, each with a copy of it
+_WRONG_TOPICS = 9  # for which one request is searched, each with a copy of it
 _STRING_LENGTH = 2  # bytes
 _HEAD = struct.Struct(">ih")  # of a response: size and error code
 _CODE_BYTES = 2
@@ -267,7 +267,7 @@ def _check_frame(frame: Buffer, max_size: int) -> None:
 
 
 class _Answer:
-    """What responses have in common."""
+    """Common parts of responses."""
 
     __slots__ = ()
 

@@ -22,15 +22,17 @@ from kafkacodec.signatures import suggests_options
 __all__ = ["Acks", "Consumer", "ConsumerOptions", "Message", "Produced", "Producer", "ProducerOptions"]
 
 Acks = Literal["0", "1", "all"]
-"""When a record counts as produced: the leader has it, or every replica in sync. V1 answers ``"0"`` as ``"1"``."""
+"""The condition for an acknowledgement: the leader has the record, or every replica in sync. V1 treats ``"0"`` as
+``"1"``.
+"""
 
 _ACKS: Final = ("0", "1", "all")
 _RETRY_SECONDS: Final = 0.05  # between two tries to deliver a record
-_PAUSE_SECONDS: Final = 0.02  # between two looks for records, as the protocol has no waiting
+_PAUSE_SECONDS: Final = 0.02  # between two requests for records, since no request of the protocol waits
 
 
 class ProducerOptions(TypedDict, total=False):
-    """The keyword options of producers; `Producer` says what they mean."""
+    """The keyword options of producers; `Producer` describes them."""
 
     acks: Acks
     request_timeout_ms: int
@@ -40,7 +42,7 @@ class ProducerOptions(TypedDict, total=False):
 
 
 class ConsumerOptions(TypedDict, total=False):
-    """The keyword options of consumers; `Consumer` says what they mean."""
+    """The keyword options of consumers; `Consumer` describes them."""
 
     consumer_id: str | None
     assignor: Literal["round_robin", "range"] | None
@@ -50,12 +52,12 @@ class ConsumerOptions(TypedDict, total=False):
 
 
 class Produced(NamedTuple):
-    """Where a record is.
+    """The place of a record.
 
     Attributes:
-        topic, partition, offset: its place.
-        high_watermark: up to which offset the partition is committed, when the server answered.
-        again: whether it was sent before without a clear answer: it may be stored twice.
+        topic, partition, offset: of the record.
+        high_watermark: the partition's high watermark when the server answered.
+        again: whether it was sent before without a clear answer, so that it may be stored twice.
     """
 
     topic: str
@@ -66,7 +68,7 @@ class Produced(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A record as a consumer gets it; the protocol does not tell its key."""
+    """A record as a consumer gets it; the protocol does not transmit its key."""
 
     topic: str
     partition: int
@@ -75,13 +77,13 @@ class Message(NamedTuple):
 
 
 class _Client:
-    """What both have in common: one that is dropped without `close` warns, and its connection ends."""
+    """Common parts of both clients: one that is garbage-collected without `close` warns and ends its connection."""
 
     def __init__(self, address: str | Iterable[str], request_timeout_ms: int) -> None:
         self._servers = Servers(addresses(address, "address"), limit("request_timeout_ms", request_timeout_ms, 1))
         self._closed = False
         self._made: tuple[str, int] | None = made_at()  # None inside a blocking client
-        self._made_in: tuple[str, int] | None = None  # then the place where that was
+        self._made_in: tuple[str, int] | None = None  # then the place of its creation
 
     def __repr__(self) -> str:
         return f"<line.aio.{type(self).__name__}: {self._servers.name}>"
@@ -112,20 +114,21 @@ class _Client:
 
 
 class Producer(_Client):
-    """Sends records, many at a time: to one server, or to whichever of several leads the record's partition.
+    """Sends records, many at a time, to one server, or to the one of several that leads the record's partition.
 
-    The protocol has no ids by which a server would know a record again. One whose fate is not known, because its server
-    was killed or deposed, is therefore sent to another one only with `send_again`, and its `Produced` tells so;
-    otherwise its delivery fails with an error whose `sent` is true. Records that are sent again may change their order.
+    A server cannot recognize a repeated record, since the protocol has no ids. If the fate of a record is unknown,
+    because its server was killed or deposed, the producer sends it to another one only with `send_again`, and its
+    `Produced` says so; otherwise the delivery fails with an error whose `sent` is true. Repeated records may change
+    their order.
 
     Args:
-        address: ``host:port`` of the server; of servers with the same partitions, several, in a text with commas or as
+        address: ``host:port`` of the server; several for servers with the same partitions, separated by commas or as
             a list.
-        acks: for all records; `send` may have another.
-        request_timeout_ms: how long connecting and each answer may take.
-        max_in_flight: how many records may wait for their answers; `send` waits while there are as many.
-        delivery_timeout_ms: with several servers, how long it is tried to deliver a record.
-        send_again: with several servers, whether a record is sent again that may be stored already.
+        acks: for all records; `send` can override it.
+        request_timeout_ms: the time limit of connecting and of each answer.
+        max_in_flight: the maximum number of unanswered records; `send` waits while there are as many.
+        delivery_timeout_ms: with several servers, the time limit of a delivery.
+        send_again: with several servers, whether to send a record again that may be stored already.
 
     Raises:
         ValueError, TypeError: an argument is wrong.
@@ -145,7 +148,7 @@ class Producer(_Client):
         self._waiting: set[asyncio.Task[Produced]] = set()
 
     async def send(self, topic: str, key: str, value: str, *, acks: Acks | None = None) -> asyncio.Task[Produced]:
-        """Send a record; await what is returned to know where it is, or why it is not.
+        """Send a record; await the result for its place, or the error.
 
         Args:
             topic, key, value: of the record; neither key nor value may contain spaces, bars or line ends, and a key no
@@ -155,8 +158,8 @@ class Producer(_Client):
         Raises:
             ClientClosed: the producer is closed.
 
-        The delivery raises `RequestRefused`, `EncodeError`, `ConnectionFailed` or `DeadlineExceeded`; but for
-        `EncodeError`, their `sent` tells whether the record may be stored all the same.
+        The delivery raises `RequestRefused`, `EncodeError`, `ConnectionFailed` or `DeadlineExceeded`. Except for
+        `EncodeError`, their `sent` says whether the record may be stored anyway.
         """
         chosen = self._acks if acks is None else acks
         one_of("acks", chosen, _ACKS)
@@ -169,7 +172,7 @@ class Producer(_Client):
         return task
 
     async def flush(self) -> None:
-        """Wait until all records are known to be delivered or not."""
+        """Wait for the outcome of all records."""
         while self._waiting:
             await asyncio.wait(self._waiting)
 
@@ -208,22 +211,22 @@ class Producer(_Client):
         self._waiting.discard(task)
         self._room.release()
         if not task.cancelled():
-            task.exception()  # nobody may ask for it
+            task.exception()  # nobody may await it
 
 
 class Consumer(_Client):
     """Reads topics as a member of a group.
 
     Args:
-        address: ``host:port`` of the server; of servers with the same partitions, several, in a text with commas or as
+        address: ``host:port`` of the server; several for servers with the same partitions, separated by commas or as
             a list.
         group: the group's name.
-        topics: a topic, or several; each has a group of this name of its own, as the protocol has it.
+        topics: a topic, or several; as the protocol has it, each has a separate group of this name.
         consumer_id: the member's; None: a new one.
         assignor: ``round_robin`` or ``range``, if it is the first member; None: the group's.
-        auto_commit: whether `poll` commits what it handed out before, and `close` what is left.
-        heartbeat_interval_ms: how often the group hears of it; the server forgets silent members.
-        request_timeout_ms: how long connecting and each answer may take.
+        auto_commit: whether `poll` commits the messages that it returned before, and `close` the last ones.
+        heartbeat_interval_ms: the interval of heartbeats; the server removes silent members.
+        request_timeout_ms: the time limit of connecting and of each answer.
 
     Raises:
         ValueError, TypeError: an argument is wrong.
@@ -238,7 +241,7 @@ class Consumer(_Client):
         super().__init__(address, request_timeout_ms)
         names = dict.fromkeys([topics] if isinstance(topics, str) else topics)
         if not names:
-            raise ValueError("topics is empty: give at least one")
+            raise ValueError("topics is empty: pass at least one")
         name = consumer_id or f"consumer-{uuid.uuid4()}"
         self._members = {topic: Membership(group, topic, name, assignor) for topic in names}
         self._auto_commit, self._patience = auto_commit, request_timeout_ms / 1000
@@ -248,7 +251,7 @@ class Consumer(_Client):
 
     @property
     def assignment(self) -> list[tuple[str, int]]:
-        """Topic and number of its partitions, as last told."""
+        """Topic and number of its partitions, from the last answer."""
         return [(topic, partition) for topic, member in self._members.items() for partition in member.assigned]
 
     @property
@@ -257,14 +260,14 @@ class Consumer(_Client):
         return {topic: member.generation for topic, member in self._members.items()}
 
     async def poll(self, timeout: float = 0.0) -> list[Message]:
-        """Records of one of its partitions, in order; none if there are none within `timeout` seconds.
+        """Return records of one of its partitions, in order; none if there are none within `timeout` seconds.
 
-        It joins the group if it has to, and commits what was handed out before (`auto_commit`).
+        It joins the group if necessary, and commits the previously returned records (`auto_commit`).
 
         Raises:
             ClientClosed: it is closed.
-            RequestRefused: the server refuses what it asks for.
-            ConnectionFailed, DeadlineExceeded: the server was not reached within `timeout`.
+            RequestRefused: the server refuses a request.
+            ConnectionFailed, DeadlineExceeded: the server cannot be reached within `timeout`.
         """
         if self._closed:
             raise ClientClosed("the consumer is closed")
@@ -282,9 +285,9 @@ class Consumer(_Client):
             await asyncio.sleep(min(_PAUSE_SECONDS, max(end - loop.time(), 0.0)))
 
     async def commit(self) -> None:
-        """Commit what was handed out. What belongs to an ended generation is not: others read it again.
+        """Commit returned records, except those of an ended generation, which others read again.
 
-        With several servers it is tried again for `request_timeout_ms`.
+        With several servers it retries for `request_timeout_ms`.
 
         Raises:
             RequestRefused, ConnectionFailed, DeadlineExceeded: as `poll`.
@@ -311,7 +314,7 @@ class Consumer(_Client):
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition on from an offset. Raises ValueError: it is none of its partitions."""
         if (topic, partition) not in self.assignment:
-            raise ValueError(f"{topic}-{partition} is none of the consumer's partitions: {self.assignment}")
+            raise ValueError(f"{topic}-{partition} is not among the consumer's partitions: {self.assignment}")
         self._members[topic].positions[partition] = limit("offset", offset)
 
     async def close(self) -> None:
@@ -330,7 +333,7 @@ class Consumer(_Client):
         self._servers.close()
 
     async def _step(self) -> list[Message]:
-        """One look at each partition, from the one after that of the last records."""
+        """Ask each partition once, starting after the partition of the last records."""
         if self._auto_commit:
             await self._commit()
         for member in self._members.values():
@@ -347,7 +350,7 @@ class Consumer(_Client):
         return []
 
     async def _join(self, member: Membership) -> None:
-        """Let it be a member of the newest generation: SYNC tells whether JOIN's is still that."""
+        """Join the newest generation: SYNC says whether JOIN's is still the newest."""
         while member.generation is None:
             member.joined(_require(await self._ask(*member.join())))
             response = await self._ask(*member.member("SYNC"))
@@ -368,7 +371,7 @@ class Consumer(_Client):
         return [Message(topic, partition, row["offset"], row["value"]) for row in messages]
 
     async def _ask(self, command: str, args: dict[str, Any]) -> Response:
-        """Ask about a group: where partition 0 of its topic is led."""
+        """Ask the leader of a topic's partition 0 about the group."""
         return await self._servers.ask(args["topic"], 0, command, args)
 
 

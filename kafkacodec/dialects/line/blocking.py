@@ -31,9 +31,9 @@ class Producer(ThreadClient):
         self._begin(face, "kafkacodec line producer")
 
     def send(self, topic: str, key: str, value: str, *, acks: Acks | None = None) -> Future[Produced]:
-        """Send a record; the future has where it is, or why it is not. Waits only while too many are in flight.
+        """Send a record; the future has its place, or the error. Waits only while too many are in flight.
 
-        Arguments and errors are those of `kafkacodec.dialects.line.aio.Producer.send`.
+        It has the arguments and errors of `kafkacodec.dialects.line.aio.Producer.send`.
         """
         delivery: Future[Produced] = Future()
         delivery.set_running_or_notify_cancel()  # it cannot be cancelled
@@ -46,12 +46,12 @@ class Producer(ThreadClient):
         return delivery
 
     def flush(self) -> None:
-        """Wait until all records are known to be delivered or not."""
+        """Wait for the outcome of all records."""
         self._thread.run(self._face.flush)
 
 
 class Consumer(ThreadClient):
-    """As `kafkacodec.dialects.line.aio.Consumer`, for threads; heartbeats go on between calls.
+    """As `kafkacodec.dialects.line.aio.Consumer`, for threads; it sends heartbeats between calls.
 
     with line.Consumer("127.0.0.1:9094", "billing", "orders") as consumer:
         for message in consumer.poll(timeout=5):
@@ -68,7 +68,7 @@ class Consumer(ThreadClient):
 
     @property
     def assignment(self) -> list[tuple[str, int]]:
-        """Topic and number of its partitions, as last told."""
+        """Topic and number of its partitions, from the last answer."""
         found: list[tuple[str, int]] = self._face.assignment
         return found
 

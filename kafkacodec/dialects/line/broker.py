@@ -51,8 +51,8 @@ Handler = Callable[[Any, Request, Hashable], Fields | None]
 class Broker:
     """A broker as a state machine.
 
-    A request for which the storage fails is answered with STORAGE_ERROR and changes nothing; an expiry for which it
-    fails is retried later. `take_failures` returns the failures.
+    If the storage fails for a request, the answer is STORAGE_ERROR and nothing changes; the broker retries an expiry
+    later. `take_failures` returns the failures.
 
     Args:
         storage: keeps records, groups and offsets.
@@ -99,8 +99,8 @@ class Broker:
     def receive(self, line: str | LineProtocolError, now: int, connection: Hashable = None) -> list[Reply]:
         """Take a request line and return the responses that are due, on this and on other connections.
 
-        `LineReader` returns an error in place of a line that it cannot read; it is answered as an error. The response
-        to a PRODUCE with acks=all may come from a later call, after those of later requests.
+        `LineReader` returns an error in place of an invalid line; the broker answers it as an error. The response to a
+        PRODUCE with acks=all may come from a later call, after responses to later requests.
 
         Raises:
             LocalProtocolError: `now` is earlier than in a previous call.
@@ -121,7 +121,7 @@ class Broker:
         return [Reply(connection, answer) for answer in answers if answer is not None] + self._answer_waiting()
 
     def lost(self, topic: str, partition: int) -> None:
-        """The storage has fewer records than it returned offsets for: the partition ends where the storage does."""
+        """End a partition where the storage does, which has fewer records than it returned offsets for."""
         self._partitions.lost(topic, partition)
 
     def tick(self, now: int) -> list[Reply]:
@@ -136,7 +136,7 @@ class Broker:
         return self._answer_waiting()
 
     def next_deadline(self) -> int | None:
-        """The time at which `tick` is needed next; None if nothing is pending."""
+        """Return when `tick` is needed next; None if nothing is pending."""
         deadlines = [queue[0].deadline for queue in self._waiting.values()]
         pending = (self._partitions.next_deadline(), self._groups.next_deadline())
         deadlines += [deadline for deadline in pending if deadline is not None]

@@ -34,7 +34,7 @@ class Command(NamedTuple):
         every_key: the keys of `payload`, then those that are written only if needed.
         prepare: adds the keys that are needed to the fields, after those of `payload` were written.
         refine: corrects fields whose meaning depends on another key; also takes the payload.
-        names, readers: those of the slots, as the parser needs them.
+        names, readers: of the slots, for the parser.
     """
 
     slots: tuple[Slot, ...]

@@ -14,12 +14,12 @@ __all__ = ["Dialer"]
 
 
 class Dialer(connection.Dialer):
-    """The connection to a server: made by the first request, and anew after it has ended.
+    """The connection to a server. The first request opens it; after its end, the next request opens another.
 
     Args:
         address: host and port.
-        timeout_ms: how long connecting and each answer may take.
-        exchange: makes what keeps the requests of a connection.
+        timeout_ms: the time limit of connecting and of each answer.
+        exchange: makes the state of a connection's requests.
     """
 
     def __init__(

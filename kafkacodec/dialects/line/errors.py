@@ -9,7 +9,7 @@ from kafkacodec.errors import DecodeError, KafkaCodecError
 
 __all__ = ["IS_FOLLOWER", "NOT_ELECTED", "TOO_MANY_WAIT", "ErrorCode", "LineProtocolError", "RequestRefused"]
 
-# What NOT_LEADER says of a record that was not stored; with other texts it may be.
+# Texts of NOT_LEADER for a record that was not stored; with other texts it may be.
 IS_FOLLOWER: Final = "this broker is a follower of the partition"
 NOT_ELECTED: Final = "too few replicas can be reached to lead the partition"
 TOO_MANY_WAIT: Final = "too many records wait until the partition is led"
@@ -65,7 +65,7 @@ class RequestRefused(KafkaCodecError):
     Attributes:
         code (str): the error's code; `ErrorCode` has those of V1.
         message (str): its text.
-        sent (bool): whether the record of a PRODUCE may be stored all the same.
+        sent (bool): whether the record of a PRODUCE may be stored anyway.
     """
 
     def __init__(self, code: str, message: str, *, sent: bool | None = None) -> None:

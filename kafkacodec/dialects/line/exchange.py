@@ -18,11 +18,11 @@ __all__ = ["Exchange"]
 
 
 class Exchange:
-    """The requests of a connection that wait for their responses.
+    """The pending requests of a connection.
 
     Args:
         max_line_bytes: the longest response, in bytes.
-        commands: that can be requested.
+        commands: the known commands.
     """
 
     def __init__(self, *, max_line_bytes: int = MAX_LINE_BYTES, commands: Mapping[str, Command] = COMMANDS) -> None:
@@ -33,7 +33,7 @@ class Exchange:
 
     @property
     def pending(self) -> int:
-        """How many requests wait."""
+        """The number of pending requests."""
         return len(self._waiting)
 
     def request(self, command: str, args: dict[str, Any], *, waiter: Any) -> bytes:
@@ -45,11 +45,11 @@ class Exchange:
         return line
 
     def received(self, data: Buffer) -> list[tuple[Any, Response]]:
-        """The responses that are complete now, each with the waiter of its request.
+        """Return the responses that are now complete, each with the waiter of its request.
 
         Raises:
-            RemoteProtocolError: a line is no response, or one to no request: the connection is of no more use. Its
-                `events` are the responses before it.
+            RemoteProtocolError: a line is not a response to a pending request, so the connection is unusable. Its
+                `events` are the earlier responses.
         """
         found: list[tuple[Any, Response]] = []
         for line in self._reader.receive(data):
@@ -60,7 +60,7 @@ class Exchange:
         return found
 
     def give_up(self) -> list[Any]:
-        """The waiters of all requests that have got no response."""
+        """Return the waiters of all requests without a response."""
         waiters = [waiter for _, waiter in self._waiting.values()]
         self._waiting.clear()
         return waiters
@@ -70,8 +70,8 @@ class Exchange:
             raise line
         correlation_id = line.split("|", 2)[1] if line.count("|") >= 2 else ""
         if correlation_id not in self._waiting:
-            shown = parse_response(line)  # an error says what is wrong with it
-            reason = f"{shown.correlation_id[:40]!r} is the id of no request: {shown.message or shown.payload or ''}"
+            shown = parse_response(line)  # the error has the reason
+            reason = f"{shown.correlation_id[:40]!r} is not the id of a request: {shown.message or shown.payload or ''}"
             raise LineProtocolError(reason[:200], code=None, correlation_id=shown.correlation_id)
         command, waiter = self._waiting[correlation_id]
         response = parse_response(line, command, commands=self._commands)

@@ -90,7 +90,7 @@ def _lock(path: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise LocalProtocolError(f"{path.parent} is in use by another broker, which has locked {path.name}") from None
+        raise LocalProtocolError(f"{path.parent} is in use: another broker has locked {path.name}") from None
     except BaseException:
         file.close()
         raise

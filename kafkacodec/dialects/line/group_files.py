@@ -31,7 +31,7 @@ _UNFINISHED = re.compile(r"\.(groups|offsets|roles|rewrite-groups)\.json\.[0-9a-
 
 
 class GroupFiles:
-    """The part of a storage that is about groups: ``groups.json`` and ``offsets.json``, each replaced atomically.
+    """The groups of a storage: ``groups.json`` and ``offsets.json``, each replaced atomically.
 
     Args:
         directory: an existing directory. Other files in it are not touched.
@@ -111,7 +111,7 @@ def groups_text(topic: str, groups: Rows, offsets: Rows) -> bytes:
 
 
 def read_groups_text(topic: str, text: bytes) -> tuple[Rows, Rows]:
-    """The groups and offsets that `groups_text` has written. Raises CorruptRecord."""
+    """Read the groups and offsets that `groups_text` has written. Raises CorruptRecord."""
     try:
         content = json.loads(text)
         groups, offsets = content["groups"], content["offsets"]
@@ -141,7 +141,7 @@ def _is_number(n: object) -> bool:
 
 
 def remove_unfinished(directory: str | os.PathLike[str]) -> None:
-    """Remove what `write_atomically` has left of files of groups when it was killed. Raises OSError."""
+    """Remove unfinished group files of a killed `write_atomically`. Raises OSError."""
     with os.scandir(directory) as entries:
         for entry in entries:
             if _UNFINISHED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):

@@ -37,7 +37,7 @@ class Group:
         assignor (str): ``round_robin`` or ``range``.
         members (dict[str, int]): the time of each member's last request.
         assignments (dict[str, list[int]]): the partitions of each member.
-        changed_at (int): the time at which this generation began.
+        changed_at (int): the time at which this generation started.
     """
 
     generation: int = 0
@@ -87,12 +87,12 @@ class Groups:
     while the storage fails.
 
     Args:
-        storage: where groups and offsets are kept.
+        storage: keeps groups and offsets.
         partitions_of: returns the number of partitions of a topic.
         limits: see `GroupLimits`.
-        now: the time, from which the timeouts of the stored members and groups count.
-        failed: called with exceptions of the storage outside requests, and with records that it has lost.
-        manages: whether the groups of a topic are this broker's; others are only kept. None: all are.
+        now: the time from which the timeouts of the stored members and groups count.
+        failed: called with exceptions of the storage outside requests, and with lost records.
+        manages: whether the groups of a topic are this broker's; it only keeps others. None: all are.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Groups:
             self._repair(now)
 
     def _repair(self, now: int) -> None:
-        """Make the groups fit to the partitions as they are."""
+        """Adjust the groups to the current partitions."""
         # An offset past the end of its partition would skip the next records.
         kept = {key: min(offset, self._storage.end(*key[1:])) for key, offset in self._offsets.items()}
         lowered = [key for key, offset in kept.items() if offset != self._offsets[key]]
@@ -200,7 +200,7 @@ class Groups:
         self._save({**gone, **theirs})
 
     def renew(self, topic: str, now: int) -> None:
-        """The sessions of a topic's members begin anew: this broker has not heard from them."""
+        """Restart the sessions of a topic's members, since this broker has not heard from them."""
         for key, group in self._groups.items():
             if key[1] == topic:
                 group.members.update(dict.fromkeys(group.members, now))
@@ -224,7 +224,7 @@ class Groups:
         return group
 
     def _expire(self, keys: Iterable[GroupKey], now: int) -> None:
-        """Expire what is due in one write; retry later if the storage fails."""
+        """Expire due members and groups in one write; retry later if the storage fails."""
         due = {k: self._groups[k] for k in keys if self._deadline(self._groups[k]) <= now}
         if not due:
             return

@@ -1,4 +1,4 @@
-"""A member of a consumer group, without I/O: what it asks next, and what it may read and commit."""
+"""A member of a consumer group, without I/O: its requests, its partitions and its commits."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ Asked = tuple[str, dict[str, Any]]
 
 
 class Membership:
-    """What a member knows of its group.
-
-    It joins, gets its partitions, begins each at the committed offset or at 0, and is a member as long as its
-    heartbeats are answered. A new generation ends what it had: it joins again, and reads on from what is committed.
+    """A member's state in its group. It joins, gets its partitions, starts each at the committed offset or at 0, and
+    stays a member as long as its heartbeats are answered. When a new generation starts, it joins again, and continues
+    from the committed offsets.
 
     Args:
         group, topic, consumer_id: as in JOIN.
-        assignor: the group's, ``round_robin`` or ``range``; None: whatever it has.
+        assignor: the group's, ``round_robin`` or ``range``; None: any.
 
     Attributes:
-        generation (int | None): None while it is no member.
-        positions (dict[int, int]): the next offset of each of its partitions that is known.
-        committed (dict[int, int]): what was last committed of them.
+        generation (int | None): None while it is not a member.
+        positions (dict[int, int]): the known next offsets of its partitions.
+        committed (dict[int, int]): their committed offsets.
     """
 
     def __init__(self, group: str, topic: str, consumer_id: str, assignor: str | None = None) -> None:
@@ -41,7 +40,7 @@ class Membership:
         return list(self._assigned)
 
     def join(self) -> Asked:
-        """The request that makes it a member."""
+        """Return the request that makes it a member."""
         args: dict[str, Any] = {"group": self.group, "topic": self.topic, "consumer_id": self.consumer_id}
         return "JOIN", {**args, "assignor": self.assignor}
 
@@ -57,14 +56,14 @@ class Membership:
         return [("OFFSET", {**args, "partition": p}) for p in self._assigned if p not in self.positions]
 
     def begins(self, partition: int, response: Response) -> None:
-        """Reading of a partition begins at its committed offset."""
+        """Start a partition at its committed offset."""
         committed = response.fields["offset"]
         if committed >= 0:
             self.committed[partition] = committed
         self.positions[partition] = max(committed, 0)
 
     def read(self, partition: int, following: int) -> None:
-        """What is before an offset was handed out."""
+        """Note that records before an offset were returned."""
         if partition in self.positions:
             self.positions[partition] = following
 
@@ -74,7 +73,7 @@ class Membership:
         return command, {**args, "generation": self.generation}
 
     def commits(self) -> list[Asked]:
-        """The requests that commit what was handed out and is not committed."""
+        """Return the requests that commit returned records."""
         command, args = self.member("COMMIT")
         due = {p: offset for p, offset in self.positions.items() if offset > self.committed.get(p, 0)}
         return [(command, {**args, "partition": p, "offset": offset}) for p, offset in due.items()]
@@ -84,7 +83,7 @@ class Membership:
         self.committed[partition] = offset
 
     def refused(self, response: Response) -> bool:
-        """Whether a response says that its generation has ended: it has to join again."""
+        """Whether a response says that its generation has ended, so that it must join again."""
         if response.ok or response.code != ErrorCode.GENERATION_MISMATCH:
             return False
         self.generation = None

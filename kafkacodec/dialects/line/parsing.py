@@ -87,7 +87,7 @@ class Response:
     def success(
         cls, correlation_id: str, command: str, fields: dict[str, Any], *, commands: Mapping[str, Command] = COMMANDS
     ) -> Response:
-        """The response to a request that succeeded, with a payload of `fields`.
+        """Return the response to a successful request, with a payload of `fields`.
 
         Raises:
             EncodeError: a missing field, or one that the payload cannot represent.
@@ -108,7 +108,7 @@ class Response:
 
     @classmethod
     def error(cls, correlation_id: str, code: str, message: str) -> Response:
-        """The response to a request that failed."""
+        """Return the response to a failed request."""
         return cls(correlation_id, False, code=code, message=message)
 
     def encode(self) -> str:

@@ -83,7 +83,7 @@ class RecordLog:
         return len(self._entries.get((topic, partition), ())) // 2
 
     def topics(self) -> set[str]:
-        """The topics that have records."""
+        """Return the topics with records."""
         return {topic for topic, _ in self._entries}
 
     def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[tuple[int, str]]:

@@ -21,9 +21,9 @@ class Partition:
 
     Offsets number the records of a partition; the end is the offset of the next record. The rules are those of Kafka 4.
     A follower is caught up if the first record that it lacks was appended at most `lag_ms` ago. It is in sync if it is
-    caught up and has all records below the high watermark. The high watermark is the least end of the replicas that are
-    in sync or caught up. It never decreases, and does not change while fewer than `min_in_sync` replicas are in sync or
-    this broker is a follower.
+    caught up and has all records below the high watermark. The high watermark is the lowest end of the replicas that
+    are in sync or caught up. It never decreases, and does not change while fewer than `min_in_sync` replicas are in
+    sync or this broker is a follower.
 
     Attributes:
         lag_ms (int): how long a follower may lack a record.
@@ -31,8 +31,8 @@ class Partition:
         min_in_sync (int): the number of replicas that must be in sync to commit records.
         high_watermark (int): records below it are committed.
         leader (bool): whether this broker is the leader.
-        safe (int | None): what is before it counts as stored on the leader; None: all.
-        epoch_begin (int): where the leader's epoch begins; followers that have not got so far are not in sync.
+        safe (int | None): records before it count as stored on the leader; None: all.
+        epoch_begin (int): the start of the leader's epoch; followers before it are not in sync.
     """
 
     lag_ms: int
@@ -67,7 +67,7 @@ class Partition:
         self._advance()
 
     def cut(self, end: int) -> None:
-        """The leader's log ends at `end`, before what it had: none of that was told to anybody."""
+        """End the leader's log earlier, at `end`; no answer depended on the lost records."""
         self.end = min(self.end, end)
         self.high_watermark = min(self.high_watermark, end)
 
@@ -91,7 +91,7 @@ class Partition:
         self._advance()
 
     def flushed(self, end: int) -> None:
-        """What is before an offset is on the leader's disk: from now on only that counts."""
+        """Note the end of the records on the leader's disk; from now on only these count."""
         self.safe = end
         self._advance()
 

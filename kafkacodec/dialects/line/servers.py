@@ -1,4 +1,4 @@
-"""The servers that a client knows, and which of them leads which partition."""
+"""The servers of a client, and the partitions that they lead."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, 
 
 __all__ = ["MAY_PASS", "Servers"]
 
-_LOOK_SECONDS: Final = 1.0  # for which servers are waited that do not say what they lead
-_FRESH_SECONDS: Final = 5.0  # after which it is asked anew who leads a partition without records
+_LOOK_SECONDS: Final = 1.0  # to wait for servers that do not answer about their partitions
+_FRESH_SECONDS: Final = 5.0  # after which to ask again for the leader of a partition without records
 
 MAY_PASS: Final = (ErrorCode.NOT_LEADER, ErrorCode.REPLICATION_TIMEOUT)
-"""Errors that another server, or the same one later, may not have."""
+"""Errors that may not occur at another server, or later."""
 
 
 class _Topic(NamedTuple):
-    """What is known of a topic: the number of its partitions, who leads each that is led, and when that was asked."""
+    """A topic: the number of its partitions, their known leaders, and the time of the answer."""
 
     partitions: int
     leaders: dict[int, Dialer]
@@ -34,12 +34,12 @@ class _Topic(NamedTuple):
 class Servers:
     """Connections to servers. With several, which have the same partitions, requests go to the partition's leader.
 
-    Who leads is what the servers say (REPLICA_LEADERS); the newest epoch counts. What is known is dropped once a server
-    refuses or does not answer, and asked for again by the next request.
+    The servers name the leaders (REPLICA_LEADERS); the newest epoch counts. After a refusal or a missing answer, the
+    next request asks again.
 
     Args:
         addresses: host and port of each.
-        timeout_ms: how long connecting and each answer may take.
+        timeout_ms: the time limit of connecting and of each answer.
     """
 
     def __init__(self, addresses: list[tuple[str, int]], timeout_ms: int) -> None:
@@ -50,39 +50,39 @@ class Servers:
 
     @property
     def name(self) -> str:
-        """Those of all, for errors."""
+        """All addresses, for errors."""
         return ",".join(dialer.name for dialer in self._dialers)
 
     @property
     def are_several(self) -> bool:
-        """Whether there is another one to turn to."""
+        """Whether there is more than one server."""
         return len(self._dialers) > 1
 
     @property
     def was_used(self) -> bool:
-        """Whether a connection was asked for."""
+        """Whether it has ever been asked for a connection."""
         return any(dialer.was_used for dialer in self._dialers)
 
     @property
     def closed(self) -> bool:
-        """Whether no more connections are made."""
+        """Whether it opens no more connections."""
         return self._dialers[0].closed
 
     async def of_key(self, topic: str, key: str) -> Dialer:
-        """The server that takes records with a key. Raises ConnectionFailed, ClientClosed, RequestRefused."""
+        """Return the server for records with a key. Raises ConnectionFailed, ClientClosed, RequestRefused."""
         if not self.are_several:
             return self._dialers[0]
         known = await self._known(topic)
         return await self.of(topic, by_crc(key, known.partitions) if known.partitions else 0)
 
     async def of(self, topic: str, partition: int) -> Dialer:
-        """The server that leads a partition. Raises ConnectionFailed, ClientClosed, RequestRefused."""
+        """Return the leader of a partition. Raises ConnectionFailed, ClientClosed, RequestRefused."""
         if not self.are_several:
             return self._dialers[0]
         leader = (await self._known(topic)).leaders.get(partition)
         if leader is None:
             self._topics.pop(topic, None)
-            raise ConnectionFailed(f"{self.name}: nobody who answers leads {topic}-{partition}", sent=False)
+            raise ConnectionFailed(f"{self.name}: no server that answers leads {topic}-{partition}", sent=False)
         return leader
 
     async def ask(self, topic: str, partition: int, command: str, args: dict[str, Any]) -> Response:
@@ -104,13 +104,13 @@ class Servers:
         return response
 
     def mistaken(self, topic: str, dialer: Dialer) -> None:
-        """A server did not do what a leader does: who leads is asked for anew."""
+        """Forget a leader that did not act as one; the next request asks again."""
         known = self._topics.get(topic)
         if known is not None and dialer in known.leaders.values():
             del self._topics[topic]
 
     def idle(self, topic: str) -> None:
-        """A partition's leader has nothing new; it may be one that others have deposed, and does not know."""
+        """Note that a partition's leader has no news; others may have deposed it without its knowledge."""
         known = self._topics.get(topic)
         if known is not None and asyncio.get_running_loop().time() - known.asked_at > _FRESH_SECONDS:
             del self._topics[topic]
@@ -135,7 +135,7 @@ class Servers:
         return known
 
     async def _look(self, topic: str) -> _Topic:
-        """Ask all servers what they lead of a topic."""
+        """Ask all servers which partitions of a topic they lead."""
         loop = asyncio.get_running_loop()
         tasks = {loop.create_task(dialer.demand("REPLICA_LEADERS", {"topic": topic})): dialer
                  for dialer in self._dialers}  # fmt: skip

@@ -32,7 +32,7 @@ class Storage(Protocol):
         """The offset of the next record."""
 
     def read(self, topic: str, partition: int, start: int, stop: int) -> Iterable[tuple[int, str]]:
-        """Offset and value of the records from `start` to before `stop`; often only the first ones are taken."""
+        """Return offset and value of the records from `start` to before `stop`; callers often stop early."""
 
     def topics(self) -> Iterable[str]:
         """The topics that have records."""

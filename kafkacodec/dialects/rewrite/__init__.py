@@ -1,8 +1,8 @@
 """The group calls of the "Client Rewrite" proposal, and its membership protocol.
 
 The calls are classes such as `Heartbeat`; `GroupController` and `GroupMember` are the two sides of the protocol,
-without I/O. `Consumer`, `Producer` and `KafkaConnection` are clients, those in `aio` for asyncio. The proposal was
-never implemented: docs/dialects/rewrite.md lists the choices made where its text is silent.
+without I/O. `Consumer`, `Producer` and `KafkaConnection` are clients, those in `aio` for asyncio. Nobody implemented
+the proposal; docs/dialects/rewrite.md lists the choices for points that its text leaves open.
 """
 
 from typing import TYPE_CHECKING

@@ -28,8 +28,8 @@ class MessageAndOffset(NamedTuple):
     """A message as a consumer gets it.
 
     Attributes:
-        topic, partition, offset: its place.
-        key, message: bytes, or what the deserializers have made of them; None for null.
+        topic, partition, offset: of the message.
+        key, message: bytes, or the results of the deserializers; None for null.
     """
 
     topic: str
@@ -44,7 +44,7 @@ def _places(servers: Iterable[tuple[str, int]]) -> str:
 
 
 class _Client:
-    """What both have in common: one that is dropped without `close` warns."""
+    """Common parts of both clients: one that is garbage-collected without `close` warns."""
 
     _closed = False
     _made: tuple[str, int] | None = None
@@ -75,15 +75,15 @@ class _Client:
 
 
 class KafkaConnection(_Client):
-    """Calls to the servers of the groups, many at a time: each goes to the server that it is for.
+    """Calls to the servers of the groups, many at a time, each to the right server.
 
-    ListGroups, CreateGroup and DeleteGroup go to any server, calls for one group to its controller, which is asked for,
-    and heartbeats where their client has registered by this connection.
+    ListGroups, CreateGroup and DeleteGroup go to any server, calls for one group to its controller, which the
+    connection finds, and heartbeats to the server at which their client has registered on this connection.
 
     Args:
         bootstrap: ``host:port`` of some servers, in one text with commas or as a list.
-        request_timeout_ms: how long connecting and a reply may take. Registrations and rewinds wait for other members,
-            and take as long as these.
+        request_timeout_ms: the time limit of connecting and of a reply. Registrations and rewinds wait for other
+            members, and take as long as these.
 
     Raises:
         ValueError, TypeError: an argument is wrong.
@@ -101,21 +101,21 @@ class KafkaConnection(_Client):
 
     @property
     def pending(self) -> int:
-        """How many calls wait for their replies."""
+        """The number of pending calls."""
         return len(self._waiting)
 
     async def poll(self, timeout: float = 0.0, *requests: Rpc) -> list[Any]:
         """Send calls, and return the replies that have come: also those to earlier calls, in the order of arrival.
 
-        A reply has the correlation id of its call. If a server was not reached, it is made here, with the error code
-        `CONTROLLER_UNREACHABLE`.
+        A reply has the correlation id of its call. If a server cannot be reached, the connection makes a reply with the
+        error code `CONTROLLER_UNREACHABLE`.
 
         Args:
-            timeout: how many seconds to wait for the first reply.
+            timeout: the seconds to wait for the first reply.
             requests: calls, such as `Heartbeat`.
 
         Raises:
-            EncodeError: not a call, or a value that it cannot have; nothing is sent.
+            EncodeError: not a call, or an invalid value; nothing is sent.
             ClientClosed: the connection is closed.
         """
         left = seconds("timeout", timeout)
@@ -154,7 +154,7 @@ class KafkaConnection(_Client):
 
 
 class Consumer(_Client):
-    """Reads topics as a member of a group, or partitions that are given; all work happens in `poll`.
+    """Reads topics as a member of a group, or given partitions; all work happens in `poll`.
 
         consumer = rewrite.aio.Consumer({
             "bootstrap.servers": "localhost:9092", "rewrite.servers": "localhost:9096", "group.id": "billing",
@@ -164,16 +164,14 @@ class Consumer(_Client):
             for message in await consumer.poll(1.0):
                 ...
 
-    It has to be polled within the session timeout of the group: a third of that is how often heartbeats leave, and only
-    `poll`, `commit` and `rewind_offsets` send them. A group that does not exist is made, with the topics that were
-    added.
+    Call `poll` within the session timeout of the group: heartbeats leave three times in it, and only `poll`, `commit`
+    and `rewind_offsets` send them. It creates a missing group with the added topics.
 
     Args:
         config: ``bootstrap.servers`` (brokers with the records) and ``rewrite.servers`` (any servers of the groups);
-            ``group.id``; ``client.id``, which no other member has (by default a new one); ``session.timeout.ms`` of a
-            group that is made (30,000); ``enable.auto.commit`` (True), ``auto.commit.interval.ms`` (5,000);
-            ``request.timeout.ms`` (30,000). Others are those of `kafkacodec.client.Consumer.from_config`, such as
-            ``auto.offset.reset``.
+            ``group.id``; ``client.id``, unique among members (by default a new one); ``session.timeout.ms`` of a new
+            group (30,000); ``enable.auto.commit`` (True), ``auto.commit.interval.ms`` (5,000); ``request.timeout.ms``
+            (30,000). Others as for `kafkacodec.client.Consumer.from_config`, such as ``auto.offset.reset``.
         **options: of `kafkacodec.client.ConsumerSettings`, by keyword: deserializers, for instance.
 
     Raises:
@@ -193,7 +191,7 @@ class Consumer(_Client):
 
     @property
     def generation(self) -> int:
-        """The generation of the group, as the last heartbeat told it; 0 for none."""
+        """The generation of the group, from the last heartbeat; 0 for none."""
         return self._work.generation
 
     @property
@@ -212,14 +210,14 @@ class Consumer(_Client):
         self._work.add(topic, None if partition is None else limit("partition", partition))
 
     async def poll(self, timeout: float = 0.0) -> list[MessageAndOffset]:
-        """Messages that are there, or come within `timeout` seconds.
+        """Return messages that are there, or come within `timeout` seconds.
 
-        What was returned before counts as processed: with ``enable.auto.commit`` it is committed now and then, and
-        before other members get its partitions.
+        Previously returned messages count as processed: with ``enable.auto.commit`` it commits them at intervals, and
+            before other members get its partitions.
 
         Raises:
             GroupError: the group refuses the member, which tries again at the next call.
-            LocalProtocolError: the group has not the topics that were added.
+            LocalProtocolError: the group lacks added topics.
             KafkaCodecError: from the brokers, as `kafkacodec.client.Consumer` does.
         """
         self._check()
@@ -227,31 +225,31 @@ class Consumer(_Client):
         return [MessageAndOffset(r.topic, r.partition, r.offset, r.key, r.value) for r in records]
 
     async def commit(self, topic: str | None = None, partition: int | None = None) -> None:
-        """Commit what `poll` has returned: all, or of a topic, or of one partition.
+        """Commit messages that `poll` has returned: all, or of a topic, or of one partition.
 
         Raises:
-            GroupError: an offset was not taken: another member owns the partition by now, for instance.
-            ConnectionFailed, DeadlineExceeded: the controller was not reached.
+            GroupError: an offset was refused, for instance because another member owns the partition by now.
+            ConnectionFailed, DeadlineExceeded: the controller cannot be reached.
         """
         self._check()
         await self._work.commit(topic, partition)
 
     async def rewind_offsets(self, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Let the group go on at other offsets, also in partitions of other members.
+        """Move the group to other offsets, also in partitions of other members.
 
         Args:
             offsets: by topic and number of the partition.
 
         Raises:
-            GroupError: an offset was not taken; the others were.
-            LocalProtocolError: a partition that was not given, and no topic of the group was added.
-            DeadlineExceeded: the group has not answered within ``request.timeout.ms`` and a session timeout.
+            GroupError: an offset was refused; the others were set.
+            LocalProtocolError: the partition was not added, and neither was a topic of the group.
+            DeadlineExceeded: no answer within ``request.timeout.ms`` and a session timeout.
         """
         self._check()
         await self._work.rewind({Partition(*place): offset for place, offset in offsets.items()})
 
     async def close(self) -> None:
-        """Commit what was returned if ``enable.auto.commit``, leave the group, and close all connections."""
+        """Commit returned messages if ``enable.auto.commit``, leave the group, and close all connections."""
         if not self._closed:
             self._closed = True
             await self._work.close()

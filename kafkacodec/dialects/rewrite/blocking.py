@@ -1,4 +1,4 @@
-"""Clients of the rewrite without threads of their own, whose event loop runs in their calls only."""
+"""Clients of the rewrite without threads: their event loop runs only during their calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class KafkaConnection(_InCalls):
 
     @property
     def pending(self) -> int:
-        """How many calls wait for their replies."""
+        """The number of pending calls."""
         found: int = self._face.pending
         return found
 
@@ -94,7 +94,7 @@ class Consumer(_InCalls):
 
     @property
     def generation(self) -> int:
-        """The generation of the group, as the last heartbeat told it; 0 for none."""
+        """The generation of the group, from the last heartbeat; 0 for none."""
         found: int = self._face.generation
         return found
 

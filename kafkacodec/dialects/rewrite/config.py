@@ -17,17 +17,17 @@ _MOST_MS: Final = (1 << 31) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConsumerConfig:
-    """What the group needs, and the configuration of the consumer that reads.
+    """The configuration of the group member, and of the consumer that reads.
 
     Attributes:
         servers: host and port of some servers of the groups.
         group: the group's name; empty: none.
-        client_id: must be no other member's.
-        session_timeout_ms: of the group, if it has to be made.
-        auto_commit: whether `poll` commits what was returned before.
-        auto_commit_ms: how often.
-        request_timeout_ms: how long a reply may take.
-        of_reader: of the consumer that reads, by the same kind of names.
+        client_id: unique among members.
+        session_timeout_ms: of a new group.
+        auto_commit: whether `poll` commits previously returned messages.
+        auto_commit_ms: the interval of commits.
+        request_timeout_ms: the time limit of a reply.
+        of_reader: the configuration of the consumer that reads, with the same kind of names.
     """
 
     servers: list[tuple[str, int]]
@@ -61,7 +61,7 @@ def _number(name: str, value: Any) -> int:
     except (TypeError, ValueError):
         raise ValueError(f"{name} is {value!r}, not a number") from None
     if found > _MOST_MS:
-        raise ValueError(f"{name} is {found}; the most is {_MOST_MS}")
+        raise ValueError(f"{name} is {found}; it must not exceed {_MOST_MS}")
     return limit(name, found, 1)
 
 

@@ -1,4 +1,4 @@
-"""What a consumer of the rewrite does in `poll`: the group's calls, the reading of its partitions, commits."""
+"""The work of a consumer of the rewrite in `poll`: the group's calls, reading its partitions, commits."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Consuming"]
 
 _PASSES: Final = (ErrorCode.CONTROLLER_UNREACHABLE, ErrorCode.NOT_CONTROLLER, ErrorCode.STORAGE_ERROR)
-_TURNS: Final = 5  # of the loop: replies that have come since the last poll are taken before the member misses them
-_PAUSE_MS: Final = 100  # before what passes is tried again
+_TURNS: Final = 5  # of the loop: take replies that have come since the last poll before the member misses them
+_PAUSE_MS: Final = 100  # before temporary failures are tried again
 
 
 class Consuming:
@@ -54,13 +54,13 @@ class Consuming:
         )
         self._topics: dict[str, None] = {}  # for the group
         self._fixed: dict[Partition, None] = {}
-        self._begun: set[Partition] = set()  # of these, those whose offsets are known
-        self._positions: dict[Partition, int] = {}  # after what was returned
+        self._begun: set[Partition] = set()  # of these, with known offsets
+        self._positions: dict[Partition, int] = {}  # after returned messages
         self._committed: dict[Partition, int] = {}
         self._kept: dict[Any, list[ConsumerRecord]] = {}  # of a poll that was cancelled
         self._commit_at = 0.0
         self._start_at = 0
-        self._due: deque[Action] = deque()  # what follows from replies, and is not done yet
+        self._due: deque[Action] = deque()  # pending actions from replies
         self._rewound: list[Rewound] = []
         self._going_back: frozenset[Partition] = frozenset()  # by a rewind that may happen at any moment
         self._error: Exception | None = None
@@ -68,35 +68,37 @@ class Consuming:
 
     @property
     def assignment(self) -> list[Partition]:
-        """The partitions that are read."""
+        """The current partitions."""
         return [*self._fixed, *self._member.partitions]
 
     @property
     def generation(self) -> int:
-        """The group's, as last told."""
+        """The group's generation, from the last answer."""
         return self._member.generation
 
     @property
     def last_error(self) -> Exception | None:
-        """What the last call or commit has failed with."""
+        """The error of the last call or commit."""
         of_calls = None if self._driver is None else self._driver.last_error
         return of_calls or self._error
 
     def add(self, topic: str, number: int | None) -> None:
         """Read a topic by the group, or one of its partitions. Raises ValueError, LocalProtocolError."""
         if (topic in {p.topic for p in self._fixed}) if number is None else (topic in self._topics):
-            raise ValueError(f"partitions of {topic!r} are either assigned by the group or given")
+            raise ValueError(
+                f"topic {topic!r} was added in the other way: the group assigns its partitions, or you add them"
+            )
         if number is not None:
             self._fixed[Partition(topic, number)] = None
         elif not self._config.group:
-            raise ValueError("the configuration has no group.id: give the partition, too")
+            raise ValueError("the configuration has no group.id: pass the partition, too")
         elif self._driver is not None and topic not in self._topics:
-            raise LocalProtocolError("topics for the group are added before the first poll")
+            raise LocalProtocolError("add topics for the group before the first poll")
         else:
             self._topics[topic] = None
 
     async def poll(self, left: float) -> list[ConsumerRecord]:
-        """Work for so many seconds, or until there are records."""
+        """Work for a number of seconds, or until there are records."""
         if not self._topics and not self._fixed:
             raise LocalProtocolError("nothing to read: call add_topic() first")
         end = time.monotonic() + left
@@ -110,7 +112,7 @@ class Consuming:
                 return found
 
     async def commit(self, topic: str | None = None, number: int | None = None) -> None:
-        """Commit what was returned. Raises GroupError, ConnectionFailed, DeadlineExceeded."""
+        """Commit returned messages. Raises GroupError, ConnectionFailed, DeadlineExceeded."""
         wanted = {
             p: offset
             for p, offset in self._to_commit().items()
@@ -120,7 +122,7 @@ class Consuming:
             await self._commit(wanted)
 
     async def rewind(self, offsets: Mapping[Partition, int]) -> None:
-        """Go on at other offsets. Raises GroupError, DeadlineExceeded."""
+        """Continue at other offsets. Raises GroupError, DeadlineExceeded."""
         fixed = {p: offset for p, offset in offsets.items() if p in self._fixed}
         shared = {p: offset for p, offset in offsets.items() if p not in self._fixed}
         if fixed:
@@ -137,7 +139,7 @@ class Consuming:
         is_sent = False
         while not (is_sent and self._rewound):
             if self._member.state is MemberState.CONSUMING:
-                self._rewound.clear()  # of one that was given up
+                self._rewound.clear()  # of a former partition
                 self._going_back, is_sent = frozenset(shared), True
                 self._sent(self._member.rewind(shared, self._now()))
             left = end - time.monotonic()
@@ -164,7 +166,7 @@ class Consuming:
     # The group
 
     async def _work(self) -> None:
-        """Do what is due, and take what has come."""
+        """Do due work, and take replies."""
         if self._driver is None:
             self._driver = MemberDriver(self._member, self._servers)
             await self._reader.assign([])
@@ -188,7 +190,7 @@ class Consuming:
             raise LocalProtocolError(missing)
 
     async def _do(self, actions: Iterable[Action]) -> None:
-        """Do what follows from one reply before the next one is looked at, which may end what this one tells."""
+        """Do the actions of one reply before taking the next, which may end them."""
         self._due.extend(self._sent(actions))
         while self._due:
             action = self._due[0]
@@ -248,10 +250,10 @@ class Consuming:
         if reply.error_code in (ErrorCode.NONE, ErrorCode.GROUP_EXISTS):
             self._start_at = 0
         elif reply.error_code not in _PASSES:
-            raise GroupError(f"group {self._config.group!r} cannot be made", reply.error_code)
+            raise GroupError(f"group {self._config.group!r} cannot be created", reply.error_code)
 
     def _missing_topics(self, reply: Any) -> str:
-        """What is wrong with the topics of a group that is listed."""
+        """Return the error about the topics of a listed group."""
         for info in reply.groups_info:
             missing = [topic for topic in self._topics if topic not in info.topics]
             if info.group_name == self._config.group and missing:
@@ -268,7 +270,7 @@ class Consuming:
     # Reading
 
     async def _read(self, left: float) -> list[ConsumerRecord]:
-        """Records that are there, or that come before the member has something to do."""
+        """Return records that are there, or that come before the member has something to do."""
         if self._kept:
             found, self._kept = self._kept, {}
             return self._returned(found)
@@ -305,7 +307,7 @@ class Consuming:
                 await self._driver.arrived.wait()
 
     def _limited(self, left: float) -> float:
-        """So many seconds, or until the member has something to do, if that is earlier."""
+        """Return a number of seconds, or the time until the member has something to do, if that is earlier."""
         if not self._topics:
             return left
         idle = self._member.state is MemberState.IDLE
@@ -318,7 +320,7 @@ class Consuming:
             known.pop(partition, None)
 
     async def _begin_fixed(self) -> None:
-        """Begin to read given partitions at the offsets that were committed for them, if the group has any."""
+        """Start given partitions at their committed offsets, if the group has any."""
         new = [partition for partition in self._fixed if partition not in self._begun]
         offsets = await self._fetched(new) if self._config.group else {}
         if offsets is None:
@@ -330,7 +332,7 @@ class Consuming:
                 await self._reader.seek(*partition, offsets[partition])
 
     async def _fetched(self, partitions: Iterable[Partition]) -> dict[Partition, int] | None:
-        """The committed offsets; None if they cannot be told now, which `last_error` explains."""
+        """Return the committed offsets; None if they are unavailable now, with the reason in `last_error`."""
         entry = FetchOffsets.TopicPartition
         call = FetchOffsets(
             client_id=self._config.client_id, consumer_group=self._config.group,
@@ -344,7 +346,7 @@ class Consuming:
         if reply.error_code == ErrorCode.UNKNOWN_GROUP:
             await self._create()
         elif reply.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_PARTITION):
-            self._error = GroupError(f"group {self._config.group!r} does not tell its offsets", reply.error_code)
+            self._error = GroupError(f"group {self._config.group!r} did not answer with its offsets", reply.error_code)
             return None
         return {Partition(o.topic, o.partition): o.offset for o in reply.offsets if o.offset >= 0}
 
@@ -357,11 +359,11 @@ class Consuming:
             await self._try_commit()
 
     def _to_commit(self) -> dict[Partition, int]:
-        """What was returned, but for partitions that go back: a commit that comes after the rewind would undo it."""
+        """Return the offsets to commit, without rewinding partitions: a commit after the rewind would undo it."""
         return {p: offset for p, offset in self._positions.items() if p not in self._going_back}
 
     async def _try_commit(self) -> None:
-        """Commit what has changed; what fails is told by `last_error`."""
+        """Commit changes; `last_error` has failures."""
         changed = {p: offset for p, offset in self._to_commit().items() if self._committed.get(p) != offset}
         self._error = None
         if changed and self._config.group:
@@ -371,7 +373,7 @@ class Consuming:
                 self._error = error
 
     async def _commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets. Raises GroupError and what `Servers.ask` does."""
+        """Commit offsets. Raises GroupError and the errors of `Servers.ask`."""
         entry = CommitOffsets.PartitionOffset
         call = CommitOffsets(
             client_id=self._config.client_id, consumer_group=self._config.group,

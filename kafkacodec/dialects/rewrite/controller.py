@@ -113,7 +113,7 @@ class GroupController:
         self._max_members = max_members
         self._max_rewinds = max_rewinds
         self._groups: dict[str, Group] = dict(groups or {})
-        self._changed: dict[str, None] = {}  # groups of which something changed that outlives the controller
+        self._changed: dict[str, None] = {}  # groups with changes that outlive the controller
         self._clients: dict[str, tuple[str, str]] = {}  # client id -> group and consumer id
         # A call checks only the groups it touches; the others are checked when the first timeout is due.
         self._touched: dict[str, None] = {}
@@ -128,7 +128,7 @@ class GroupController:
     def receive(self, call: Rpc, now: int, connection: Hashable = None) -> list[Reply]:
         """Take a call and return the replies that are due, on this and on other connections.
 
-        Registrations and rewinds are answered by a later call, when the members they affect have stopped.
+        A later call answers registrations and rewinds, when the affected members have stopped.
 
         Raises:
             LocalProtocolError: not a call to a controller, or `now` is earlier than in a previous call; nothing has
@@ -163,13 +163,13 @@ class GroupController:
         return replies
 
     def next_deadline(self) -> int | None:
-        """The time at which `tick` is needed next; None if nothing is pending."""
+        """Return when `tick` is needed next; None if nothing is pending."""
         members = ((group, member) for group in self._groups.values() for member in group.members.values())
         return min((d for group, member in members if (d := _deadline(group, member)) is not None), default=None)
 
     @property
     def due_at(self) -> int | None:
-        """A time that is not later than `next_deadline`, without a look at every member."""
+        """Return a time that is not later than `next_deadline`, without checking every member."""
         return self._due_at
 
     def disconnect(self, client_id: str, now: int) -> list[Reply]:
@@ -212,7 +212,7 @@ class GroupController:
         return replies + self._finish_changes()
 
     def take_changed(self) -> list[str]:
-        """The groups since the last call of which something changed that has to be stored, or that are gone."""
+        """Return the groups since the last call with changes to store, or that are gone."""
         changed = list(self._changed)
         self._changed.clear()
         return changed

@@ -1,4 +1,4 @@
-"""Carries out what a member of a group wants sent, in the running event loop; the rest is its consumer's work."""
+"""Sends the calls of a group member in the running event loop; its consumer does the rest."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class MemberDriver:
 
     Args:
         member: decides.
-        servers: where calls go.
+        servers: get the calls.
 
     Attributes:
         arrived: set while there is a reply.
-        last_error: why a call got no reply; None if the last one did.
+        last_error: the error of the last call; None if it got a reply.
     """
 
     def __init__(self, member: GroupMember, servers: Servers) -> None:
@@ -43,7 +43,7 @@ class MemberDriver:
         return int(asyncio.get_running_loop().time() * 1000)
 
     def sent(self, actions: Iterable[Action]) -> list[Action]:
-        """Send what is to be sent; returns the other actions."""
+        """Send calls; return the other actions."""
         left: list[Action] = []
         for action in actions:
             if isinstance(action, Send):

@@ -12,7 +12,7 @@ class GroupError(KafkaCodecError):
     """A server has refused a call.
 
     Attributes:
-        code (int): the error code: `ErrorCode` has those that there are.
+        code (int): the error code; `ErrorCode` lists them.
     """
 
     def __init__(self, what: str, code: int) -> None:

@@ -22,14 +22,14 @@ class _Asked(NamedTuple):
 
 
 class Exchange:
-    """The calls of a connection that wait for their replies.
+    """The pending calls of a connection.
 
-    Calls leave with ids of the connection, so that several users of it need not agree on ids; a reply has the id of
-    its call again.
+    The connection assigns ids to calls, so several users of it need not agree on ids; a reply gets the id of its call
+    back.
 
     Args:
         max_reply_bytes: the largest reply, without its size field.
-        passes_on: whether this is a server that passes calls on.
+        passes_on: whether this is a server that forwards calls.
     """
 
     def __init__(self, *, max_reply_bytes: int = MAX_REPLY_BYTES, passes_on: bool = False) -> None:
@@ -40,7 +40,7 @@ class Exchange:
 
     @property
     def pending(self) -> int:
-        """How many calls wait."""
+        """The number of pending calls."""
         return len(self._waiting)
 
     def request(self, call: Rpc, *, waiter: Any) -> bytes:
@@ -52,11 +52,11 @@ class Exchange:
         return with_id(data, self._last_id)
 
     def received(self, data: Buffer) -> list[tuple[Any, Rpc]]:
-        """The replies that are complete now, each with the waiter of its call.
+        """Return the replies that are now complete, each with the waiter of its call.
 
         Raises:
-            RemoteProtocolError: a frame is no reply, or one to no call: the connection is of no more use. Its `events`
-                are the replies before it.
+            RemoteProtocolError: a frame is not a reply to a pending call, so the connection is unusable. Its `events`
+                are the earlier replies.
         """
         found: list[tuple[Any, Rpc]] = []
         view = memoryview(data).cast("B")
@@ -72,7 +72,7 @@ class Exchange:
         return found
 
     def give_up(self) -> list[Any]:
-        """The waiters of all calls that have got no reply."""
+        """Return the waiters of all calls without a reply."""
         waiters = [asked.waiter for asked in self._waiting.values()]
         self._waiting.clear()
         return waiters
@@ -92,7 +92,7 @@ class Exchange:
         number = reply_id(frame)
         asked = self._waiting.get(number)
         if asked is None:
-            raise DecodeError(f"{number} is the id of no call", position=4)
+            raise DecodeError(f"{number} is not the id of a call", position=4)
         reply: Any = decode_reply(frame, asked.answer)
         reply.correlation_id = asked.correlation_id
         del self._waiting[number]

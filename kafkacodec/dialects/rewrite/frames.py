@@ -1,6 +1,6 @@
 """Frames of the rewrite's calls: an int32 size, for calls an int16 API key, then the body.
 
-The text has bodies only. A reply has no key: its correlation id tells which call it answers.
+The text has only bodies. A reply has no key: its correlation id shows which call it answers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PASSED_ON: Final[dict[int, type[Rpc]]] = {
     10_102: DeleteGroup,
     10_103: CreateEphemeralGroup,
 }
-"""The class of a call that a server has passed on, by its key: the other server answers alone."""
+"""The class of a forwarded call, by its key: the other server answers it alone."""
 
 MAX_REQUEST_BYTES: Final = 4 << 20
 """The largest call, without its size field."""

@@ -115,9 +115,10 @@ class Group:
         return {p for member in self.members.values() if member.client_id == client_id for p in member.owned}
 
     def fault(self, partition: Partition, offset: int, owned: Set[Partition]) -> ErrorCode:
-        """What is wrong with an offset that the owner of some partitions commits: no smaller one, and none of others.
+        """Return the error of an offset in a commit of the owner of some partitions: not smaller, and only of these
+        partitions.
 
-        Nobody owns partitions of other topics than the group's: who reads them, by a static assignment, commits any.
+        Nobody owns partitions of topics that are not the group's; consumers with a static assignment may commit any.
         """
         if offset < 0:
             return ErrorCode.INVALID_REQUEST
@@ -129,7 +130,7 @@ class Group:
 
     @property
     def all_registered(self) -> bool:
-        """Whether all members that were called have registered."""
+        """Whether all called members have registered."""
         return all(member.must_register_by is None for member in self.members.values())
 
     def assign(self, strategy: Strategy, counts: Mapping[str, int]) -> None:

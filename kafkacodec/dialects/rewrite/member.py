@@ -117,7 +117,7 @@ class GroupMember:
         client_id: must be unique, since heartbeats have no other name.
         group: the group to join.
         consumer_id: the member's name in the group.
-        request_timeout_ms: how long a reply may take. Registrations and rewinds, which wait for the other members, may
+        request_timeout_ms: the time limit of a reply. Registrations and rewinds, which wait for the other members, may
             take a session timeout longer.
     """
 
@@ -196,7 +196,7 @@ class GroupMember:
         return [self._send(now, Heartbeat, HeartbeatResponse, session_timeout=self._session_timeout)]
 
     def next_deadline(self) -> int | None:
-        """The time at which `tick` is needed next; None if nothing is pending."""
+        """Return when `tick` is needed next; None if nothing is pending."""
         deadlines = [self._answer_by] if self.state in _WAITING else []
         if self.state in _HEARTBEATING:
             deadlines += [self._heartbeat_at, self._heard_at + self._session_timeout + 1]

@@ -1,4 +1,4 @@
-"""Offsets of a group: what CommitOffsets and FetchOffsets, which the text does not have, are answered."""
+"""Offsets of a group: the answers to CommitOffsets and FetchOffsets, which the text lacks."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def registered(waiting: Waiting, group: str, own: list[tuple[Partition, int]], c
 
 
 def rewound(waiting: Waiting, group: str, offsets: list[tuple[Partition, int, ErrorCode]]) -> Rpc:
-    """The reply to a rewind: what became of each partition."""
+    """The reply to a rewind, with the outcome of each partition."""
     entry = RewindConsumerResponse.PartitionResult
     answer: Rpc = RewindConsumerResponse(
         version=waiting.version,

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class ErrorCode(IntEnum):
-    """Error codes. By the text 0 is success and any other number an error; the other numbers are chosen here."""
+    """Error codes. In the text, 0 is success and any other number an error; this module chooses the numbers."""
 
     NONE = 0
     GROUP_CHANGES = 1
@@ -119,7 +119,7 @@ def echoed(call: Any) -> dict[str, Any]:
 
 
 def refusal(call: Any, code: int) -> Rpc:
-    """The reply to a call that was not carried out; RewindConsumer has the error for each partition only."""
+    """The reply to a refused call; RewindConsumer has an error only for each partition."""
     fields = echoed(call)
     if isinstance(call, RewindConsumer):
         entry = RewindConsumerResponse.PartitionResult

@@ -27,11 +27,11 @@ Outcome: TypeAlias = "concurrent.futures.Future[RecordMetadata]"
 
 
 class KafkaMessage(NamedTuple):
-    """A message to be sent.
+    """A message to send.
 
     Attributes:
-        topic: where it goes.
-        key, message: bytes, text (as UTF-8) or None; or what the producer's serializers take.
+        topic: its topic.
+        key, message: bytes, text (as UTF-8) or None; or values for the producer's serializers.
     """
 
     topic: str
@@ -40,9 +40,9 @@ class KafkaMessage(NamedTuple):
 
 
 class SendResponse:
-    """What becomes of messages that were sent together.
+    """The outcome of messages that were sent together.
 
-    Waiting raises LocalProtocolError in the producer's own thread, which would wait for itself.
+    Waiting in the producer's own thread, which would wait for itself, raises LocalProtocolError.
     """
 
     def __init__(self, outcomes: Sequence[Outcome], loop: asyncio.AbstractEventLoop) -> None:
@@ -54,7 +54,7 @@ class SendResponse:
         return repr_of(self, f"{known} of {counted(len(self._outcomes), 'message')} known")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all are known to be delivered or not; False if that took longer than `timeout` seconds."""
+        """Wait for the outcome of all messages; False if it took longer than `timeout` seconds."""
         left = seconds("timeout", timeout)
         if any(not outcome.done() for outcome in self._outcomes):
             if _runs_here(self._loop):
@@ -64,7 +64,7 @@ class SendResponse:
         return True
 
     def get_offset(self) -> int | None:
-        """The offset of the last message, once it is known; None if it was not delivered."""
+        """Return the offset of the last message, once it is known; None if it was not delivered."""
         return self.get_offsets()[-1]
 
     def get_offsets(self) -> list[int | None]:
@@ -73,13 +73,15 @@ class SendResponse:
         return [one.result().offset if one.exception() is None else None for one in self._outcomes]
 
     def get_error(self) -> BaseException | None:
-        """Why a message was not delivered, the first such error; None if all were. Waits until it is known."""
+        """Return the first error of a message; None if all were delivered. Waits until it is known."""
         self.wait()
         errors = (one.exception() for one in self._outcomes)
         return next((error for error in errors if error is not None), None)
 
     def on_completion(self, function: Callable[[], object]) -> None:
-        """Call a function once all are known to be delivered or not, in the producer's thread, or here if they are."""
+        """Call a function when the outcome of all messages is known, in the producer's thread, or here if it is known
+        already.
+        """
         left = len(self._outcomes)
 
         def done(_: object) -> None:
@@ -103,13 +105,13 @@ class _Waiting(NamedTuple):
 
 
 class _Queues:
-    """Messages on their way to the sender, in its event loop: a queue for each topic.
+    """Messages for the sender, in its event loop: a queue for each topic.
 
-    So a topic whose partitions are not known yet holds up no other one, and no caller.
+    So a topic with unknown partitions holds up no other topic, and no caller.
 
     Args:
         sender: of `kafkacodec.client`, in the same event loop.
-        memory: how many bytes may wait.
+        memory: the maximum of waiting bytes.
     """
 
     def __init__(self, sender: Sender, memory: int) -> None:
@@ -122,7 +124,7 @@ class _Queues:
         self._closed = False
 
     def give(self, waiting: _Waiting, most_seconds: float | None) -> bool:
-        """Queue a message, from any thread; whether the loop has to be woken. Raises QueueFull, ClientClosed."""
+        """Queue a message, from any thread; return whether to wake the loop. Raises QueueFull, ClientClosed."""
         with self._room:
             if not self._room.wait_for(lambda: self._closed or self._bytes < self._memory, most_seconds):
                 raise QueueFull(f"{self._bytes} bytes wait to be sent, buffer_memory is {self._memory}")
@@ -133,13 +135,13 @@ class _Queues:
             return len(self._given) == 1
 
     def close(self) -> None:
-        """Take no more."""
+        """Accept no more messages."""
         with self._room:
             self._closed = True
             self._room.notify_all()
 
     def take(self) -> None:
-        """Take what was given."""
+        """Take queued messages."""
         while self._given:
             waiting = self._given.popleft()
             queue = self._topics.get(waiting.message.topic)
@@ -208,10 +210,9 @@ class Producer(ThreadClient):
         self._patience = settings.max_block_ms / 1000
 
     def send(self, *messages: KafkaMessage) -> SendResponse:
-        """Queue messages, and return at once: they are collected to batches, and sent by the producer's thread.
-
-        It waits only while ``buffer.memory`` bytes wait already, up to ``max.block.ms``. A message that cannot be sent
-        has its error in what is returned: that its topic is not known within ``max.block.ms``, for instance.
+        """Queue messages and return at once; the producer's thread collects them to batches and sends them. It waits
+        only while ``buffer.memory`` is full, up to ``max.block.ms``. The result has the error of a message that cannot
+        be sent, for instance if its topic is not known within ``max.block.ms``.
 
         Raises:
             ValueError: no message.
@@ -235,11 +236,11 @@ class Producer(ThreadClient):
         return SendResponse(outcomes, self._thread.loop)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all are known to be delivered or not. Raises DeadlineExceeded."""
+        """Wait for the outcome of all messages. Raises DeadlineExceeded."""
         self._thread.run(lambda: self._flushed(seconds("timeout", timeout)))
 
     def close(self) -> None:
-        """Send what waits, and close all connections."""
+        """Send waiting messages, and close all connections."""
         self._queues.close()
         self._thread.end(self._ended)
 
@@ -265,7 +266,7 @@ def _resolve(outcome: Outcome, delivery: Delivery) -> None:
 
 
 def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether this is called by an event loop."""
+    """Whether an event loop calls this."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:

@@ -1,7 +1,7 @@
 """One of the servers that share the groups, without I/O: calls in; replies, and calls to other servers out.
 
-Each group has one controller, which all servers know by its name. Every server answers ListGroups, CreateGroup and
-DeleteGroup: it passes them on to the controllers. Calls of members are answered at their controller only.
+Each group has one controller, which all servers compute from its name. Every server answers ListGroups, CreateGroup and
+DeleteGroup by forwarding them to the controllers. Only the controller answers calls of members.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Ask(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What follows from a call."""
+    """The result of a call."""
 
     replies: list[Reply]
     asks: list[Ask]
@@ -56,12 +56,12 @@ class _Gathered:
 
 
 class GroupServer:
-    """A server with the groups of which it is the controller.
+    """A server, the controller of some groups.
 
     Args:
         controller: has its groups.
         server: its id.
-        servers: the ids of all servers, in the order that each of them is given.
+        servers: the ids of all servers, in the common order.
     """
 
     def __init__(self, controller: GroupController, server: int, servers: Sequence[int]) -> None:
@@ -71,11 +71,11 @@ class GroupServer:
         self._last_token = 0
 
     def controller_of(self, group: str) -> int:
-        """The id of the server that is the controller of a group."""
+        """Return the id of a group's controller."""
         return self._servers[crc32(group.encode()) % len(self._servers)]
 
     def receive(self, request: Request, now: int, connection: Hashable) -> Done:
-        """Take a call. Its reply is here, in a later result, or in one of `answered`.
+        """Take a call. Its reply is in this or a later result, or in one of `answered`.
 
         Raises:
             LocalProtocolError: as `GroupController.receive`.
@@ -95,9 +95,10 @@ class GroupServer:
         return [] if gathered is None else self._gathered(gathered, reply)
 
     def _is_elsewhere(self, call: Any) -> bool:
-        """Whether a call is for one group, whose controller this is not.
+        """Whether a call is for one group of another controller.
 
-        A heartbeat does not tell its group: it is elsewhere if its client is no member here, and there are others.
+        A heartbeat does not name its group: it is for another server if its client is not a member here, and there are
+            others.
         """
         if isinstance(call, Heartbeat):
             return len(self._servers) > 1 and self.controller.membership(call.client_id) is None
@@ -163,7 +164,7 @@ _SHARED: Final[dict[type[Rpc], Callable[[GroupServer, Any], dict[int, Any]]]] = 
 
 
 def _merged_list(call: Any, replies: list[Any]) -> Rpc:
-    """All groups, in the order of the call, or else by name."""
+    """Return all groups, in the order of the call, or by name."""
     found = {info.group_name: info for reply in replies for info in reply.groups_info}
     names = dict.fromkeys(call.consumer_groups) or sorted(found)
     infos = [found[name] for name in names if name in found]
@@ -179,7 +180,7 @@ def _merged_deletion(call: Any, replies: list[Any]) -> Rpc:
 
 
 def _code(replies: list[Any]) -> int:
-    """The error of several replies: the greatest, so that a server that was not reached is told before others."""
+    """Return the error of several replies: the greatest, so that an unreachable server takes precedence."""
     code: int = max(reply.error_code for reply in replies)
     return code
 

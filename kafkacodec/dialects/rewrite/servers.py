@@ -30,11 +30,12 @@ _WAITS_FOR_MEMBERS: Final = (RegisterConsumer, RewindConsumer)
 
 
 class Servers:
-    """Connections to the servers, each made by its first call.
+    """Connections to the servers, each opened by its first call.
 
     Args:
         bootstrap: host and port of some of them.
-        timeout_ms: how long connecting and a reply may take; those that wait for other members take as long as these.
+        timeout_ms: the time limit of connecting and of a reply; replies that wait for other members take as long as
+            these.
     """
 
     def __init__(self, bootstrap: Iterable[tuple[str, int]], timeout_ms: float) -> None:
@@ -46,10 +47,9 @@ class Servers:
         self.closed = False
 
     async def ask(self, call: Any) -> Rpc:
-        """The reply of the server that a call is for.
+        """Return the reply of the right server for a call.
 
-        Where a group's controller is, is asked for once, and again after it was not reached or has told that it is
-        another.
+        It asks for a group's controller once, and again after the controller was unreachable or has named another.
 
         Raises:
             ConnectionFailed, DeadlineExceeded, RemoteProtocolError: there is none.
@@ -77,7 +77,7 @@ class Servers:
         return reply  # type: ignore[no-any-return]
 
     async def ask_any(self, call: Rpc) -> Rpc:
-        """The reply of the first server that gives one; the next call begins with it. Raises as `ask`."""
+        """Return the reply of the first server that answers; the next call starts with it. Raises as `ask`."""
         error: Exception = ConnectionFailed("there is no server")
         for _ in range(len(self._bootstrap)):
             address = self._bootstrap[0]
@@ -115,7 +115,7 @@ class Servers:
 
 
 def _group_of(call: Any) -> str | None:
-    """The group of a call that its controller answers; None: any server does."""
+    """Return the group of a call for a controller; None: any server answers."""
     return None if isinstance(call, _TO_ANY) else call.consumer_group
 
 

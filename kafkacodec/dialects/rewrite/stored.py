@@ -1,4 +1,4 @@
-"""Groups as rows of a file: what of them outlives their controller, which are all but members and pending changes."""
+"""Groups as rows of a file: everything except members and pending changes, which end with their controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What logs hold, added up and compared: statistics from headers and records, other codecs, differences.
+"""Analysis of logs: statistics from headers and records, other codecs, differences.
 
-Its public names are those of `kafkacodec.log`.
+`kafkacodec.log` exports its public names.
 """

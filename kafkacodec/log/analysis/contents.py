@@ -1,4 +1,4 @@
-"""What is in the records: sizes, times, and which keys have most of them. Needs pyarrow."""
+"""The contents of records: sizes, times, and the most frequent keys. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from kafkacodec.signatures import suggests_options
 __all__ = ["CHUNK_BYTES", "CHUNK_ROWS", "COLUMNS", "RecordStatistics", "record_statistics"]
 
 COLUMNS: Final = ("timestamp", "key", "value")
-"""The columns that are needed."""
+"""The required columns."""
 
 CHUNK_ROWS: Final = 1 << 16
-"""Rows of a chunk, and the bytes of its keys and values, with which counting keys is fastest."""
+"""Rows of a chunk, and the bytes of its keys and values, at which counting keys is fastest."""
 CHUNK_BYTES: Final = 8 << 20
 
 
 @dataclass
 class RecordStatistics:
-    """What is in the records of a topic.
+    """The contents of a topic's records.
 
-    Sizes are those of the key and the value before compression, in bytes; headers are not counted.
+    Sizes count key and value before compression, in bytes, without headers.
 
     Attributes:
         num_records (int): the number of records.
         key_bytes, value_bytes (int): the bytes of all keys and of all values.
-        tombstones (int): the number of records with a key whose value is null, by which compaction deletes a key.
+        tombstones (int): the number of records with a key and a null value, which make compaction delete a key.
         null_values (int): the number of records without a value, with a key or not.
-        key_sizes, value_sizes (SizeHistogram): of the keys and values that are not null.
+        key_sizes, value_sizes (SizeHistogram): of non-null keys and values.
         times (TimeHistogram): records and bytes by time.
         keys (KeyStatistics): records and bytes by key.
     """
@@ -52,7 +52,7 @@ class RecordStatistics:
     keys: KeyStatistics = field(default_factory=KeyStatistics)
 
     def add(self, chunk: RecordColumns) -> None:
-        """Add the records of a chunk with the columns `COLUMNS`. Nothing of it is kept."""
+        """Add the records of a chunk with the columns `COLUMNS`, without keeping the chunk."""
         if not len(chunk):
             return
         rows = pa.record_batch(chunk)
@@ -109,7 +109,7 @@ def record_statistics(chunks: Iterable[RecordColumns], *, max_keys: int = MAX_KE
     Args:
         chunks: records of one topic, with the columns ``timestamp``, ``key`` and ``value``, as `Partition.read` and
             `kafkacodec.iter_columns` return them.
-        max_keys: the number of keys that are counted exactly; see `KeyStatistics`.
+        max_keys: the number of keys to count exactly; see `KeyStatistics`.
 
     Raises:
         KeyError: a column is missing.

@@ -1,4 +1,4 @@
-"""Partitions that are in several directories, as replicas are in the directories of several brokers."""
+"""Partitions in several directories, such as replicas in the directories of several brokers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LISTED = 3
 
 
 def copies_of(partitions: Iterable[Partition | PartitionStatistics]) -> dict[str, list[str]]:
-    """The paths of the partitions that are there more than once, by names such as ``orders-0``.
+    """Return the paths of repeated partitions, by names such as ``orders-0``.
 
     Partitions of unknown topics are not compared.
     """
@@ -27,7 +27,7 @@ def copies_of(partitions: Iterable[Partition | PartitionStatistics]) -> dict[str
 
 
 def copies_sentence(copies: Mapping[str, Sequence[str]]) -> str:
-    """What `copies_of` has found, and what it means for sums, in a sentence; empty without any."""
+    """Return a sentence about the result of `copies_of` and its meaning for sums; empty without copies."""
     if not copies:
         return ""
     verb = "partition is" if len(copies) == 1 else "partitions are"

@@ -1,4 +1,4 @@
-"""Which bytes of which segments are damaged, and which offsets are missing, from the findings of `verify`."""
+"""Damaged bytes of segments, and missing offsets, from the findings of `verify`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SegmentDamage:
         ranges (list[tuple[int, int]]): start and size of the damaged ranges, in bytes, in order.
         missing (list[tuple[int, int]]): first missing offset and the one after the last, in order. Those of a gap after
             the segment are among them.
-        reasons (list[str]): what is wrong, one for each finding.
+        reasons (list[str]): one for each finding.
     """
 
     path: str
@@ -37,7 +37,7 @@ class SegmentDamage:
 
     @property
     def missing_offsets(self) -> int:
-        """The number of missing offsets that are known."""
+        """The number of known missing offsets."""
         return sum(end - first for first, end in self.missing)
 
     def add(self, finding: Finding) -> None:

@@ -1,4 +1,4 @@
-"""What differs between two copies of a log: offsets that only one has, and records that are not the same."""
+"""Differences between two copies of a log: offsets that only one has, and changed records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kafkacodec.records.comparing import COMPARED, differing
 __all__ = ["ChangedRecord", "Difference", "OffsetRange", "compare"]
 
 DEFAULT_LIMIT = 1000
-"""How many ranges and records a difference lists; its counts include the others."""
+"""The number of ranges and records that a difference lists; its counts include the others."""
 
 _COLUMNS = ("offset", *COMPARED)
 _ROWS = 65536
@@ -36,10 +36,9 @@ class OffsetRange(NamedTuple):
 
     Attributes:
         first_offset, last_offset (int): of these records.
-        num_records (int): how many they are.
-        cause (str): why the other copy does not have them, as far as its files show: ``start``: its log starts after
-            them, since older records were deleted; ``end``: its log ends before them; ``compacted``: the log cleaner
-            has been there; ``missing``: none of these.
+        num_records (int): their number. cause (str): why the other copy lacks them, as far as its files show:
+            ``start``: its log starts after them, since older records were deleted; ``end``: its log ends before them;
+            ``compacted``: the log cleaner has been there; ``missing``: none of these.
     """
 
     first_offset: int
@@ -49,7 +48,7 @@ class OffsetRange(NamedTuple):
 
 
 class ChangedRecord(NamedTuple):
-    """A record that both copies have, with other content: `columns` of ``timestamp, key, value, headers``."""
+    """A record of both copies with different content: `columns` of ``timestamp, key, value, headers``."""
 
     offset: int
     columns: tuple[str, ...]
@@ -57,21 +56,21 @@ class ChangedRecord(NamedTuple):
 
 @dataclass
 class Difference(Tabular):
-    """The comparison of two copies of a partition. How batches are formed and compressed does not count.
+    """The comparison of two copies of a partition, regardless of batches and compression.
 
     Its table, in notebooks and of `to_arrow` and its siblings, has the ranges of each side and the changed records.
 
     Attributes:
         topic (str | None), partition (int | None): which; None if unknown.
         a, b (str | None): the directories, or files if one was named; None if a side does not have the partition.
-        a_records, b_records (int): records that were read.
-        equal_records (int): those that are the same.
+        a_records, b_records (int): the numbers of records.
+        equal_records (int): the number of equal records.
         a_only, b_only (int): records that only one side has.
-        changed (int): records with the same offset and other content.
-        changed_columns (Counter[str]): how many of these differ in which column.
-        a_ranges, b_ranges (list[OffsetRange]): the first of those that only one side has.
-        records (list[ChangedRecord]): the first of those that differ.
-        problems (list[DecodeError]): what could not be read, on either side.
+        changed (int): records with the same offset and different content.
+        changed_columns (Counter[str]): the number of these by differing column.
+        a_ranges, b_ranges (list[OffsetRange]): the first ranges that only one side has.
+        records (list[ChangedRecord]): the first changed records.
+        problems (list[DecodeError]): unreadable places on either side.
     """
 
     topic: str | None
@@ -92,7 +91,7 @@ class Difference(Tabular):
 
     @property
     def equal(self) -> bool:
-        """Whether both sides have the partition, with the same records, and all could be read."""
+        """Whether both sides have the partition with the same records, and all of it is readable."""
         there = self.a is not None and self.b is not None
         return there and not (self.a_only or self.b_only or self.changed or self.problems)
 

@@ -22,7 +22,7 @@ from kafkacodec.signatures import suggests_options
 __all__ = ["KeyStatistics", "KeyUse"]
 
 MAX_KEYS: Final = 200_000
-"""The number of keys that are counted exactly."""
+"""The number of keys to count exactly."""
 
 MAX_KEY_BYTES: Final = 64 << 20
 """The same as bytes of all keys."""
@@ -33,7 +33,7 @@ _PENDING_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True)
 class KeyUse:
-    """What a key is used for.
+    """The use of a key.
 
     Attributes:
         key (bytes): the key.
@@ -50,12 +50,12 @@ class KeyStatistics:
     """Counts records and their bytes by key.
 
     Args:
-        max_keys: the number of keys that are counted exactly; with more keys memory stays the same.
+        max_keys: the number of keys to count exactly; with more keys memory stays the same.
         max_key_bytes: likewise, the bytes of all keys.
 
     Attributes:
         keyless_records, keyless_bytes (int): those of records without a key.
-        records_error, bytes_error (int): by how much a count, or its bytes, may be too small; 0: all are exact.
+        records_error, bytes_error (int): the largest error of a count, or of its bytes; 0: all are exact.
     """
 
     @suggests_options

@@ -26,8 +26,8 @@ Pair = tuple[Partition | None, Partition | None]
 class Differences(Tabular, Iterator[Difference]):
     """An iterator of `Difference` that notebooks show as a table, with `to_arrow`, `to_pandas` and `to_polars`.
 
-    The table has those that were not taken yet, with a column for each attribute and ``equal``; it compares all that
-    is left, and iteration still yields each.
+    The table has the differences that iteration has not reached, with a column for each attribute and ``equal``. It
+    compares all of them, and iteration still yields each.
     """
 
     def __init__(self, both: Sequence[Pair], limit: int) -> None:
@@ -61,13 +61,14 @@ class Differences(Tabular, Iterator[Difference]):
 def diff(a: Source, b: Source, *, limit: int = DEFAULT_LIMIT) -> Differences:
     """Compare two copies of logs: two log directories, partitions or segments, or a directory and an older copy.
 
-    Records are compared by offset: timestamp, key, value and headers, in bounded memory. How they are formed into
-    batches and compressed does not count, and neither does the name of the topic if both sides are one partition.
-    Deleted records, those before the log start offset, are not read.
+    It compares records by offset: timestamp, key, value and headers, in bounded memory. Batches and compression may
+    differ, and so may the name of the topic if both sides are one partition. It does not read deleted records, before
+    the log start offset.
 
     Args:
         a, b: paths, partitions, or lists of partitions.
-        limit: how many ranges of offsets, and how many records, a `Difference` lists; its counts include the others.
+        limit: the number of ranges of offsets, and of records, that a `Difference` lists; its counts include the
+            others.
 
     Returns:
         Differences: an iterator of a `Difference` for each partition of either side, by topic and number; damage is in
@@ -92,7 +93,7 @@ Key = tuple[str, int]
 
 
 def pairs(a: Sequence[Partition], b: Sequence[Partition]) -> list[Pair]:
-    """The partitions of two sides that are compared with each other; None for one that a side does not have.
+    """Return the pairs of partitions to compare; None for one that a side lacks.
 
     Raises:
         ValueError: one side has a partition in several directories.

@@ -38,22 +38,22 @@ ATTEMPTS = 3
 
 @dataclass
 class PartitionStatistics(BatchTotals):
-    """What is known about a partition, or about several together. All attributes of `BatchTotals`, and:
+    """Statistics of a partition, or of several together. All attributes of `BatchTotals`, and:
 
     Attributes:
         path (str): the directory, or the file if one was named; empty for several partitions.
         topic (str | None): the topic; None if it is unknown.
         partition (int | None): the number; None if it is unknown, or for several partitions.
         state (str): as in `Partition`; of several, ``current`` if one is.
-        log_start_offset (int | None): records before it count as deleted; None for several partitions.
-        num_partitions (int), num_segments (int), size_in_bytes (int): what was read; sizes of files in bytes.
+        log_start_offset (int | None): records before it count as deleted; None for several partitions. num_partitions
+        (int), num_segments (int), size_in_bytes (int): of the input; sizes of files in bytes.
         num_offsets (int | None): offsets from the first to the last; None if `first_offset` is not known, or if offsets
             are byte positions, as before Kafka 0.8.
         missing_offsets (int): also those missing between segments or before the recovery point that compaction does not
             explain, as in `MissingOffsets`. If the records were read, the number that `Partition.verify` counts.
         damaged_bytes (int), trailing_bytes (int): as in `SegmentStatistics`.
         aborted_transactions (int), open_transactions (int): transactions, by their markers in the log.
-        problems (list[DecodeError]): the faults that were found, without wrong checksums.
+        problems (list[DecodeError]): the faults, without wrong checksums.
 
     For several partitions the first and last offset are None, and `first_timestamp` is the earliest known one.
     """
@@ -75,7 +75,7 @@ class PartitionStatistics(BatchTotals):
 
     @property
     def absent_offsets(self) -> int | None:
-        """Offsets between the first and the last one that no record has: removed by compaction, or lost.
+        """Offsets between the first and the last one without a record: removed by compaction, or lost.
 
         None if the number of offsets or of records is not known, or if a header is invalid.
         """
@@ -188,7 +188,7 @@ def merge_statistics(parts: Iterable[PartitionStatistics]) -> PartitionStatistic
 
 
 def per_topic(partitions: Iterable[PartitionStatistics]) -> Statistics:
-    """The statistics of each topic, by name; partitions of an unknown topic by themselves."""
+    """Return the statistics of each topic, by name; partitions of an unknown topic stay separate."""
     groups: dict[tuple[bool, str], list[PartitionStatistics]] = {}
     for partition in partitions:
         known = partition.topic is not None

@@ -25,13 +25,13 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @shows_options(ReadOptions, Partition.read)
 def scan_polars(paths: Paths, **options: Unpack[ReadOptions]) -> pl.LazyFrame:
-    """The records of logs as a ``polars.LazyFrame``, of which only what a query needs is read.
+    """Return the records of logs as a ``polars.LazyFrame``, which reads only what a query needs.
 
-    Columns that a query does not use are not built. Conditions on ``topic`` and ``partition`` choose partitions; those
-    that compare ``offset`` with numbers, or ask for a ``timestamp`` at or after a time, choose where reading starts
-    and ends, and segments outside are not opened. (A condition that a time is before another does not: records need
-    not be in the order of their times.) ``head`` of all rows stops reading. Other conditions
-    are applied chunk by chunk.
+    It builds only the columns that a query uses. Conditions on ``topic`` and ``partition`` choose partitions.
+    Conditions that compare ``offset`` with numbers, or require a ``timestamp`` at or after a time, choose where reading
+    starts and ends; it does not open segments outside. (A condition that a timestamp is before a time does not, since
+    records need not be in the order of their timestamps.) ``head`` of all rows stops reading. Other conditions apply
+    chunk by chunk.
 
     Args:
         paths: log directories, partition directories and segment files, as for `discover`. They are listed at once,
@@ -56,7 +56,7 @@ def scan_polars(paths: Paths, **options: Unpack[ReadOptions]) -> pl.LazyFrame:
 
 
 class _Scan:
-    """What polars calls to read: see ``polars.io.plugins.register_io_source``."""
+    """The source that polars reads from: see ``polars.io.plugins.register_io_source``."""
 
     def __init__(self, polars: Any, partitions: Sequence[Partition], options: ReadOptions) -> None:
         self._polars = polars
@@ -66,7 +66,7 @@ class _Scan:
     def frames(
         self, with_columns: list[str] | None, predicate: Any, n_rows: int | None, batch_size: int | None
     ) -> Iterator[Any]:
-        """Frames of some columns, of the rows of the first `n_rows` for which the predicate is true."""
+        """Yield frames of some columns, with the rows of the first `n_rows` for which the predicate is true."""
         left = n_rows
         # Rows are counted before the predicate chooses among them, so then all have to be read.
         for partition, span in self._chosen(predicate if n_rows is None else None):
@@ -84,7 +84,7 @@ class _Scan:
                     break
 
     def _chosen(self, predicate: Any) -> Iterator[tuple[Partition, ReadOptions]]:
-        """The partitions that a predicate can be true in, and what to read of each."""
+        """Return the partitions that can satisfy a predicate, and the part of each to read."""
         bounds = bounds_of(predicate)
         asked = self._options
         places = places_of(predicate, [(p.topic, p.partition) for p in self._partitions], self._polars)
@@ -100,7 +100,7 @@ class _Scan:
                 yield partition, span
 
     def _how(self, with_columns: list[str] | None, rows: int | None, span: ReadOptions) -> ReadOptions:
-        """The options of reading a span, with the columns that are needed and no others."""
+        """Return the options for reading a span, with only the required columns."""
         how: ReadOptions = {**self._options, **span}
         if with_columns is not None:
             how["columns"] = with_columns or ["offset"]  # a chunk has a column at least, to count its rows

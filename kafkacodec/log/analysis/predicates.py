@@ -1,7 +1,6 @@
-"""What a predicate of polars says about places in logs: which rows it cannot be true for.
-
-A predicate is read in the form that polars serializes it to, which changes between versions. What is not understood
-limits nothing: rows are filtered by the predicate itself in any case.
+"""Limits of places in logs from a predicate of polars: the rows for which it cannot be true. This reads a predicate in
+polars' serialized form, which changes between versions. Unknown parts limit nothing: polars filters rows with the
+predicate itself in any case.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _PER_MILLISECOND = {"Milliseconds": 1, "Microseconds": 1000, "Nanoseconds": 1_00
 
 
 class Bounds(NamedTuple):
-    """Where the rows are for which a predicate is true; None is no limit."""
+    """Bounds of the rows for which a predicate is true; None is no limit."""
 
     start_offset: int | None
     end_offset: int | None

@@ -1,4 +1,4 @@
-"""What a log would take with other codecs: a sample of its batches is compressed again, with each of them."""
+"""The size of a log with other codecs, from a sample of its batches compressed with each."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class CodecTrial(Tabular):
 
     Attributes:
         log_bytes (int): the size of all segments, without space at their ends that a broker preallocates.
-        sample_bytes (int): the bytes of them in the sample.
+        sample_bytes (int): the bytes in the sample.
         records_bytes (int): the bytes of the sample's records after decompression.
-        num_batches (int): the number of batches that were compressed, without control batches. Messages of magic 0 and
-            1 without a codec, and those of Kafka 0.7, are joined to batches of 16 KiB first.
-        num_stretches (int): the number of places in the log that the sample was taken from.
-        complete (bool): the sample is everything.
+        num_batches (int): the number of compressed batches, without control batches. Messages of magic 0 and 1 without
+            a codec, and those of Kafka 0.7, are joined to batches of 16 KiB first.
+        num_stretches (int): the number of places of the sample in the log.
+        complete (bool): whether the sample is the whole log.
         unreadable_bytes (int): bytes at these places that are not intact batches; not part of the sample.
         codecs (dict[str, int]): bytes of the sample by the codec that they are stored with.
         results (list[CodecResult]): one for each codec, in the order asked for.
@@ -136,14 +136,13 @@ def codec_trial(
 
     The sample is spread evenly over the bytes of the log, in 64 stretches of consecutive batches, or more of 256 KiB
     each; a stretch ends after 512 batches. A log of at most `sample_bytes` is taken from its first to its last segment.
-    Batches keep their records: what is compressed are the bytes that a broker or producer would compress. Memory holds
-    one stretch.
+    Batches keep their records, so it compresses the same bytes as a broker or producer. Memory holds one stretch.
 
     Args:
         partitions: the partitions.
         codecs: names and levels of the codecs to try; a level of None is the library's fast default.
         sample_bytes: how much of the log to read, in bytes.
-        advance: called with the number of bytes of the log that were tried since the last call.
+        advance: called with the number of bytes of the log tried since the last call.
 
     Raises:
         ValueError: a codec is unknown or does not have this level, or `sample_bytes` is not positive.

@@ -1,4 +1,4 @@
-"""What batch headers do not say about a segment: its records are decoded and added up."""
+"""Totals of a segment that batch headers lack, from its decoded records."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _COLUMNS = ("offset", "timestamp", "key", "value", "is_control")
 
 
 def count_records(file: StoredFile, total: BatchTotals, until: int | None) -> Iterator[Damage]:
-    """Read a segment's records, and set in `total`, which has its batches, what only records show.
+    """Read a segment's records, and set the totals in `total` that only records show.
 
     Args:
         file: the segment.
-        total: what is known from the headers; changed.
-        until: records from this offset on are not counted; None: all are.
+        total: the totals from the headers; changed.
+        until: do not count records from this offset on; None: count all.
 
     Yields:
-        Damage: each place that cannot be read, whose records are not counted.
+        Damage: each unreadable place, whose records do not count.
     """
     plan = plan_of(columns=_COLUMNS, include_control=True, end_offset=until, on_error="skip", layout="view")
     decoder = plan.decoder(file.view())

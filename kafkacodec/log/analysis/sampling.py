@@ -58,7 +58,7 @@ class Stretch:
 def read_stretch(piece: SegmentRange, max_bytes: int) -> Stretch:
     """The stretch at the start of a range. It ends with the batch that reaches `max_bytes`.
 
-    All of a range is unreadable whose upload has a damaged manifest, or a damaged chunk within the stretch.
+    If an upload has a damaged manifest, or a damaged chunk within the stretch, the whole range is unreadable.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Statistics of one segment, from its batch headers; of records too, if they are asked for."""
+"""Statistics of one segment, from its batch headers, and on request from its records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["SegmentStatistics", "segment_statistics", "statistics_among"]
 
 @dataclass
 class SegmentStatistics(BatchTotals):
-    """What is known about a segment from its batch headers. All attributes of `BatchTotals`, and:
+    """Statistics of a segment from its batch headers. All attributes of `BatchTotals`, and:
 
     Attributes:
         path (str): the file.
@@ -34,7 +34,7 @@ class SegmentStatistics(BatchTotals):
         size_in_bytes (int): the file's size.
         damaged_bytes (int): bytes that are not batches.
         trailing_bytes (int): bytes after the last batch or damage: a torn batch, or the unused part of a file.
-        problems (list[DecodeError]): the faults that were found, without wrong checksums.
+        problems (list[DecodeError]): the faults, without wrong checksums.
     """
 
     path: str = ""
@@ -47,7 +47,7 @@ class SegmentStatistics(BatchTotals):
 
     @property
     def unreadable(self) -> bool:
-        """Whether this is an upload of which nothing could be read."""
+        """Whether this is an unreadable upload."""
         nothing = not self.num_batches and self.damaged_bytes == self.size_in_bytes
         return nothing and bool(self.problems) and is_upload(self.path)
 
@@ -98,8 +98,8 @@ def statistics_among(
 ) -> SegmentStatistics:
     """As `segment_statistics`; with `records`, `missing_offsets` has those after the segment too, if it is damaged.
 
-    From the offset `until` on, batches and records are not counted: the next segment has them. Of an upload with a
-    damaged manifest or chunk, which hides the rest of it, nothing is counted: all of it is damage.
+    Batches and records from the offset `until` on do not count: the next segment has them. An upload with a damaged
+    manifest or chunk, which hides the rest of it, counts as damage as a whole.
     """
     total = _nothing(segment, verify_crc=verify_crc)
     try:

@@ -1,4 +1,4 @@
-"""All that a report shows of some partitions: their statistics, what changed over time, damage, other codecs."""
+"""The contents of a report: statistics of partitions, changes over time, damage, other codecs."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _FEW = 10
 
 @dataclass
 class Survey:
-    """What is known of some partitions.
+    """The results for some partitions.
 
     Attributes:
         partitions (list[PartitionStatistics]): those that could be read, in the order given.
-        reports (list[Report]): what `Partition.verify` found in each; empty if it was not asked for.
-        unreadable (list[tuple[str, str]]): path and reason of partitions that could not be read.
+        reports (list[Report]): the report of `Partition.verify` for each; empty without verification.
+        unreadable (list[tuple[str, str]]): path and reason of unreadable partitions.
         times (dict[str | None, TimeHistogram]): records and stored bytes by time, of the largest topics by name, the
             largest first, and of all others together under None. Batches count at their largest timestamp.
         trial (CodecTrial | None): the sizes with other codecs; None if records were not read.
         lags (list[PartitionLag]): of all consumer groups, if the log directories have them.
-        lag_problems (int): batches and records of groups that could not be read.
+        lag_problems (int): unreadable batches and records of groups.
     """
 
     partitions: list[PartitionStatistics] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Survey:
 
     @property
     def verified(self) -> bool:
-        """Whether all records were read and checked."""
+        """Whether it has read and checked all records."""
         return len(self.reports) == len(self.partitions)
 
 
@@ -120,7 +120,7 @@ class _Done:
         self._advance, self._read, self.total = advance, 0, 0
 
     def advance(self, count: int) -> None:
-        """Count bytes that were read."""
+        """Count bytes."""
         self._read += count
         self._advance(count)
 

@@ -1,1 +1,1 @@
-"""Finding what is damaged in segments and partitions."""
+"""Finding damage in segments and partitions."""

@@ -1,7 +1,7 @@
-"""Where the segments of a partition belong: the name of a file may be wrong.
+"""The right places of a partition's segments, since the name of a file may be wrong.
 
-A wrong name contradicts the batches of its file, or those of the file before it. Where there is a contradiction, each
-name is tried without it, and the segment placed by its batches: what leaves the fewest contradictions is kept.
+A wrong name contradicts the batches of its file, or of the file before it. At a contradiction, this ignores each name
+in turn, and places the segment by its batches; it keeps the arrangement with the fewest contradictions.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ __all__ = ["Placed", "placed_segments"]
 _LAST = (1 << 63) - 1
 
 _ROUNDS = 3
-"""How often to go through the segments: a name that is found to be wrong may show that another one is."""
+"""The number of passes through the segments: a wrong name may show that another one is wrong."""
 
 
 class Placed(NamedTuple):
-    """A segment of a partition where its batches belong.
+    """A segment of a partition at the place of its batches.
 
     Attributes:
         segment: the file.
-        base_offset: where its offsets begin: by its name, or by its batches if that is wrong; None: unknown.
+        base_offset: the start of its offsets: from its name, or from its batches if the name is wrong; None: unknown.
         surroundings: what follows it.
-        corrections: its wrong offsets; None: the file could not be read.
+        corrections: its wrong offsets; None: the file is unreadable.
         fault: why.
     """
 
@@ -55,7 +55,7 @@ class Placed(NamedTuple):
 
     @property
     def num_right(self) -> int:
-        """How many of its batches have right offsets."""
+        """The number of its batches with right offsets."""
         return 0 if self.corrections is None else len(self.corrections.known[0])
 
     @property
@@ -65,7 +65,7 @@ class Placed(NamedTuple):
 
     @property
     def cost(self) -> tuple[int, int]:
-        """The number of contradictions to batches and names here, and how many of them are to names."""
+        """The number of contradictions to batches and names here, and the part of it to names."""
         if self.corrections is None:
             return 0, 0
         bounds = bounds_of(self.segment.path, self.base_offset, self.surroundings)
@@ -74,11 +74,11 @@ class Placed(NamedTuple):
 
 
 def placed_segments(partition: Partition, around: Around) -> list[Placed]:
-    """The segments of a partition in the order of their offsets; those whose offsets are unknown are last.
+    """Return the segments of a partition in the order of their offsets; segments with unknown offsets are last.
 
     Args:
         partition: the partition.
-        around: what must follow each of its segments, by their names.
+        around: what must follow each of its segments, according to their names.
     """
     placed = [place(s, s.base_offset, around(s)) for s in partition.segments]
     if not any(sum(one.cost) for one in placed):
@@ -109,7 +109,7 @@ def _by_batches(one: Placed) -> Placed:
 
 
 class _Move(NamedTuple):
-    """What becomes of a segment whose name is left out.
+    """A move of a segment whose name is ignored.
 
     Attributes:
         cost: as it is then: contradictions, those to names, and whether nothing shows that it belongs there: neither
@@ -136,7 +136,7 @@ class _Order:
         self.flushed = flushed
 
     def settle(self) -> bool:
-        """Leave out names where that leaves fewer contradictions; returns whether there were some."""
+        """Ignore names if that leaves fewer contradictions; return whether there were some."""
         found = False
         for at in range(len(self.placed)):
             if at < len(self.placed) and self.placed[at].cost[0]:
@@ -198,6 +198,6 @@ class _Order:
 
 
 def _sum(placed: list[Placed], names: int = 0) -> tuple[int, int]:
-    """The cost of several segments, of which so many have wrong names."""
+    """Return the cost of several segments, of which a number have wrong names."""
     costs = [one.cost for one in placed]
     return sum(cost[0] for cost in costs) + names, sum(cost[1] for cost in costs)

@@ -1,4 +1,4 @@
-"""What checks need of a partition and of its segments; `kafkacodec.log.Partition` and `Segment` have it."""
+"""The interface of partitions and segments for checks, which `kafkacodec.log.Partition` and `Segment` implement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Segment(Protocol):
         threads: int | None = 1,
         advance: Advance | None = None,
     ) -> Report:
-        """Inspect it, with what the partition knows about it."""
+        """Inspect it, with the partition's information."""
 
 
 class Partition(Protocol):

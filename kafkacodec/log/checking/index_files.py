@@ -1,4 +1,4 @@
-"""The index files of a segment that is checked."""
+"""The index files of a checked segment."""
 
 from __future__ import annotations
 

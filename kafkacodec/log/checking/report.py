@@ -15,7 +15,7 @@ MAX_FINDINGS = 1000
 """The number of findings that a report keeps; its counts include the others."""
 
 _SHOWN_FINDINGS = 10
-"""The number of findings that a report shows of itself."""
+"""The number of findings in a report's repr."""
 
 Level = Literal["error", "warning", "note"]
 
@@ -33,7 +33,7 @@ class Finding:
         size_in_bytes (int | None): the number of affected bytes.
         first_offset (int | None): the first affected offset.
         end_offset (int | None): the offset after the last affected one; None if unknown.
-        text (str): what is wrong.
+        text (str): the fault.
     """
 
     level: Level
@@ -74,11 +74,11 @@ _SUMS = (
 class Report(Tabular):
     """The contents and the faults of a segment, a partition or a log directory.
 
-    Notebooks show the first findings as a table; `to_arrow` and its siblings have all that are kept.
+    Notebooks show the first findings as a table; `to_arrow` and its siblings have all kept findings.
 
     Attributes:
         path (str): the inspected file or directory.
-        num_segments, size_in_bytes, num_batches, num_records (int): what was read; only intact batches and records.
+        num_segments, size_in_bytes, num_batches, num_records (int): of the input; only intact batches and records.
         damaged_bytes (int): bytes that are not intact batches, without torn and unused tails.
         missing_offsets (int): the number of offsets lost in damaged batches and in gaps between segments: those between
             the intact batches around the damage, from the damaged batch's own first offset on if its header has a

@@ -17,15 +17,15 @@ from kafkacodec.log.files._mapping import Mapping
 from kafkacodec.records.columns import MAX_PROBLEMS
 
 SETTLED_SECONDS = 2.0
-"""What changed this recently may change again without a new time: file systems round times."""
+"""A file changed this recently may change again without a new time, since file systems round times."""
 
 
 TRIES = 5
-"""How often to begin anew to read a small file that others shorten."""
+"""The number of tries to read a small file that others shorten."""
 
 
 class FileIdentity(NamedTuple):
-    """By which a file is recognized: the same values mean the same file with the same bytes.
+    """The identity of a file: equal values mean the same file with the same bytes.
 
     The log cleaner gives a new file the modification time of the old one, and the system gives it the number of a
     deleted one, but nobody can set the time of the last change. The device is left out: its number differs between
@@ -46,15 +46,15 @@ class FileIdentity(NamedTuple):
         return cls(state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
     def is_settled(self, now: int) -> bool:
-        """Whether any change after the time `now` (ns since 1970), when it was taken, gives another identity."""
+        """Whether any change after its time `now` (ns since 1970) gives another identity."""
         return now - max(self.mtime_ns, self.ctime_ns) >= SETTLED_SECONDS * 1e9
 
 
 class MappedFile:
     """A regular file mapped for reading: a buffer in `data`, `size` bytes long. Use it as a context manager.
 
-    `identity` is that of the open file, `settled` whether it had not been changed for so long that any later change
-    shows in its identity; `shortened` says whether `check_size` found that it was shortened.
+    `identity` is that of the open file; `settled` says whether any later change shows in it, since the last change was
+    long ago; `shortened` says whether `check_size` found that the file was shortened.
 
     The file is never written to. Deleting or replacing it while it is mapped does no harm. If a writer shortens it, or
     the system fails to read it, missing pages read as zeros: call `check_size`, which raises then, before using
@@ -100,7 +100,7 @@ class MappedFile:
         self.data = b""
 
     def check_size(self) -> None:
-        """Raise if bytes that the file had when it was opened are gone.
+        """Raise if the file has lost bytes since it was opened.
 
         Raises:
             Truncated: it is shorter, with the new size as position, or was shorter for a while.
@@ -121,7 +121,7 @@ class MappedFile:
 
     @property
     def window(self) -> int | None:
-        """None: the system reads only the pages that are used, and ahead by itself."""
+        """None: the system reads only used pages, and reads ahead."""
         return None
 
     def view(self, _start: int = 0, _end: int | None = None) -> Mapping | bytes:
@@ -162,7 +162,7 @@ class MappedFile:
 
 
 def close_read(descriptor: int) -> None:
-    """Close a file that was only read or locked; errors of closing do not matter then."""
+    """Close a file that was only read or locked, ignoring errors."""
     with suppress(OSError):
         os.close(descriptor)
 

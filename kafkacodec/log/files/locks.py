@@ -1,9 +1,9 @@
-"""One writer at a time for a partition, or one of a whole data directory, and none while a broker runs.
+"""One writer at a time for a partition, or for a whole data directory, and none while a broker runs.
 
 A running broker locks all of the file ``.lock`` in its log directory. A writer locks one byte of the same file, chosen
 by the partition's name. So a writer excludes a broker and other writers of its partition, but not those of other
-partitions. The system releases a lock when the process ends, however it ends. The file stays. Who writes to all of a
-directory locks it as a broker does (`DirectoryLock`).
+partitions. The system releases a lock at the end of the process. The file stays. A writer of a whole directory locks it
+as a broker does (`DirectoryLock`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 @dataclass
 class _LockFile:
-    """The open lock file of a directory, and what this process has locked in it: partitions, or `_WHOLE`."""
+    """The open lock file of a directory, and this process's locks in it: partitions, or `_WHOLE`."""
 
     descriptor: int
     names: set[str] = field(default_factory=set)
@@ -57,10 +57,10 @@ _left_over: list[tuple[str, str]] = []
 
 
 class _Lock(ABC):
-    """What both kinds of locks have in common: see `PartitionLock`."""
+    """The common part of both kinds of locks: see `PartitionLock`."""
 
     _writer: str
-    """What has a colliding lock in this process."""
+    """The holder of a colliding lock in this process."""
 
     def __init__(self, log_dir: str, name: str) -> None:
         self.path = os.path.join(log_dir, LOCK_FILE)
@@ -130,7 +130,7 @@ class _Lock(ABC):
         return False
 
     def _take(self, file: _LockFile) -> BlockingIOError | None:
-        """None if the lock was taken, else the error."""
+        """Take the lock; return the error, or None."""
         here = f"this process ({os.getpid()})"
         if _WHOLE in file.names:
             return self._locked(here)
@@ -149,7 +149,7 @@ class _Lock(ABC):
         return None
 
     def _taken_elsewhere(self, descriptor: int) -> BlockingIOError:
-        """The error by the lock of another process that excludes this one."""
+        """Return the error for the lock of another process."""
         found = _FLOCK.unpack(fcntl.fcntl(descriptor, _GET, _flock(fcntl.F_WRLCK, self.name)))
         kind, _, start, length, process = (found[i] for i in _FIELDS)
         who = "another process"
@@ -161,7 +161,7 @@ class _Lock(ABC):
 
     @abstractmethod
     def _collides(self, names: set[str]) -> bool:
-        """Whether one of these locks of partitions excludes this one."""
+        """Whether one of these partition locks excludes this one."""
 
     @abstractmethod
     def _written_by(self, who: str) -> BlockingIOError:
@@ -177,12 +177,12 @@ class PartitionLock(_Lock):
 
     Args:
         log_dir: the log directory, which must exist.
-        name: the name of the partition's directory, or another one by which writers agree to exclude each other.
-        of: what has the name, for error messages.
+        name: the name of the partition's directory, or another name that writers agree on.
+        of: the kind of the named thing, for error messages.
 
     Attributes:
-        exclusive (bool): no other writer has the partition. False if the file system has no locks: then writers are
-            kept apart only by publishing, which never replaces a segment.
+        exclusive (bool): no other writer has the partition. False if the file system has no locks: then the only
+            protection is that publishing never replaces a segment.
     """
 
     _writer = "another writer"

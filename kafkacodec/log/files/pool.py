@@ -1,4 +1,4 @@
-"""Doing something with many files at a time: opening one may take a millisecond, in which others can be opened."""
+"""Work on many files at a time: opening one may take a millisecond, in which others can be opened."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ R = TypeVar("R")
 def in_threads(
     action: Callable[[T], R], items: Sequence[T], threads: int | None, *, chunk: int = _CHUNK
 ) -> Iterator[R]:
-    """The results of an action on each item, in order.
+    """Return the results of an action on each item, in order.
 
-    The calling thread begins. When the actions have made it wait, mostly for a file system, others do the rest.
+    The calling thread starts. If the actions make it wait, mostly for a file system, other threads do the rest.
 
     Args:
         action: called in any of the threads. The first error ends the work.
         items: few of them are done by the calling thread.
         threads: at most this many; None: the number of processors.
-        chunk: how many items a thread gets at a time.
+        chunk: the number of items that a thread gets at a time.
     """
     most, step = num_threads(threads), min(chunk, _LOOK_EVERY)
     waited = 0.0

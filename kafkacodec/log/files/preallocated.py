@@ -1,4 +1,4 @@
-"""Files that a broker made larger than what it has written: the bytes before the zeros at their end.
+"""Files that a broker preallocated: the bytes before the zeros at their end.
 
 The newest indexes of a running broker have 10 MiB each, of which a few KiB are used. The rest is a hole in the broker's
 file, and often real zeros in a copy.
@@ -41,7 +41,7 @@ def read_used(path: str, limit: int, *, to_end: bool) -> tuple[bytes, int]:
             if to_end and (end := _end_of_data(descriptor, len(data), size)) > len(data):
                 data += _read(descriptor, len(data), end)
             if os.fstat(descriptor).st_size >= size:
-                break  # else it was shortened: a broker cuts an index when its segment is complete
+                break  # otherwise it was shortened: a broker cuts an index when its segment is complete
         return without_zeros(data), size
 
 

@@ -35,11 +35,11 @@ class Committing(ABC):
 
     @abstractmethod
     def commit(self) -> object:
-        """Publish what was written."""
+        """Publish the written file."""
 
     @abstractmethod
     def discard(self) -> object:
-        """Remove what was written."""
+        """Remove the written file."""
 
     def __enter__(self) -> Self:
         return self
@@ -142,7 +142,7 @@ def new_file(path: str, *, replace: bool = False, sync: bool = True) -> Iterator
 
 @contextmanager
 def new_directory(path: str, last: str = "") -> Iterator[str]:
-    """A directory to fill, which gets its name at the end; on an exception it is removed.
+    """Yield a directory to fill, which gets its name at the end; remove it on an exception.
 
     Args:
         path: the directory; it must not exist, or be empty.

@@ -69,18 +69,20 @@ PRODUCER_SNAPSHOT_ENTRY = EntryType(
 )
 
 WRITE_STATE = ".kafkalog.state"
-"""The file in a log directory in which jobs record what they have written and what is being published. Brokers ignore
-it: in a log directory they look at directories and at files with names of their own."""
+"""The file in a log directory in which jobs record finished and running writes. Brokers ignore it: in a log directory
+they read only directories and files with known names.
+"""
 
 METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 """The name of a snapshot of a KRaft metadata log: its end offset and leader epoch."""
 
 FORMATTED_SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
-"""What a directory is formatted with (since 4.4), in the form of a snapshot that ends at offset 0. It is none: the
-first controller copies its records into the log."""
+"""The format records of a directory (since 4.4), in the form of a snapshot that ends at offset 0. It is not a snapshot:
+the first controller copies its records into the log.
+"""
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-"""What a directory is formatted with before 4.4: records of the metadata log."""
+"""The format records of a directory before 4.4: records of the metadata log."""
 
 _BESIDE_PARTITIONS = {"meta.properties", ".lock", CLEAN_SHUTDOWN, WRITE_STATE, *OFFSET_CHECKPOINTS}
 
@@ -144,7 +146,7 @@ def newest_metadata_snapshot(names: Iterable[str]) -> tuple[str, int] | None:
 
 
 def is_metadata_snapshot(name: str) -> bool:
-    """Whether a file holds records of the metadata log, but is none of its segments."""
+    """Whether a file has records of the metadata log, but is not one of its segments."""
     return name == BOOTSTRAP_CHECKPOINT or METADATA_SNAPSHOT.fullmatch(name) is not None
 
 
@@ -158,7 +160,7 @@ def metadata_snapshot_name(end_offset: int, epoch: int) -> str:
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
 
 
-@lru_cache(1024)  # the name of a segment is asked for again and again
+@lru_cache(1024)  # called often for the same segment
 def parse_file_name(name: str) -> FileName | None:
     """The parts of a name such as ``00000000000000000042.log``, or None for another file."""
     match = _FILE_NAME.fullmatch(name)
@@ -170,7 +172,7 @@ def parse_file_name(name: str) -> FileName | None:
 
 
 def is_named_beyond_offsets(name: str) -> bool:
-    """Whether a file is named like a segment, but by a number that no offset can be: it is not read."""
+    """Whether a file has the name of a segment with a number beyond all offsets; it is not read."""
     match = _FILE_NAME.fullmatch(name)
     return match is not None and match["suffix"] in SEGMENT_SUFFIXES and parse_file_name(name) is None
 
@@ -215,7 +217,7 @@ def staging_name(token: str) -> str:
 
 
 def is_staging(name: str) -> bool:
-    """Whether a directory's name is one of `staging_name`."""
+    """Whether a directory's name is from `staging_name`."""
     return _STAGING.fullmatch(name) is not None
 
 
@@ -237,7 +239,7 @@ def is_upload(path: str) -> bool:
 
 
 def is_stand_in(path: str) -> bool:
-    """Whether a segment stands for offsets that were written after a log was truncated, and that no upload has."""
+    """Whether a segment stands for offsets that were written after a truncation and that no upload has."""
     name = parse_file_name(os.path.basename(path))
     return name is not None and name.segment_id == NOT_UPLOADED and name.suffix == LOG_SUFFIX
 

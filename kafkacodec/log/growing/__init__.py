@@ -1,1 +1,1 @@
-"""A log that is appended to and read at the same time, as a broker keeps it. It knows no protocol and no clock."""
+"""A broker's log, appended to and read at the same time. It depends on no protocol and no clock."""

@@ -1,4 +1,4 @@
-"""The transaction index of a segment that grows: the transactions whose abort marker is in it."""
+"""The transaction index of a growing segment: the transactions with an abort marker in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AbortedTransactions:
 
     @property
     def entries(self) -> list[Aborted]:
-        """Those of the file, up to the first fault; read at first use."""
+        """The entries of the file, up to the first fault; read at first use."""
         if self._entries is None:
             self._entries = []
             if os.path.exists(self._path):
@@ -56,7 +56,7 @@ class AbortedTransactions:
             self.write()
 
     def write(self) -> None:
-        """Write the entries that the file does not have yet. Raises OSError; a later call writes the same ones."""
+        """Write entries that the file lacks. Raises OSError; a later call writes the same ones."""
         entries, size = self.entries, layout.TRANSACTION_INDEX_ENTRY.itemsize
         if self._written < len(entries):
             rows = [(0, *entry) for entry in entries[self._written :]]
@@ -79,7 +79,7 @@ class AbortedTransactions:
 def aborted_between(
     indexes: Iterable[AbortedTransactions], start_offset: int, end_offset: int
 ) -> list[tuple[int, int]]:
-    """The transactions that may have aborted records between two offsets: producer id and first offset of each.
+    """Return transactions that may have aborted records between two offsets: producer id and first offset of each.
 
     Args:
         indexes: of the segments from that of the start on

@@ -1,4 +1,4 @@
-"""A file that is appended to, and read while it is."""
+"""A file that is appended to and read at the same time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AppendedFile:
 
     @property
     def file(self) -> OpenFile:
-        """The open file, which another thread may close in this object, but not for who has it."""
+        """Return the open file. Another thread may close it in this object, but not for the caller."""
         file = self._file
         if file is None:
             file = self._file = self._disk.open(self.path)
@@ -56,7 +56,7 @@ class AppendedFile:
         return position
 
     def mapped(self) -> Mapping:
-        """The file in memory: at least the bytes that it has now."""
+        """Return the mapped file, with at least its current bytes."""
         mapping = self._mapping
         if mapping is None or len(mapping) < self.size:
             # More than there is yet, so that it need not be mapped for each append.
@@ -75,10 +75,10 @@ class AppendedFile:
             self._mapping = None
 
     def release(self) -> None:
-        """Let go of the file and of its memory; it is opened again when it is needed."""
+        """Release the file and its memory; the next use opens it again."""
         self._file = self._mapping = None
 
     def _tidy(self) -> None:
-        """Remove what a failed write left."""
+        """Remove the rest of a failed write."""
         self._disk.truncate(self.file, self.size)
         self._untidy = False

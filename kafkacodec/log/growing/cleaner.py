@@ -29,15 +29,15 @@ _HEADER, _CRC_AT, _CRC_FROM = 61, 17, 21
 _LARGEST_BATCH = 1 << 31
 _MAX_INT32 = 2**31 - 1
 MOST_KEYS = 5_000_000
-"""So many keys are held at a time, as many as a broker's buffer of 128 MiB has; a later pass cleans the rest."""
+"""The number of keys in memory at a time, as in a broker's buffer of 128 MiB; a later pass cleans the rest."""
 
 
 class Cleaned(NamedTuple):
-    """What a pass did.
+    """The result of a pass.
 
     Attributes:
-        end_offset (int): where the next pass goes on: what is before it is cleaned.
-        bytes_before, bytes_after (int): of the segments that were cleaned.
+        end_offset (int): the start of the next pass; earlier records are clean.
+        bytes_before, bytes_after (int): of the cleaned segments.
     """
 
     end_offset: int
@@ -46,11 +46,11 @@ class Cleaned(NamedTuple):
 
 
 class Dirt(NamedTuple):
-    """What a pass would find.
+    """The work of a pass.
 
     Attributes:
-        clean_bytes (int): before the offset where the last pass ended.
-        dirty_bytes (int): after it, of segments that can be cleaned.
+        clean_bytes (int): before the end of the last pass.
+        dirty_bytes (int): after it, of cleanable segments.
         since (int): the time of the first of those, ms since 1970; -1 if there are none, or it is unknown.
     """
 
@@ -64,7 +64,7 @@ class Stopped(Exception):
 
 
 class _Transactions:
-    """Which batches are of aborted transactions, and which markers are of transactions without batches.
+    """Batches of aborted transactions, and markers of transactions without batches.
 
     Args:
         aborted: the aborted transactions of the log.
@@ -119,7 +119,7 @@ class _Pass:
         self._transactions, self._now = transactions, now
 
     def clean(self, group: Sequence[GrowingSegment]) -> Replacement:
-        """What becomes of consecutive segments; its files have temporary names."""
+        """Write the cleaned form of consecutive segments; its files have temporary names."""
         made = self._log.replacement(group[0].base_offset)
         try:
             for segment in group:
@@ -135,7 +135,7 @@ class _Pass:
         return made
 
     def _batch(self, segment: GrowingSegment, head: BatchHead) -> bytes | bytearray | None:
-        """What stays of a batch; None: nothing."""
+        """Return the remaining part of a batch; None: nothing."""
         if head.magic < 2:
             return segment.range(head.position, head.size).read()
         passed = head.has_horizon and head.base_timestamp <= self._now
@@ -165,7 +165,7 @@ class _Pass:
         return with_records(batch, packed, kept, base, most, horizon is not None)
 
     def _is_last_of_producer(self, head: BatchHead) -> bool:
-        """Whether this is the batch by which a producer's sequence is known."""
+        """Whether this is the last batch with a producer's sequence."""
         producer = self._log.producers.get(head.producer_id) if head.producer_id >= 0 else None
         if producer is None:
             return False
@@ -190,18 +190,18 @@ class _Pass:
 
 
 class Cleaning:
-    """A pass over a log in steps: as long as `work` says that there is something, `swap`.
+    """A pass over a log in steps: call `swap` as long as `work` returns True.
 
     `work` may run in another thread while the log is appended to and read, but not while segments are removed from it;
     everything else is for the log's one caller.
 
     Args:
-        log: its active segment, and what open transactions may still change, stay as they are.
-        start_offset: where the last pass ended: what is before it is cleaned; 0 for none.
+        log: its active segment, and the parts that open transactions may change, stay unchanged.
+        start_offset: the end of the last pass; 0 for none.
         now: the time in ms since 1970.
 
     Attributes:
-        result (Cleaned): what was done so far.
+        result (Cleaned): the result so far.
     """
 
     def __init__(self, log: PartitionLog, start_offset: int, now: int) -> None:
@@ -217,11 +217,11 @@ class Cleaning:
         self.result = Cleaned(end, 0, 0)
 
     def work(self) -> bool:
-        """Write what becomes of the next segments under temporary names; False if all are cleaned.
+        """Write the cleaned form of the next segments under temporary names; False if all are clean.
 
         Raises:
             Stopped: by `stop`.
-            DecodeError: a batch is damaged. The log is as before, as far as segments were not swapped in yet.
+            DecodeError: a batch is damaged. Segments that are not swapped in yet stay unchanged.
             OSError: likewise.
         """
         if self._groups is None:
@@ -233,7 +233,7 @@ class Cleaning:
         return True
 
     def swap(self) -> None:
-        """Put what was written in place of the old segments. Raises OSError, as `PartitionLog.replace` does."""
+        """Replace the old segments with the written ones. Raises OSError, as `PartitionLog.replace` does."""
         if self._made is not None:
             (group, made), self._made = self._made, None
             before = sum(segment.size for segment in group)
@@ -242,7 +242,7 @@ class Cleaning:
             self.result = Cleaned(end, cleaned + before, left + after)
 
     def stop(self) -> None:
-        """Let `work` end soon."""
+        """End `work` soon."""
         self._stopped = True
 
     def _begin(self) -> Iterator[list[GrowingSegment]]:
@@ -268,7 +268,7 @@ def clean(log: PartitionLog, start_offset: int, now: int) -> Cleaned | None:
         log, start_offset, now: as for `Cleaning`.
 
     Returns:
-        What was done; None if there is nothing to clean.
+        The result; None if there is nothing to clean.
 
     Raises:
         DecodeError, OSError: as `Cleaning.work` and `Cleaning.swap`.
@@ -282,7 +282,7 @@ def clean(log: PartitionLog, start_offset: int, now: int) -> Cleaned | None:
 
 
 def dirt(log: PartitionLog, start_offset: int, now: int) -> Dirt:
-    """What a pass would find (`org.apache.kafka.storage.internals.log.LogToClean`).
+    """Return the work of a pass (`org.apache.kafka.storage.internals.log.LogToClean`).
 
     Args:
         log, start_offset, now: as for `Cleaning`.
@@ -294,7 +294,7 @@ def dirt(log: PartitionLog, start_offset: int, now: int) -> Dirt:
 
 
 def _cleanable(log: PartitionLog, now: int) -> list[GrowingSegment]:
-    """The segments that are cleaned: complete, stable, and old enough."""
+    """Return the cleanable segments: complete, stable, and old enough."""
     found = []
     for segment in log.segments[:-1]:
         if log.segment_end(segment.base_offset) > log.last_stable_offset:
@@ -308,7 +308,7 @@ def _cleanable(log: PartitionLog, now: int) -> list[GrowingSegment]:
 def _newest(
     segments: Sequence[GrowingSegment], heads: _Heads, start_offset: int, end_offset: int
 ) -> tuple[dict[bytes, int], int]:
-    """The newest offset of each key from an offset on, and where the look ended: at a batch."""
+    """Return the newest offset of each key from an offset on, and the end of the search, at a batch."""
     newest: dict[bytes, int] = {}
     transactions = _Transactions([entry for segment in segments for entry in segment.aborted.entries])
     for segment in segments:
@@ -326,7 +326,7 @@ def _newest(
 def _groups(
     segments: Sequence[GrowingSegment], config: LogConfig, end: Callable[[int], int]
 ) -> Iterator[list[GrowingSegment]]:
-    """Segments that together are not larger than one may be: they become one."""
+    """Yield groups of segments that together fit into one."""
     group: list[GrowingSegment] = []
     for segment in segments:
         size = sum(s.size for s in group) + segment.size

@@ -45,21 +45,21 @@ class PartitionFound(NamedTuple):
 class GrowingDirectory:
     """A data directory of one broker, which it locks. It has one caller at a time.
 
-    Partitions are opened one by one with `open`, since their configuration may itself be in one of them.
+    Open partitions one by one with `open`, since their configuration may itself be in one of them.
 
     Args:
         path: the directory; created if it is missing.
-        cluster_id, node_id: those that ``meta.properties`` must have; None: those that it has, or new ones.
+        cluster_id, node_id: the required ones in ``meta.properties``; None: any, or new ones.
         clock: the time in ms since 1970.
         disk: changes the files.
 
     Attributes:
         path (str): the directory.
         identity (Identity): cluster, node and directory, from ``meta.properties``.
-        was_clean (bool): its last owner stopped in good order; otherwise each log is recovered when it is opened.
+        was_clean (bool): whether its last owner stopped cleanly; otherwise opening recovers each log.
         logs (dict): the open logs by topic and partition.
-        high_watermarks (dict): for the checkpoint, where they are not the ends of the logs; those found at opening.
-        cleaned (dict): where the cleaner goes on, by topic and partition.
+        high_watermarks (dict): for the checkpoint, if they are not the ends of the logs; initially those on the disk.
+        cleaned (dict): the cleaner's positions, by topic and partition.
 
     Raises:
         DirectoryRefused: another process has it, or it is of another cluster, node or version.
@@ -100,11 +100,10 @@ class GrowingDirectory:
             raise
 
     def partitions(self) -> list[PartitionFound]:
-        """The partitions in the directory, by topic and number. Those that a broker has set aside are left out, and
-        those of Kafka 0.7.
+        """Return the partitions in the directory, by topic and number, without those set aside and those of Kafka 0.7.
 
         Raises:
-            DirectoryRefused: there is a directory that is no partition's; a broker does not start with it either.
+            DirectoryRefused: there is a directory that is not a partition's; a broker does not start with it either.
         """
         found = []
         for name in sorted(os.listdir(self.path)):
@@ -124,7 +123,7 @@ class GrowingDirectory:
     def open(
         self, topic: str, partition: int, config: LogConfig | None = None, *, topic_id: uuid.UUID | None = None
     ) -> PartitionLog:
-        """The log of a partition; it is created if it is missing.
+        """Open the log of a partition; create it if it is missing.
 
         Args:
             topic, partition: which.
@@ -215,7 +214,7 @@ class GrowingDirectory:
         self.write_checkpoints()
 
     def write_checkpoints(self) -> None:
-        """Write the checkpoints: recovery points, high watermarks, starts of logs, and where the cleaner goes on.
+        """Write the checkpoints: recovery points, high watermarks, starts of logs, and the cleaner's positions.
 
         Raises:
             OSError: one cannot be written; the others may have been.
@@ -235,20 +234,20 @@ class GrowingDirectory:
             self._write_checkpoint(name, offsets)
 
     def note_flushed(self, topic: str, partition: int) -> None:
-        """Write down how far a log is on the disk. Raises OSError: it cannot be written, which a later call does."""
+        """Write the flushed end of a log. Raises OSError; a later call writes it again."""
         self._recovery_points[topic, partition] = self.logs[topic, partition].recovery_point
-        # Damage of this file costs time at the next start, and no more: nothing waits for the disk here.
+        # Damage of this file only costs time at the next start, so nothing waits for the disk here.
         self._write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT, self._recovery_points, sync=False)
 
     def note_cleaned(self, topic: str, partition: int, end_offset: int) -> None:
-        """The cleaner goes on at this offset. Raises OSError: it cannot be written, which a later call does."""
+        """Write the cleaner's position. Raises OSError; a later call writes it again."""
         self.cleaned[topic, partition] = end_offset
         self._write_checkpoint(layout.CLEANER_CHECKPOINT, self.cleaned)
 
     def close(self, *, broker_epoch: int = -1) -> None:
-        """Close all logs, and leave the directory as a broker does that stops in good order.
+        """Close all logs, and leave the directory as a broker does after a clean stop.
 
-        If some logs were neither closed in good order before nor opened since, they still are to be recovered.
+        Logs that were not closed cleanly before, and not opened since, still need recovery.
 
         Raises:
             OSError: the disk failed; the directory is then as after a crash. It is unlocked in any case.
@@ -266,7 +265,7 @@ class GrowingDirectory:
             self.abandon()
 
     def abandon(self) -> None:
-        """Unlock the directory and leave everything as it is, as a crash would."""
+        """Unlock the directory and leave everything unchanged, as a crash would."""
         self.logs.clear()
         self._lock.release()
 

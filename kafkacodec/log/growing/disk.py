@@ -1,4 +1,4 @@
-"""The system calls by which a growing log changes files: in one place, so that each can be made to fail."""
+"""The system calls of a growing log, in one place, so that tests can make each fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
 class OpenFile:
-    """An open file, closed with the last reference to it: what is being sent to a client may have been deleted.
+    """An open file, closed with the last reference to it, since a deleted file may still be on its way to a client.
 
     Attributes:
         path (str): its name when it was opened.
@@ -37,17 +37,17 @@ class OpenFile:
 
 
 class Closes(Protocol):
-    """What keeps a file open until it is told."""
+    """Owns an open file until `release`."""
 
     def release(self) -> None:
-        """Let go of the file; it is opened again when it is needed."""
+        """Release the file; the next use opens it again."""
 
 
 class Disk:
     """Changes files. Errors are OSError, with the file's name.
 
     Args:
-        most_kept: how many files are kept open between uses, of all logs together.
+        most_kept: the number of files that stay open between uses, of all logs together.
     """
 
     def __init__(self, most_kept: int = _MOST_KEPT) -> None:
@@ -55,7 +55,7 @@ class Disk:
         self._kept: deque[weakref.ref[Closes]] = deque()
 
     def keep(self, owner: Closes) -> None:
-        """Note that a file stays open for its owner; those that were opened longest ago are closed for it."""
+        """Note that a file stays open for its owner, and close the files opened longest ago."""
         self._kept.append(weakref.ref(owner))
         while len(self._kept) > self._most_kept:
             oldest = self._kept.popleft()()

@@ -19,7 +19,7 @@ NONE = -1
 class LogEpochs:
     """The leader epochs of one log (`org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache`).
 
-    Every change is written at once.
+    It writes every change at once.
 
     Args:
         directory: the partition's.
@@ -27,7 +27,7 @@ class LogEpochs:
 
     Attributes:
         entries (list[LeaderEpoch]): in order.
-        changes (int): how often they have changed.
+        changes (int): the number of changes.
     """
 
     def __init__(self, directory: str, disk: Disk) -> None:
@@ -50,7 +50,7 @@ class LogEpochs:
         self._write([*kept, LeaderEpoch(epoch, start_offset)])
 
     def end(self, epoch: int, end_offset: int) -> tuple[int, int]:
-        """The newest epoch that is not above `epoch`, and where it ends; -1 and -1 if unknown.
+        """Return the newest epoch not above `epoch`, and its end; -1 and -1 if unknown.
 
         Args:
             epoch: an epoch of a replica or a consumer.
@@ -69,13 +69,13 @@ class LogEpochs:
         return next((entry.epoch for entry in reversed(self.entries) if entry.start_offset <= offset), NONE)
 
     def truncate(self, end_offset: int) -> None:
-        """The log ends here."""
+        """Cut the epochs at the log's new end."""
         kept = [entry for entry in self.entries if entry.start_offset < end_offset]
         if len(kept) < len(self.entries):
             self._write(kept)
 
     def begin(self, start_offset: int) -> None:
-        """The log begins here."""
+        """Cut the epochs at the log's new start."""
         before = [entry for entry in self.entries if entry.start_offset <= start_offset]
         if before and (len(before) > 1 or before[0].start_offset < start_offset):
             first = LeaderEpoch(before[-1].epoch, start_offset)

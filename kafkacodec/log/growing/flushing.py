@@ -1,4 +1,4 @@
-"""What of a growing log is not known to be on the disk."""
+"""The unflushed part of a growing log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Flushing", "Unflushed"]
 
 
 class Flushing(NamedTuple):
-    """Files that have to be on the disk, so that the offsets of a log before `end_offset` are.
+    """Files to sync, so that the offsets of a log before `end_offset` are on the disk.
 
     `sync` may run in another thread, while the log is appended to.
     """
@@ -26,7 +26,7 @@ class Flushing(NamedTuple):
     names: int
 
     def sync(self) -> None:
-        """Wait until they are. Raises OSError: the log is to be opened again then, as after a crash."""
+        """Sync them. Raises OSError: the log must then be opened again, as after a crash."""
         for file in self.files:
             self.disk.sync(file)
         if self.names:
@@ -34,11 +34,11 @@ class Flushing(NamedTuple):
 
 
 class Unflushed:
-    """The files of one log that have changed since they were written to the disk.
+    """The files of one log with changes since their last sync.
 
     Args:
         path: the partition's directory.
-        disk: writes them to the disk.
+        disk: syncs them.
         epochs: the log's.
     """
 
@@ -50,11 +50,11 @@ class Unflushed:
 
     @property
     def has_sealed(self) -> bool:
-        """Whether there is a segment that takes no more batches."""
+        """Whether there is a complete segment."""
         return len(self._segments) > 1
 
     def add(self, segment: GrowingSegment) -> None:
-        """A segment that will change, or may have: the last one is the active one."""
+        """Add a segment that will change, or may have; the last one is active."""
         if segment not in self._segments:
             self._segments.append(segment)
             self._names += 1
@@ -65,7 +65,7 @@ class Unflushed:
             self._segments.remove(segment)
 
     def begin(self, end_offset: int) -> Flushing:
-        """What has to be on the disk for the log up to here."""
+        """Return the files to sync for the log up to here."""
         *sealed, active = self._segments
         files = [active.file]
         for segment in sealed:

@@ -1,7 +1,7 @@
-"""Logs of a data directory that is only read: what a dead broker left, served without a byte changed.
+"""Logs of a read-only data directory of a dead broker, served without changing a byte.
 
-A `FrozenLog` answers what a `PartitionLog` answers, over `kafkacodec.log.Partition`. Its segments may be of any format
-of record batches; what does not fit, such as a torn end, is left where it is and not served.
+A `FrozenLog` has the interface of a `PartitionLog`, over `kafkacodec.log.Partition`. Its segments may have any format
+of record batches; it leaves other bytes, such as a torn end, where they are and does not serve them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class FrozenRange(NamedTuple):
     """Batches of one format in a segment.
 
     Attributes:
-        data: a view of the mapped file; the last batch may be cut.
-        end_offset: after the last whole batch, -1 without one.
+        data: a view of the mapped file; the last batch may be partial.
+        end_offset: after the last complete batch, -1 without one.
     """
 
     data: memoryview = memoryview(b"")
@@ -56,24 +56,24 @@ class FrozenRange(NamedTuple):
 
 
 class FrozenAppend(NamedTuple):
-    """Where an append would be that is kept by nobody but who asked for it."""
+    """The result of an append that is not stored."""
 
     base_offset: int
 
 
 class FrozenLog:
-    """The log of a partition that is only read.
+    """The read-only log of a partition.
 
     Args:
         path: the directory; None: there is none, and the log is empty.
         config: of the topic.
-        forgets: appends are accepted and not kept, as those of coordinators are, which have them in memory.
+        forgets: accept appends without storing them, for coordinators, which have their state in memory.
 
     Attributes:
         path (str): the directory, or "".
         config (LogConfig): see above.
-        start_offset, end_offset (int): of what is served.
-        producers, open_transactions: nobody produces, so that nothing is known of producers.
+        start_offset, end_offset (int): of the served part.
+        producers, open_transactions: empty, since nobody produces.
 
     Raises:
         OSError, DecodeError: a file cannot be read.
@@ -109,7 +109,7 @@ class FrozenLog:
 
     @cached_property
     def last_stable_offset(self) -> int:
-        """The first offset of the oldest transaction that was open when the broker died, or the end."""
+        """The first offset of the oldest open transaction, or the end."""
         stable = None if self._partition is None else self._partition.last_stable_offset()
         return self.end_offset if stable is None else max(min(stable, self.end_offset), self.start_offset)
 
@@ -122,7 +122,7 @@ class FrozenLog:
         return self._epochs.at(offset)
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The newest leader epoch not above `epoch`, and the offset at which it ends; -1 and -1 if unknown."""
+        """Return the newest leader epoch not above `epoch`, and its end offset; -1 and -1 if unknown."""
         return self._epochs.end(epoch, self.end_offset)
 
     def written(self) -> list[tuple[int, int]]:
@@ -132,7 +132,8 @@ class FrozenLog:
         ]
 
     def read(self, offset: int, max_bytes: int, *, upto: int | None = None, at_least_one: bool = True) -> FrozenRange:
-        """As `PartitionLog.read`; it ends where the format of the batches changes, which some clients cannot read on.
+        """As `PartitionLog.read`, but ends where the format of the batches changes, since some clients cannot read
+        further.
 
         Raises:
             IndexError: there is no such offset.
@@ -148,7 +149,7 @@ class FrozenLog:
         return FrozenRange()
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
-        """The first record at or after a time in ms that can be read; None if there is none."""
+        """Return the first readable record at or after a time in ms; None if there is none."""
         offset = None if self._partition is None else self._partition.offset_of_timestamp(timestamp)
         if offset is None:
             return None
@@ -172,7 +173,7 @@ class FrozenLog:
         return self._record(found, lambda rows: rows["timestamp"] == time)
 
     def aborted_in(self, read: FrozenRange, offset: int) -> list[tuple[int, int]]:
-        """The aborted transactions that matter to who reads a range: producer id and first offset of each."""
+        """Return the aborted transactions for a reader of a range: producer id and first offset of each."""
         known = self._transactions
         if known is None or read.end_offset < 0:
             return []
@@ -183,10 +184,10 @@ class FrozenLog:
     # What changes nothing
 
     def begin_epoch(self, epoch: int) -> None:
-        """Nobody leads it anew."""
+        """Do nothing: there is no new leader."""
 
     def append(self, batches: Any, *, leader_epoch: int) -> FrozenAppend:
-        """Nothing is written. Raises OSError, unless the log forgets what is appended."""
+        """Write nothing. Raises OSError, unless the log forgets appends."""
         if not self._forgets:
             self._refuse()
         return FrozenAppend(self.end_offset)
@@ -201,7 +202,7 @@ class FrozenLog:
     # Inside
 
     def _from(self, offset: int) -> list[Segment]:
-        """The segments that may have an offset or later ones."""
+        """Return the segments that may have an offset or later ones."""
         bases = [segment.base_offset or 0 for segment in self._segments]
         at = max(int(np.searchsorted(bases, offset, "right")) - 1, 0) if bases else 0
         return self._segments[at:]
@@ -237,7 +238,7 @@ class FrozenLog:
         return FrozenRange(data[:count], int(heads["last_offset"][last]) + 1)
 
     def _record(self, found: FrozenRange, wanted: Any) -> Found | None:
-        """The first record of a range that is wanted."""
+        """Return the first matching record of a range."""
         rows = decode(found.data, columns=("offset", "timestamp"), include_control=True)
         at = np.flatnonzero(wanted(rows))
         if not len(at):

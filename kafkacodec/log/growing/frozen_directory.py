@@ -1,4 +1,4 @@
-"""Data directories of a cluster that is no more, which are only read."""
+"""Read-only data directories of a dead cluster."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ Key = tuple[str, int]
 
 
 class FrozenDirectory:
-    """The data directories of one broker or of several of a cluster. Nothing is written, and nothing locked.
+    """The data directories of one or several brokers of a cluster, without writes and locks.
 
-    Of a partition that several of them have, the replica with the newest leader epoch is served, and of those the
-    longest.
+    If several have a partition, it serves the replica with the newest leader epoch, and among equals the longest.
 
     Args:
         paths: the directories.
 
     Attributes:
         path (str): the first of them.
-        identity (Identity): from the first ``meta.properties`` that has one; else made up.
+        identity (Identity): from the first ``meta.properties`` with one, otherwise invented.
         logs (dict): the open logs by topic and partition.
         found (dict): the replicas by topic and partition.
-        was_clean (bool): True: nothing is recovered.
+        was_clean (bool): True: no recovery.
 
     Raises:
         OSError: a directory cannot be listed.

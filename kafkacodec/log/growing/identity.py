@@ -1,4 +1,4 @@
-"""Which cluster, node and directory a data directory is: the file ``meta.properties``."""
+"""The cluster, node and id of a data directory: the file ``meta.properties``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def new_id() -> str:
 
 
 def known_node(directory: str) -> int | None:
-    """The node that a directory is of, if it has one; `read_or_make` tells what is wrong with it."""
+    """Return the node of a directory, if it has one; `read_or_make` reports errors."""
     with suppress(OSError, DecodeError):
         text = read_properties(os.path.join(directory, META_PROPERTIES)).get("node.id", "")
         return int(text) if text.isdecimal() else None
@@ -50,11 +50,11 @@ def known_node(directory: str) -> int | None:
 
 
 def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, disk: Disk) -> Identity:
-    """The identity of a directory; a new one is written if it has none.
+    """Read the identity of a directory, or write a new one.
 
     Args:
         directory: the data directory.
-        cluster_id, node_id: what is expected, or what a new one gets; None: anything, or a random id and node 1.
+        cluster_id, node_id: expected, or for a new one; None: any, or a random id and node 1.
         disk: writes the file.
 
     Raises:
@@ -78,7 +78,7 @@ def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, di
         raise DirectoryRefused(errno.EINVAL, reason, path)
     found_node, found_cluster = properties.get("node.id", ""), properties.get("cluster.id", "")
     if not found_node.isdecimal() or not found_cluster:
-        raise DirectoryRefused(errno.EINVAL, "cluster.id or node.id is missing or no number", path)
+        raise DirectoryRefused(errno.EINVAL, "cluster.id or node.id is missing or not a number", path)
     if cluster_id is not None and cluster_id != found_cluster:
         reason = f"the directory is of cluster {found_cluster}, not {cluster_id}: use another directory"
         raise DirectoryRefused(errno.EINVAL, reason, path)

@@ -1,4 +1,4 @@
-"""The offset index and the time index of a segment that grows: in memory, and in files that follow."""
+"""The offset index and the time index of a growing segment: in memory, and later in files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["GrowingIndexes"]
 
 _OFFSET_BYTES, _TIME_BYTES = layout.OFFSET_INDEX_ENTRY.itemsize, layout.TIME_INDEX_ENTRY.itemsize
 _AT_ONCE = 64
-"""So many entries are written together: an index is a hint, and what is missing after a crash is made again."""
+"""The number of entries to write together: an index is a hint, and recovery makes missing entries again."""
 
 
 class GrowingIndexes:
@@ -44,7 +44,7 @@ class GrowingIndexes:
 
     @property
     def offset_of_max(self) -> int:
-        """The last offset of the first batch that has it."""
+        """The last offset of the first batch with it."""
         return self._entries.offset_of_max
 
     def load(self) -> bool:
@@ -78,7 +78,7 @@ class GrowingIndexes:
         self._take()
 
     def is_due(self) -> bool:
-        """Whether many entries wait to be written."""
+        """Whether enough entries wait to be written."""
         return len(self.offsets) - self._written[0] >= _AT_ONCE
 
     def is_full(self, max_bytes: int) -> bool:
@@ -86,7 +86,7 @@ class GrowingIndexes:
         return len(self.offsets) >= max_bytes // _OFFSET_BYTES or len(self.timestamps) >= max_bytes // _TIME_BYTES - 1
 
     def write(self) -> None:
-        """Write the entries that the files do not have yet; both exist then.
+        """Write entries that the files lack; both files exist then.
 
         Raises:
             OSError: a file cannot be written. A later call writes the same entries.
@@ -101,7 +101,7 @@ class GrowingIndexes:
             if start < end:
                 encode = encode_time_index if i else encode_offset_index
                 self._disk.write(file, encode(first[start:], second[start:], self._base_offset), start * size)
-            self._disk.truncate(file, end * size)  # a broker makes its indexes larger than what they have
+            self._disk.truncate(file, end * size)  # a broker preallocates its indexes
             self._written[i] = end
 
     def encoded(self) -> tuple[bytes, bytes]:
@@ -112,12 +112,12 @@ class GrowingIndexes:
         )
 
     def position_before(self, offset: int) -> int:
-        """The position of a batch before which all offsets are smaller than `offset`."""
+        """Return the position of a batch before which all offsets are smaller than `offset`."""
         at = bisect_right(self.offsets, offset)
         return self.positions[at - 1] if at else 0
 
     def begin_before(self, position: int) -> int:
-        """Where a batch begins, at or before a position: that of the last entry there, or the start of the segment."""
+        """Return the start of a batch at or before a position: the last entry there, or the start of the segment."""
         at = bisect_right(self.positions, position)
         return self.positions[at - 1] if at else 0
 
@@ -132,10 +132,10 @@ class GrowingIndexes:
         return self.time_offsets[at - 1] if at else self._base_offset
 
     def resume(self, position: int) -> int:
-        """Forget the entries after a position, and what was added since the last one before it.
+        """Forget the entries after a position, and the batches since the last entry before it.
 
         Returns:
-            The position from which batches are to be added again.
+            The position from which to add batches again.
         """
         count = bisect_left(self.positions, position)
         start = self.positions[count - 1] if count else 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Flushing07", "GrowingLog07"]
 
-_LEAST_SENT: Final = 1 << 17  # fewer bytes are sent together with what is before them
+_LEAST_SENT: Final = 1 << 17  # fewer bytes are sent together with earlier ones
 
 
 class _Segment(AppendedFile):
@@ -40,16 +40,16 @@ class _Segment(AppendedFile):
 
     @property
     def modified_ms(self) -> int:
-        """When it was last written, in milliseconds since 1970."""
+        """The time of its last write, in milliseconds since 1970."""
         return os.stat(self.path).st_mtime_ns // 1_000_000
 
     def stamp(self, now: float) -> None:
-        """Let it have been written at a time, in ms. Raises OSError."""
+        """Set the time of its last write, in ms. Raises OSError."""
         nanoseconds = int(now) * 1_000_000
         os.utime(self.path, ns=(nanoseconds, nanoseconds))
 
     def read(self, offset: int, size: int) -> memoryview | FilePart:
-        """Its bytes from an offset on, at most `size`: where they are in the file, or a view of it for a few."""
+        """Return its bytes from an offset on, at most `size`: a part of the file, or a view for a few bytes."""
         at = offset - self.start
         count = min(size, self.size - at)
         if count < _LEAST_SENT:
@@ -58,10 +58,10 @@ class _Segment(AppendedFile):
 
 
 class Flushing07:
-    """What puts on the disk what a log has now.
+    """The work that syncs a log's current contents.
 
     Attributes:
-        end (int): up to which offset.
+        end (int): the offset up to which it syncs.
     """
 
     def __init__(self, files: Sequence[OpenFile], end: int, disk: Disk) -> None:
@@ -74,12 +74,12 @@ class Flushing07:
 
 
 class GrowingLog07:
-    """The log of a partition. Readers see what was flushed; what is flushed when is up to the caller.
+    """The log of a partition. Readers see flushed messages; the caller decides when to flush.
 
     Args:
-        path: the partition's directory, which is made if it is missing.
-        settings: when it rolls, and what it keeps.
-        clean: its last owner stopped in good order; otherwise the last segment is cut after its last valid message.
+        path: the partition's directory; created if it is missing.
+        settings: its limits of segments and retention.
+        clean: whether its last owner stopped cleanly; otherwise it cuts the last segment after its last valid message.
         now: the time, in milliseconds since 1970.
         disk: changes the files.
 
@@ -87,12 +87,12 @@ class GrowingLog07:
         path (str): the directory.
         settings (TopicSettings): as given.
         visible (int): the offset up to which readers see it.
-        unflushed (int): how many messages after that there are.
-        last_flush (float): when something was last flushed, or when it was opened, in ms.
+        unflushed (int): the number of messages after that.
+        last_flush (float): the time of the last flush, or of opening, in ms.
 
     Raises:
-        DirectoryRefused: its segments do not follow one another, or one has no number for a name.
-        OSError: a file cannot be read or made.
+        DirectoryRefused: its segments are not contiguous, or the name of one is not a number.
+        OSError: a file cannot be read or created.
     """
 
     def __init__(self, path: str, settings: TopicSettings, *, clean: bool, now: float, disk: Disk) -> None:
@@ -124,12 +124,12 @@ class GrowingLog07:
         return [segment.start for segment in self._segments]
 
     def append(self, data: memoryview, messages: int, now: float, *, stamps: bool = False) -> None:
-        """Append a message set, also an empty one: a segment that is large or old enough ends first.
+        """Append a message set, which may be empty; a segment that is large or old enough ends first.
 
         Args:
-            data, messages: the set, and how many messages it has.
+            data, messages: the set, and its number of messages.
             now: the time, in ms.
-            stamps: the system's clock shows another one: the file gets this one.
+            stamps: whether the file gets this time, since the system's clock shows another one.
 
         Raises:
             OSError: from the file system.
@@ -150,21 +150,21 @@ class GrowingLog07:
 
     @property
     def flush_due_to(self) -> int:
-        """The offset up to which an append is to be flushed: its messages are enough, or it has begun a segment."""
+        """Return the offset up to which an append needs a flush: it has enough messages, or has started a segment."""
         last = self._segments[-1]
         return last.end if self.unflushed >= self.settings.flush_messages else max(self.visible, last.start)
 
     @property
     def flush_due_at(self) -> float | None:
-        """When what was appended is to be flushed at the latest; None: there is nothing."""
+        """Return the latest time of the next flush; None: there is nothing to flush."""
         return self.last_flush + self.settings.flush_ms if self.visible < self.end else None
 
     def flushing(self) -> Flushing07:
-        """What puts on the disk what is not visible yet. Raises OSError."""
+        """Return the work that syncs invisible messages. Raises OSError."""
         return Flushing07([s.file for s in self._segments if s.end > self.visible], self.end, self._disk)
 
     def flushed(self, end: int, now: float) -> None:
-        """Note that it was flushed up to an offset: readers see it."""
+        """Note a flush up to an offset, which readers now see."""
         self.visible, self.last_flush = max(self.visible, end), now
         if self.visible == self.end:
             self.unflushed = 0
@@ -174,7 +174,7 @@ class GrowingLog07:
         return answer_fetch(self._segments, request, end=self.visible)
 
     def pieces(self) -> list[tuple[int, bytes]]:
-        """What readers see, as the offset of the first byte and the bytes of each segment."""
+        """Return the visible bytes: the offset of the first byte, and the bytes, of each segment."""
         found = [(s.start, min(s.size, self.visible - s.start)) for s in self._segments]
         return [
             (start, bytes(memoryview(segment.mapped())[:size]))
@@ -187,7 +187,7 @@ class GrowingLog07:
         return answer_offsets(self._segments, request, end=self.visible, now_ms=int(now))
 
     def retain(self, now: float) -> None:
-        """Delete the segments that are too old, and those without which it is large enough. Raises OSError."""
+        """Delete segments that are too old or beyond the size limit. Raises OSError."""
         kept = self.settings
         if kept.retention_ms >= 0:
             before = now - kept.retention_ms
@@ -205,7 +205,7 @@ class GrowingLog07:
             self._delete_first(count, now)
 
     def close(self, *, keeps: bool) -> None:
-        """Let go of the files; what it has is on the disk then, if it is kept. Raises OSError."""
+        """Close the files, and sync them if the log is kept. Raises OSError."""
         if keeps and self._segments[-1].size:
             self._disk.sync(self._segments[-1].file)
         for segment in self._segments:
@@ -228,7 +228,7 @@ class GrowingLog07:
     def _check(self) -> None:
         for segment, following in zip(self._segments, self._segments[1:], strict=False):
             if segment.end != following.start:
-                reason = f"it does not begin where {os.path.basename(segment.path)} ends, at {segment.end}"
+                reason = f"it does not start at the end of {os.path.basename(segment.path)}, {segment.end}"
                 raise DirectoryRefused(errno.EINVAL, reason, following.path)
 
     def _recover(self) -> None:

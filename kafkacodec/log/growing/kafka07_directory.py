@@ -21,20 +21,20 @@ Key = tuple[str, int]
 
 
 class GrowingDirectory07:
-    """The logs of topics of Kafka 0.6 and 0.7. Who uses it has locked the directory.
+    """The logs of topics of Kafka 0.6 and 0.7. The caller has locked the directory.
 
     Args:
         path: the directory.
-        settings: what the logs of a topic heed.
-        clean: its last owner stopped in good order.
-        syncs: what is flushed is put on the disk, by another thread; else it is shown to readers, and no more.
+        settings: returns the settings of a topic's logs.
+        clean: whether its last owner stopped cleanly.
+        syncs: whether a flush syncs to the disk, in another thread; otherwise it only makes messages visible.
         now: the time in ms since 1970.
 
     Attributes:
         logs (dict): by topic and partition.
 
     Raises:
-        DirectoryRefused: the segments of a log do not follow one another.
+        DirectoryRefused: the segments of a log are not contiguous.
         OSError: a file cannot be read.
     """
 
@@ -52,7 +52,7 @@ class GrowingDirectory07:
                 self._open(parts.topic, parts.partition, clean=clean)
 
     def topics(self) -> set[str]:
-        """The topics that have a log."""
+        """Return the topics with a log."""
         return {topic for topic, _ in self.logs}
 
     def create(self, topic: str, partition: int) -> GrowingLog07:
@@ -60,25 +60,25 @@ class GrowingDirectory07:
         return self._open(topic, partition, clean=True)
 
     def close(self, *, keeps: bool) -> None:
-        """Let go of all logs; what they have is on the disk then, if they are kept. Raises OSError."""
+        """Close all logs, and sync them if they are kept. Raises OSError."""
         for log in self.logs.values():
             log.close(keeps=keeps)
 
     # Of the host
 
     def append(self, log: Key, data: object) -> None:
-        """Nothing: the service has appended; what an effect appends only waits until that is on the disk."""
+        """Do nothing: the service has appended; an effect's append only waits for the disk."""
 
     def must_flush(self, log: Key) -> bool:
-        """Whether what was written counts only when it is on the disk."""
+        """Whether a write counts only when it is on the disk."""
         return self._syncs
 
     def flushing(self, log: Key) -> Flushing07:
-        """What puts a log on the disk. Raises KeyError, OSError."""
+        """Return the work that syncs a log. Raises KeyError, OSError."""
         return self.logs[log].flushing()
 
     def flushed(self, log: Key, flushing: Flushing07) -> None:
-        """Note that it is."""
+        """Note that it is synced."""
         self.logs[log].flushed(flushing.end, self._now())
 
     def _open(self, topic: str, partition: int, *, clean: bool) -> GrowingLog07:

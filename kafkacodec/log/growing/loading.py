@@ -1,4 +1,4 @@
-"""Opening a growing log: which files are its segments, and what of them is whole."""
+"""Opening a growing log: its segments, and their intact parts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LEFTOVERS = (layout.DELETED_SUFFIX, ".tmp")
 
 
 class Loss(NamedTuple):
-    """What recovery removed after an unclean stop: what follows the last whole batch.
+    """The part that recovery removed after an unclean stop, after the last complete batch.
 
     Attributes:
-        end_offset (int): where the log ends now.
-        bytes (int): how many bytes were removed.
-        segments (int): how many whole segments after them.
-        reason (str): what is wrong with the first of them.
+        end_offset (int): the new end of the log.
+        bytes (int): the number of removed bytes.
+        segments (int): the number of whole segments after them.
+        reason (str): the fault of the first of them.
     """
 
     end_offset: int
@@ -38,7 +38,7 @@ class Loss(NamedTuple):
 
 
 def remove_leftovers(directory: str, disk: Disk) -> None:
-    """Remove what was deleted or never finished, and finish what the cleaner was about to swap in."""
+    """Remove deleted and unfinished files, and finish the cleaner's swaps."""
     for name in os.listdir(directory):
         if name.endswith(_LEFTOVERS):
             disk.remove(os.path.join(directory, name))
@@ -48,7 +48,7 @@ def remove_leftovers(directory: str, disk: Disk) -> None:
 def find_segments(
     directory: str, interval: int, disk: Disk, created: int, *, only: int | None = None
 ) -> list[GrowingSegment]:
-    """The segments in a directory, by offset; or only that of this base offset."""
+    """Return the segments in a directory, by offset; or only the one with this base offset."""
     segments = []
     for name in os.listdir(directory):
         parts = layout.parse_file_name(name)
@@ -62,15 +62,15 @@ def find_segments(
 
 
 def recover(segments: list[GrowingSegment], from_offset: int, epochs: LogEpochs) -> tuple[int, Loss | None]:
-    """Find the last whole batch after an unclean stop, and remove what follows it.
+    """Find the last complete batch after an unclean stop, and remove everything after it.
 
     Args:
-        segments: all, at least one; those that are lost are taken out and removed.
-        from_offset: what is before it is known to be on the disk.
+        segments: all, at least one; it removes lost ones.
+        from_offset: earlier records are known to be on the disk.
         epochs: the leader epochs, which get those of the batches.
 
     Returns:
-        The offset from which the batches were read; and what was lost.
+        The offset from which it read batches; and the loss.
     """
     first, position = _beginning(segments, from_offset)
     head = find_batch(segments[first].mapped(), position, segments[first].size, 0) if position else None
@@ -127,7 +127,7 @@ def remove_snapshots(directory: str, segments: Sequence[GrowingSegment], end_off
 
 
 def _beginning(segments: Sequence[GrowingSegment], from_offset: int) -> tuple[int, int]:
-    """Which segment is the first to be checked, and from which position: there, or before, an index entry is right."""
+    """Return the first segment to check, and the position: at or before it, an index entry is right."""
     first = max((i for i, s in enumerate(segments) if s.base_offset <= from_offset), default=0)
     for i, segment in enumerate(segments[: first + 1]):
         if not segment.load_indexes():
@@ -139,7 +139,7 @@ def _beginning(segments: Sequence[GrowingSegment], from_offset: int) -> tuple[in
 
 
 def _check(segment: GrowingSegment, position: int, following: int, epochs: LogEpochs) -> tuple[int, int, str]:
-    """From a position on, at which an offset follows: the end of the whole batches, their end offset, what is wrong."""
+    """Return, from a position and its offset on, the end of the complete batches, their end offset, and the fault."""
     columns = ("position", "size_in_bytes", "magic", "base_offset", "last_offset", "partition_leader_epoch", "crc_ok")
     end, headers = position, None
     if position == segment.size:

@@ -41,19 +41,19 @@ class PartitionLog:
     Args:
         path: the directory; created if it is missing.
         config: may be replaced at any time.
-        start_offset: where the log begins, from ``log-start-offset-checkpoint``; 0 if it has no entry.
-        recovery_point: what is before it is on the disk, from ``recovery-point-offset-checkpoint``.
-        clean: the log was closed in good order: nothing is checked.
+        start_offset: the start of the log, from ``log-start-offset-checkpoint``; 0 if it has no entry.
+        recovery_point: the end of the flushed records, from ``recovery-point-offset-checkpoint``.
+        clean: whether the log was closed cleanly, so that it needs no check.
         clock: the time in ms since 1970.
         disk: changes the files.
 
     Attributes:
         path (str): the directory.
         config (LogConfig): see above.
-        start_offset (int): the first offset that can be read.
+        start_offset (int): the first readable offset.
         end_offset (int): the offset of the next record.
-        recovery_point (int): the offset up to which all is on the disk.
-        loss (Loss | None): what was removed at opening, after the last whole batch.
+        recovery_point (int): the end of the flushed records.
+        loss (Loss | None): the part removed at opening, after the last complete batch.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -110,7 +110,7 @@ class PartitionLog:
 
     @property
     def producers(self) -> Mapping[int, Producer]:
-        """What is known of each producer by its id: its epoch and its last batch."""
+        """The state of each producer by its id: its epoch and its last batch."""
         return self._producers.producers.known
 
     @property
@@ -120,7 +120,7 @@ class PartitionLog:
 
     @property
     def has_sealed_unflushed(self) -> bool:
-        """Whether there are segments, apart from the active one, that are not known to be on the disk."""
+        """Whether there are unflushed segments besides the active one."""
         return self._unflushed.has_sealed
 
     @property
@@ -169,7 +169,7 @@ class PartitionLog:
         return AppendInfo(first, last, timestamp, position, len(batches))
 
     def last_heads(self, nbytes: int) -> Iterator[BatchHead]:
-        """The heads of the batches in the last so many bytes, and of a few before them, in their order."""
+        """Return the heads of the batches in the last `count` bytes, and of a few before them, in order."""
         begins: list[tuple[GrowingSegment, int]] = []
         for segment in reversed(self._segments):
             position = segment.indexes.begin_before(max(0, segment.size - nbytes))
@@ -201,7 +201,7 @@ class PartitionLog:
         return waited > config.segment_ms
 
     def roll(self, base_offset: int | None = None) -> GrowingSegment:
-        """Begin a new segment, unless the last one is empty; the snapshot of the producers is written.
+        """Start a new segment, unless the last one is empty, and write a snapshot of the producers.
 
         Args:
             base_offset: the offset in its name; by default the end of the log.
@@ -228,7 +228,7 @@ class PartitionLog:
         return segment
 
     def read(self, offset: int, max_bytes: int, *, upto: int | None = None, at_least_one: bool = True) -> Range:
-        """The batches from the one that has an offset on, of one segment.
+        """Return the batches of one segment from the one with an offset on.
 
         Args:
             offset: between `start_offset` and `end_offset`.
@@ -265,7 +265,7 @@ class PartitionLog:
         return [(segment.base_offset, os.stat(segment.path).st_mtime_ns // 1_000_000) for segment in self._segments]
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
-        """The first record at or after a time in ms that can be read; None if there is none."""
+        """Return the first readable record at or after a time in ms; None if there is none."""
         return times.first_at(self._segments, timestamp, self.start_offset)
 
     def max_timestamp(self) -> Found | None:
@@ -273,11 +273,11 @@ class PartitionLog:
         return times.first_of_greatest(self._segments)
 
     def aborted_in(self, read: Range, offset: int) -> list[tuple[int, int]]:
-        """The aborted transactions that matter to who reads a range: producer id and first offset of each.
+        """Return the aborted transactions for a reader of a range: producer id and first offset of each.
 
         Args:
             read: from `read`.
-            offset: that was asked for.
+            offset: the requested offset.
         """
         at = bisect_right(self._bases, read.base_offset) - 1
         if read.file is None or at < 0:
@@ -287,7 +287,7 @@ class PartitionLog:
         return aborted_between([segment.aborted for segment in self._segments[at:]], offset, upper)
 
     def segment_end(self, offset: int) -> int:
-        """The end offset of the segment that has an offset."""
+        """Return the end offset of the segment with an offset."""
         at = bisect_right(self._bases, offset)
         return self._bases[at] if at < len(self._bases) else self.end_offset
 
@@ -297,7 +297,7 @@ class PartitionLog:
         return self._epochs.latest
 
     def begin_epoch(self, epoch: int) -> None:
-        """A leader of this epoch begins, at the end of the log; an older one changes nothing. Raises OSError."""
+        """Start a leader epoch at the end of the log; an older one changes nothing. Raises OSError."""
         self._epochs.assign(epoch, self.end_offset)
 
     def epoch_at(self, offset: int) -> int:
@@ -305,14 +305,14 @@ class PartitionLog:
         return self._epochs.at(offset)
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The newest leader epoch not above `epoch`, and the offset at which it ends; -1 and -1 if unknown."""
+        """Return the newest leader epoch not above `epoch`, and its end offset; -1 and -1 if unknown."""
         return self._epochs.end(epoch, self.end_offset)
 
     def truncate(self, offset: int) -> int:
-        """Remove the batches from the one that has an offset on, and the epochs that have no record then.
+        """Remove the batches from the one with an offset on, and epochs without records.
 
         Returns:
-            The end of the log: `offset`, or the first offset of its batch, where the log then begins at the latest.
+            The end of the log: `offset`, or the first offset of its batch, which also limits the start of the log.
 
         Raises:
             OSError: a file cannot be changed. Some segments at the end may be gone.
@@ -359,10 +359,10 @@ class PartitionLog:
         return Replacement(self.path, base_offset, self.config.index_interval_bytes, self._disk)
 
     def replace(self, group: Sequence[GrowingSegment], made: Replacement) -> GrowingSegment:
-        """Put a new segment in place of consecutive ones, of which the active segment is none.
+        """Replace consecutive segments, without the active one, with a new segment.
 
         Raises:
-            OSError: a file cannot be renamed. The log on the disk is sound, but this one is to be opened again.
+            OSError: a file cannot be renamed. The log on the disk is sound, but this object must be opened again.
         """
         first = self._segments.index(group[0])
         made.commit()
@@ -385,13 +385,13 @@ class PartitionLog:
         return list(self._segments)
 
     def retention(self, now: int | None = None) -> list[str]:
-        """Set aside the segments that are too old, or too many, or before the start of the log.
+        """Set aside the segments that are too old, beyond the size limit, or before the start of the log.
 
         Args:
             now: the time in ms since 1970; by default that of the clock.
 
         Returns:
-            The paths that their files have now: `purge` removes them.
+            The new paths of their files; `purge` removes them.
 
         Raises:
             OSError: a file cannot be renamed; those before it are set aside.
@@ -413,7 +413,7 @@ class PartitionLog:
         return renamed
 
     def purge(self, now: int | None = None, *, everything: bool = False) -> None:
-        """Remove files that were set aside long enough ago (`file.delete.delay.ms`), or all. Raises OSError."""
+        """Remove files set aside long enough ago (`file.delete.delay.ms`), or all. Raises OSError."""
         self._set_aside.purge(None if everything else self._clock() if now is None else now)
 
     def flush(self) -> int:
@@ -423,7 +423,7 @@ class PartitionLog:
         return self.flushed(flushing)
 
     def flushing(self) -> Flushing:
-        """What has to be on the disk for what is in the log now; `flushed` takes it when that is so.
+        """Return the files to sync for the log's current contents; pass it to `flushed` afterwards.
 
         Its `sync` may run in another thread, while this log is appended to.
 
@@ -433,7 +433,7 @@ class PartitionLog:
         return self._unflushed.begin(self.end_offset)
 
     def flushed(self, flushing: Flushing) -> int:
-        """What `flushing` returned is on the disk; the new recovery point."""
+        """Note that the result of `flushing` is on the disk; return the new recovery point."""
         self._unflushed.end(flushing)
         self.recovery_point = max(self.recovery_point, min(flushing.end_offset, self.end_offset))
         return self.recovery_point

@@ -1,4 +1,4 @@
-"""The producers of a growing log and their transactions: what is open, what was aborted, the snapshots."""
+"""The producers of a growing log and their open and aborted transactions, with snapshots."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class LogProducers:
         self.snapshot_offset = 0
 
     def resume(self, offset: int) -> int:
-        """Begin at the newest readable snapshot at or before an offset.
+        """Load the newest readable snapshot at or before an offset.
 
         Returns:
-            The offset from which batches are to be taken; 0 without a snapshot.
+            The offset from which to add batches; 0 without a snapshot.
         """
         self.producers, self.open, self.snapshot_offset = Producers(), {}, 0
         for candidate in sorted(snapshot_offsets(self._directory), reverse=True):

@@ -4,7 +4,7 @@ __all__ = ["DirectoryRefused"]
 
 
 class DirectoryRefused(OSError):
-    """A data directory that another process has, or that is of another cluster, node or version.
+    """A data directory of another process, cluster, node or version.
 
     `strerror` says what is wrong and what to do, `filename` is the path.
     """

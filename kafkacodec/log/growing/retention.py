@@ -1,4 +1,4 @@
-"""Which segments of a growing log go: by the log's start, its size, and the time of its records."""
+"""Retention of segments of a growing log: by the log's start, its size, and the time of its records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SetAside", "num_expired"]
 
 
 class SetAside:
-    """Files that are no longer part of a log, and are removed later.
+    """Former files of a log, for later removal.
 
     Args:
         disk: removes them.
@@ -27,16 +27,15 @@ class SetAside:
         self._files += [(due, path) for path in paths]
 
     def purge(self, now: int | None) -> None:
-        """Remove those whose time has come; all if it is None. Raises OSError; the others stay listed."""
+        """Remove due files; all if the time is None. Raises OSError; the others stay listed."""
         while self._files and (now is None or self._files[0][0] <= now):
             self._disk.remove(self._files[0][1])
             del self._files[0]
 
 
 def num_expired(segments: Sequence[GrowingSegment], start_offset: int, config: LogConfig, now: int) -> int:
-    """How many of the oldest segments go (`org.apache.kafka.storage.internals.log.UnifiedLog.deleteOldSegments`).
-
-    An empty segment at the end never does.
+    """Return the number of oldest segments to delete
+    (`org.apache.kafka.storage.internals.log.UnifiedLog.deleteOldSegments`), never an empty segment at the end.
 
     Args:
         segments: all.
@@ -60,7 +59,7 @@ def num_expired(segments: Sequence[GrowingSegment], start_offset: int, config: L
 
 
 def _before(segments: Sequence[GrowingSegment], start_offset: int) -> int:
-    """The segments whose successor begins at or before the start of the log."""
+    """Return the number of segments whose successor starts at or before the start of the log."""
     count = 0
     while count + 1 < len(segments) and segments[count + 1].base_offset <= start_offset:
         count += 1
@@ -68,7 +67,7 @@ def _before(segments: Sequence[GrowingSegment], start_offset: int) -> int:
 
 
 def _over_size(segments: Sequence[GrowingSegment], most: int) -> int:
-    """The segments without which the log is still at least as large as it may be."""
+    """Return the number of segments beyond the size limit."""
     surplus, count = sum(segment.size for segment in segments) - most, 0
     while count < len(segments) and _may_go(segments, count) and surplus >= segments[count].size:
         surplus -= segments[count].size
@@ -81,5 +80,5 @@ def _may_go(segments: Sequence[GrowingSegment], i: int) -> bool:
 
 
 def _changed(path: str) -> int:
-    """When a file was last written, in ms since 1970: the time of a segment without timestamps."""
+    """Return the time of a file's last write, in ms since 1970: the time of a segment without timestamps."""
     return os.stat(path).st_mtime_ns // 1_000_000

@@ -1,4 +1,4 @@
-"""One segment of a growing log: batches are appended in place, and read while they are."""
+"""One segment of a growing log: batches are appended in place and read at the same time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Range:
 
     Attributes:
         file (OpenFile | None): the open segment; `file.fileno()` is for `os.sendfile`. None: there are no bytes.
-        position, count (int): where the bytes are. The last batch may be cut, as in a broker's answers.
+        position, count (int): of the bytes. The last batch may be partial, as in a broker's answers.
         base_offset (int): the offset in the segment's name, -1 for none.
     """
 
@@ -45,7 +45,7 @@ class Range:
     mapped: Callable[[], Mapping] | None
 
     def view(self) -> memoryview:
-        """The bytes without a copy: a view of the mapped file. What is cut from it later becomes zeros."""
+        """Return the bytes without a copy: a view of the mapped file. A later truncation turns bytes into zeros."""
         if not self.count or self.mapped is None:
             return memoryview(b"")
         return memoryview(self.mapped())[self.position : self.position + self.count]
@@ -65,7 +65,7 @@ class GrowingSegment(AppendedFile):
         base_offset: the offset in its name.
         interval: `index.interval.bytes`.
         disk: changes the files.
-        created: when it was begun, ms since 1970.
+        created: the time of its start, ms since 1970.
 
     Attributes:
         path (str): the ``.log`` file.
@@ -84,7 +84,7 @@ class GrowingSegment(AppendedFile):
 
     @classmethod
     def create(cls, directory: str, base_offset: int, interval: int, disk: Disk, created: int) -> GrowingSegment:
-        """Make the files of a new segment. Raises OSError; what was made stays and is made again."""
+        """Create the files of a new segment. Raises OSError; created files stay, and a retry creates them again."""
         segment = cls(directory, base_offset, interval, disk, created)
         disk.truncate(segment.file, 0)
         segment._loaded = True
@@ -128,7 +128,7 @@ class GrowingSegment(AppendedFile):
         Raises:
             OSError: they cannot be written; the segment is as before.
         """
-        indexes = self.indexes  # made from what is there before the batches are
+        indexes = self.indexes  # made from the current files before the batches
         position = self.write(data)
         if len(heads) == 1:
             head = heads[0]
@@ -142,7 +142,7 @@ class GrowingSegment(AppendedFile):
         return position
 
     def find(self, offset: int) -> BatchHead | None:
-        """The head of the batch that has an offset or else of the next one, with its position; None: there is none."""
+        """Return the head of the batch with an offset, or of the next one, with its position; None: there is none."""
         return find_batch(self.mapped(), self.indexes.position_before(offset), self.size, offset)
 
     def heads(self, position: int = 0) -> Iterator[BatchHead]:
@@ -159,7 +159,7 @@ class GrowingSegment(AppendedFile):
         return Range(self.file, position, count, self.base_offset, self.mapped)
 
     def truncate(self, position: int) -> None:
-        """Remove the batches from a position on, which is where one begins, and their index entries.
+        """Remove the batches from a position on, the start of a batch, and their index entries.
 
         Raises:
             OSError: a file cannot be cut. If it is the segment, nothing has changed.
@@ -176,7 +176,7 @@ class GrowingSegment(AppendedFile):
             self._first_timestamp = None
 
     def index_again(self, position: int) -> None:
-        """Make the entries of the indexes from the batches from a position on, up to which they are right."""
+        """Make index entries from the batches from a position on, up to which the indexes are right."""
         self._loaded = True
         run: list[BatchHead] = []
         for head in self.heads(self._indexes.resume(position)):
@@ -187,7 +187,7 @@ class GrowingSegment(AppendedFile):
         self._index(run)
 
     def resume(self) -> None:
-        """Batches will be appended to the loaded segment: its indexes go on from their last entries."""
+        """Prepare the loaded segment for appends: its indexes continue from their last entries."""
         self.index_again(self.size)
 
     def end_offset(self) -> int:
@@ -203,7 +203,7 @@ class GrowingSegment(AppendedFile):
         self.indexes.write()
 
     def files(self) -> list[OpenFile]:
-        """The files of a sealed segment, open as long as they are used here."""
+        """Return the files of a sealed segment, open as long as the caller uses them."""
         paths = (layout.sibling(self.path, suffix) for suffix in SUFFIXES[:3])
         return [self._disk.open(path) for path in paths] + self.aborted.files()
 
@@ -214,9 +214,9 @@ class GrowingSegment(AppendedFile):
         self.release()
 
     def set_aside(self, *beside: str) -> list[str]:
-        """Rename the files, and others, so that they are not part of the log; their paths then.
+        """Rename the files, and others, so that they are not part of the log; return their new paths.
 
-        Who has the segment open can still read it.
+        A reader with the open segment can still read it.
         """
         renamed = []
         for path in (*(layout.sibling(self.path, suffix) for suffix in SUFFIXES), *beside):

@@ -1,4 +1,4 @@
-"""What can be set of a growing log."""
+"""Settings of a growing log."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogConfig:
-    """The configuration of a topic as far as its log heeds it; names and defaults as a broker has them.
+    """The configuration of a topic that its log uses, with a broker's names and defaults.
 
     Attributes:
         segment_bytes (int): a segment ends before it would be larger than this.
         segment_ms (int): a segment ends before a batch that is this much later than its first one.
         segment_index_bytes (int): the largest size of an index file.
         index_interval_bytes (int): an index entry is added after this number of bytes.
-        retention_bytes (int): the oldest segments go while the log is larger than this without them; -1: no limit.
-        retention_ms (int): segments go when their records are older than this; -1: no limit.
+        retention_bytes (int): delete the oldest segments while the log is larger than this without them; -1: no limit.
+        retention_ms (int): delete segments whose records are older than this; -1: no limit.
         delete (bool): `cleanup.policy` has ``delete``: both limits apply.
         file_delete_delay_ms (int): how long a deleted segment's files stay under another name.
         compact (bool): `cleanup.policy` has ``compact``: the cleaner keeps the newest record of each key.

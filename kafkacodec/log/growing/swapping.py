@@ -1,7 +1,7 @@
 """New files of a segment in place of old ones, so that a crash at any moment leaves one or the other.
 
-They are written as ``.cleaned``, renamed to ``.swap`` when all are on the disk, and then take the place of the old
-ones. Opening the log does that if it did not happen
+They are written as ``.cleaned``, renamed to ``.swap`` when all are on the disk, and then replace the old ones. Opening
+the log finishes this if necessary
 (`org.apache.kafka.storage.internals.log.LogLoader.removeTempFilesAndCollectSwapFiles`).
 """
 
@@ -72,18 +72,18 @@ class Replacement:
         self._disk.sync(self._file)
 
     def commit(self) -> None:
-        """From here on the new files are the segment. Raises OSError; if not all were renamed, the old ones are."""
+        """Make the new files the segment. Raises OSError; if not all were renamed, the old files stay the segment."""
         for path in self._names:
             self._disk.rename(path + _CLEANED, path + _SWAP)
         self._disk.sync_names(os.path.dirname(self.path))
 
     def publish(self) -> None:
-        """Give the files their names; the old ones are gone. Raises OSError."""
+        """Give the files their names and remove the old ones. Raises OSError."""
         for path in self._names:  # the segment first: until it has its name, all others there are old
             self._disk.rename(path + _SWAP, path)
 
     def discard(self) -> None:
-        """Remove what was written; opening the log does that if it fails."""
+        """Remove the written files; opening the log does it if this fails."""
         with suppress(OSError):
             for suffix in SUFFIXES:
                 self._disk.remove(layout.sibling(self.path, suffix) + _CLEANED)
@@ -96,7 +96,7 @@ class Replacement:
 
 
 def finish_swaps(directory: str, disk: Disk) -> None:
-    """Do what a crash left undone: remove new files that are not complete, else put them in place of the old ones."""
+    """Finish swaps after a crash: remove incomplete new files, and replace old files with complete ones."""
     for name in sorted(n for n in os.listdir(directory) if n.endswith(_CLEANED)):
         stem = os.path.splitext(os.path.join(directory, name.removesuffix(_CLEANED)))[0]
         for suffix in SUFFIXES:
@@ -109,7 +109,7 @@ def finish_swaps(directory: str, disk: Disk) -> None:
 
 
 def _swap_in(directory: str, path: str, disk: Disk) -> None:
-    """Put a complete new segment in place of those whose offsets it has."""
+    """Replace segments with a complete new one of their offsets."""
     base = layout.parse_file_name(os.path.basename(path))
     end = _end_offset(path + _SWAP)
     for name in sorted(os.listdir(directory), reverse=True):

@@ -22,7 +22,7 @@ class Found(NamedTuple):
 
 
 def first_at(segments: Sequence[GrowingSegment], timestamp: int, start_offset: int) -> Found | None:
-    """The first record from an offset on that is at or after a time in ms."""
+    """Return the first record from an offset on that is at or after a time in ms."""
     for i, segment in enumerate(segments):
         before = i + 1 < len(segments) and segments[i + 1].base_offset <= start_offset
         if before or segment.max_timestamp < timestamp:

@@ -1,11 +1,11 @@
-"""The one place through which logs are read: files of this machine, or objects of an object store.
+"""The single interface for reading logs: files of this machine, or objects of an object store.
 
 A path is a string; one with a scheme (``s3://bucket/prefix``) names an object. `open_file` returns a `StoredFile`:
 its `size`, and its bytes by `view` (a buffer in which positions are those of the file) or `read` (a copy). Code that
 has bytes from elsewhere offers the same methods, and everything that takes a `StoredFile` works with it.
 
-`places` has the files as they are. Here, segments that were uploaded in chunks (`kafkacodec.log.tiered`) look like
-those of a broker: a segment is named like its object, and its index files are entries of the directory.
+`places` has the plain files. Here, segments that were uploaded in chunks (`kafkacodec.log.tiered`) look like those of a
+broker: a segment has the name of its object, and its index files are entries of the directory.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _read_part(path: str, limit: int) -> bytes | None:
 
 
 def identity_of(path: str) -> FileIdentity:
-    """By what a file is recognized, without opening it. Raises OSError.
+    """Return the identity of a file without opening it. Raises OSError.
 
     The size of an upload with a damaged manifest is that of its object; opening it raises the error.
     """
@@ -122,7 +122,7 @@ def entries(directory: str) -> Sequence[Entry]:
 
 
 def is_uploaded(path: str) -> bool:
-    """Whether a segment has a manifest, so that another one may have some of its offsets too; or stands for one."""
+    """Whether a segment has a manifest, or stands for one, so that another may have some of its offsets too."""
     try:
         return layout.is_stand_in(path) or _manifest_of(path, layout.LOG_SUFFIX) is not None
     except KafkaCodecError:  # a damaged one; opening the segment raises the error

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MAX_BYTES = 64 << 20
-"""The largest checkpoint or snapshot that is read, in bytes; a million partitions or producers need less."""
+"""The largest readable checkpoint or snapshot, in bytes; a million partitions or producers need less."""
 
 
 def read_producer_snapshot(path: str | os.PathLike[str]) -> ProducerSnapshot:
@@ -71,10 +71,10 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int], int]:
 
 
 def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
-    """The entries of an offset checkpoint of a log directory; empty if it is missing or cannot be read.
+    """Return the entries of an offset checkpoint of a log directory; empty if it is missing or unreadable.
 
     Raises:
-        OSError: an object store does not answer: what the file says changes what is read.
+        OSError: an object store does not answer, and the file could change what is read.
     """
     path = os.path.join(log_dir, name)
     found: Mapping[tuple[str, int], int] = {}

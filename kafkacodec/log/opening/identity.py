@@ -1,7 +1,7 @@
-"""Which log a partition's directory holds: topic id and leader epochs show whether it was re-created or truncated.
+"""The identity of a partition's log: topic id and leader epochs show whether it was recreated or truncated.
 
-A log is truncated only by a replica that follows a new leader, or has lost its end and leads again. Either way what is
-written after the cut has a higher leader epoch (KIP-101).
+Only a replica that follows a new leader, or that has lost its end and leads again, truncates a log. In both cases
+records after the cut have a higher leader epoch (KIP-101).
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ class LogIdentity(NamedTuple):
 
 
 class BatchMark(NamedTuple):
-    """By which a batch is recognized.
+    """The identity of a batch.
 
     Attributes:
         base_offset, last_offset (int): its offsets.
         crc (int): its checksum.
-        whole (bool): the log cleaner has not changed it: it has all its records, and no delete horizon (KIP-534).
+        whole (bool): whether the log cleaner has not changed it: it has all its records, and no delete horizon
+            (KIP-534).
     """
 
     base_offset: int
@@ -49,7 +50,7 @@ class BatchMark(NamedTuple):
 
 
 def identify(directory: str, topic: str | None, partition: int | None) -> LogIdentity:
-    """The identity of the log in a directory; what its files do not tell, or cannot be read, is unknown.
+    """Return the identity of the log in a directory; missing or unreadable parts are unknown.
 
     Raises:
         OSError: an object store does not answer.
@@ -66,7 +67,7 @@ def identify(directory: str, topic: str | None, partition: int | None) -> LogIde
 
 
 def epoch_at(epochs: Sequence[LeaderEpoch], offset: int) -> int | None:
-    """The leader epoch in which an offset was written; None if unknown."""
+    """Return the leader epoch of an offset; None if unknown."""
     return next((epoch.epoch for epoch in reversed(epochs) if epoch.start_offset <= offset), None)
 
 
@@ -76,11 +77,11 @@ def end_of_epoch(epochs: Sequence[LeaderEpoch], epoch: int) -> int | None:
 
 
 def cut_before(then: int | None, epochs: Sequence[LeaderEpoch], end_offset: int) -> int | None:
-    """Where a log was truncated, if it was truncated and written again before `end_offset`.
+    """Return where a log was truncated, if it was truncated and written again before `end_offset`.
 
     Args:
-        then: the leader epoch that the offset before `end_offset` had; None if unknown.
-        epochs: the leader epochs that the log has now.
+        then: the former leader epoch of the offset before `end_offset`; None if unknown.
+        epochs: the current leader epochs of the log.
     """
     now = epoch_at(epochs, end_offset - 1)
     if then is None or now is None or now <= then:

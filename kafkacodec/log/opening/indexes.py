@@ -22,7 +22,7 @@ from kafkacodec.signatures import suggests_options
 __all__ = ["index_of", "read_offset_index", "read_time_index", "read_transaction_index"]
 
 MAX_BYTES = (1 << 31) - 1
-"""The largest index that is read, in bytes; a broker's sizes have 32 bits."""
+"""The largest readable index, in bytes; a broker's sizes have 32 bits."""
 
 _PREALLOCATED = {layout.OFFSET_INDEX_SUFFIX: OFFSETS, layout.TIME_INDEX_SUFFIX: TIMES}
 
@@ -62,7 +62,7 @@ def read_transaction_index(path: str | os.PathLike[str], *, on_error: Literal["r
 
 
 def index_of(segment: str, suffix: str) -> IndexFile:
-    """The offset or the time index of a segment, up to its first fault, for a look-up that checks what it uses.
+    """Return the offset or the time index of a segment, up to its first fault, for a look-up that checks its entries.
 
     In a preallocated index, nothing is read after the first zeros that fill a page.
 
@@ -77,7 +77,7 @@ def _read(path: str | os.PathLike[str], kind: IndexKind, on_error: str, *, to_en
     one_of("on_error", on_error, ("raise", "stop"))
     path = os.fspath(path)
     base_offset_of(path)  # the name is checked first
-    if kind is TRANSACTIONS:  # which a broker does not make larger than what it has written
+    if kind is TRANSACTIONS:  # which a broker does not preallocate
         data = read_file(path, MAX_BYTES)
         size = len(data)
     else:

@@ -110,10 +110,9 @@ class SettledDirectory(NamedTuple):
 
 
 def may_overlap(path: str) -> bool:
-    """Whether a segment may have offsets that the next one has too, and is read only up to them.
-
-    One that the cleaner swaps in has them until those are renamed; one that was uploaded, if the next leader wrote them
-    again: what this one has of them may never have been in the log.
+    """Whether a segment may share offsets with the next one, and is read only up to them. A segment that the cleaner
+    swaps in does until the old ones are renamed; an uploaded one does if the next leader wrote these offsets again, and
+    its own records there may never have been in the log.
     """
     return path.endswith(layout.SWAP_SUFFIXES) or is_uploaded(path)
 

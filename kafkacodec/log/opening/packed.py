@@ -1,4 +1,4 @@
-"""Files that hold others, packed: they are not read, and an error says what to do."""
+"""Compressed files and archives, which are not read: an error says what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafkacodec.log.formats.layout import LOG_SUFFIX
 
 __all__ = ["packed_as", "refuse_packed"]
 
-# How a kind of file begins -> what it is called. No segment begins so: the offset would be beyond all disks.
+# First bytes -> name of a kind of file. No segment starts so: the offset would be beyond all disks.
 _STARTS = {
     b"\x1f\x8b\x08": "a gzip file",
     b"BZh": "a bzip2 file",
@@ -22,11 +22,11 @@ _TAR = (257, b"ustar")
 _SUFFIXES = (".gz", ".tgz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".tar")
 
 HEAD = _TAR[0] + len(_TAR[1])
-"""How many of a file's first bytes `refuse_packed` looks at."""
+"""The number of a file's first bytes for `refuse_packed`."""
 
 
 def refuse_packed(path: str, start: bytes) -> None:
-    """Raise CorruptRecord if a file's first bytes are those of a packed file or an archive."""
+    """Raise CorruptRecord if a file starts as a compressed file or an archive."""
     kind = next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), None)
     if start[_TAR[0] : HEAD] == _TAR[1]:
         kind = "a tar archive"

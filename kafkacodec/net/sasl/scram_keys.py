@@ -15,15 +15,15 @@ HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The name of the hash, by mechanism."""
 
 MIN_ITERATIONS: Final = 4096
-"""What RFC 7677 requires, and Kafka."""
+"""The minimum in RFC 7677, and Kafka's."""
 
 
 class Credential(NamedTuple):
-    """What a server keeps of a password.
+    """A server's stored form of a password.
 
     Attributes:
         salt: random bytes.
-        iterations: how often the hash is computed.
+        iterations: the number of hash rounds.
         stored_key: the hash of the client's key.
         server_key: proves that the server knows the password.
     """
@@ -35,34 +35,34 @@ class Credential(NamedTuple):
 
 
 def salted_password(name: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """The password after so many rounds; `name` is that of the hash. Kafka uses no SASLprep."""
+    """Return the password after a number of rounds of the hash `name`. Kafka uses no SASLprep."""
     return hashlib.pbkdf2_hmac(name, password.encode(), salt, iterations)
 
 
 def credential(name: str, password: str, salt: bytes, iterations: int) -> Credential:
-    """What a server keeps of a password."""
+    """Return the stored form of a password."""
     return credential_of_salted(name, salted_password(name, password, salt, iterations), salt, iterations)
 
 
 def credential_of_salted(name: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
-    """What a server keeps of a salted password."""
+    """Return the stored form of a salted password."""
     stored = hashlib.new(name, hmac.digest(salted, b"Client Key", name)).digest()
     return Credential(salt, iterations, stored, hmac.digest(salted, b"Server Key", name))
 
 
 def client_proof(name: str, salted: bytes, signed: bytes) -> bytes:
-    """The proof that a client knows the password, for what both sides have said."""
+    """Return a client's proof of the password, for the messages of both sides."""
     key = hmac.digest(salted, b"Client Key", name)
     return _xor(key, hmac.digest(hashlib.new(name, key).digest(), signed, name))
 
 
 def stored_key_of(name: str, stored_key: bytes, proof: bytes, signed: bytes) -> bytes:
-    """The stored key that a proof of the right length leads to: the same, if the client knows the password."""
+    """Return the stored key of a proof of the right length: the server's own, if the client knows the password."""
     return hashlib.new(name, _xor(proof, hmac.digest(stored_key, signed, name))).digest()
 
 
 def server_signature(name: str, server_key: bytes, signed: bytes) -> bytes:
-    """The proof that a server knows the password."""
+    """Return a server's proof of the password."""
     return hmac.digest(server_key, signed, name)
 
 

@@ -37,7 +37,7 @@ _INVALID: Final = '{"status":"invalid_token"}'
 
 
 class Refused(Exception):
-    """The client is not who it says. `reason` is what it may know; None for what is said of all wrong credentials."""
+    """The client's credentials are wrong. `reason` is the text for the client; None for the common text."""
 
     def __init__(self, reason: str | None = None) -> None:
         super().__init__(reason or "invalid credentials")
@@ -45,11 +45,11 @@ class Refused(Exception):
 
 
 class Malformed(Exception):
-    """A token on which a connection is closed without an answer."""
+    """A token that closes the connection without an answer."""
 
 
 class InvalidToken(Exception):
-    """A bearer token that does not hold."""
+    """An invalid bearer token."""
 
 
 class ServerExchange(Protocol):
@@ -57,7 +57,7 @@ class ServerExchange(Protocol):
 
     Attributes:
         user: the name; None until the client has proved it.
-        expires: when what it has shown expires, in milliseconds since 1970; None: never.
+        expires: when its credential expires, in milliseconds since 1970; None: never.
     """
 
     user: str | None
@@ -68,7 +68,7 @@ class ServerExchange(Protocol):
 
 
 class PlainServer:
-    """PLAIN (RFC 4616). `password_of` gives the password of a user, or None."""
+    """PLAIN (RFC 4616). `password_of` returns the password of a user, or None."""
 
     def __init__(self, password_of: Callable[[str], str | None]) -> None:
         self.user: str | None = None
@@ -97,9 +97,9 @@ class ScramServer:
 
     Args:
         mechanism: its name.
-        credential_of: takes a user's name and whether it is the id of a delegation token; gives what is kept of the
-            password, or None.
-        owner_of: gives the user and the end of a delegation token, in milliseconds since 1970.
+        credential_of: takes a user's name and whether it is the id of a delegation token; returns the stored form of
+            the password, or None.
+        owner_of: returns the user and the end of a delegation token, in milliseconds since 1970.
     """
 
     def __init__(

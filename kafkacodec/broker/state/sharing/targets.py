@@ -43,9 +43,7 @@ def _divide(
 ) -> None:
     """Assign partitions to members that all subscribe to all of them."""
     readers = -(-len(members) // len(places))  # of each partition
-    least, more = divmod(
-        len(places) * readers, len(members)
-    )  # for each member; so many get one more
+    least, more = divmod(len(places) * readers, len(members))  # for each member; so many get one more
     left = dict.fromkeys(places, readers)
     given = dict.fromkeys(members, 0)
     for member in members:

@@ -1,4 +1,4 @@
-"""A broker of the line protocol that is one of several with the same partitions, without I/O."""
+"""One of several brokers of the line protocol with the same partitions, without I/O."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LAST: Final = 1 << 31  # epochs of records have 32 bits
 _RECORDS_BYTES: Final = 1 << 19  # of an answer, or one batch
 
 Wish = Literal["look", "lead", "lead uncleanly"]
-"""What is to be done about a partition: see who leads it; or lead it, even if committed records may be missing."""
+"""The next step for a partition: find its leader; or lead it, even if committed records may be missing."""
 
 Key = tuple[str, int]
 Fields = dict[str, Any]
@@ -44,7 +44,7 @@ class _Asked(NamedTuple):
 
 
 class _Partitions(Partitions):
-    """Of which the broker leads those only that it was elected for."""
+    """Partitions of which the broker leads only those that it was elected for."""
 
     def __init__(self, storage: ReplicaStorage, config: BrokerConfig, roles: Roles) -> None:
         super().__init__(storage, config)
@@ -68,13 +68,13 @@ class _Partitions(Partitions):
 
 
 class ReplicatedBroker(Broker):
-    """A broker whose partitions have replicas on others. What is to be done elsewhere, `take_wishes` tells.
+    """A broker whose partitions have replicas on others. `take_wishes` returns the work for the driver.
 
     Args:
         storage: keeps records, groups and offsets.
         config: see `BrokerConfig`.
-        roles: what it must not forget.
-        broker_id: its id, below the replication factor; leaders call it by the distance of that from theirs.
+        roles: its durable state.
+        broker_id: its id, below the replication factor; for a leader, a replica's id is its distance from the leader's.
         now: as for `Broker`.
     """
 
@@ -85,11 +85,11 @@ class ReplicatedBroker(Broker):
         self._parked: dict[Key, deque[_Asked]] = {}  # records for a partition that is about to be led
         self._fetches: dict[Key, deque[_Asked]] = {}
         self._pulls: dict[str, deque[_Asked]] = {}  # of the groups of a topic
-        self._tickets: dict[str, Tickets] = {}  # of the topics whose groups are here
+        self._tickets: dict[str, Tickets] = {}  # of the topics whose groups this broker has
         self._to_lead: dict[Key, list[_Asked]] = {}
         self._wishes: dict[Key, Wish] = {}
-        self._touched: set[Key] | None = set()  # for which something may be answered; None: for any
-        self._changes = Changes()  # of what it leads
+        self._touched: set[Key] | None = set()  # with possible answers; None: any
+        self._changes = Changes()  # of led partitions
         super().__init__(storage, config, now=now)
         self._commands = REPLICA_COMMANDS
         self._handlers = _HANDLERS
@@ -100,10 +100,10 @@ class ReplicatedBroker(Broker):
     def _managing(self) -> Callable[[str], bool]:
         return self._tickets.__contains__
 
-    # For who carries out the steps of `replicas.following`
+    # For the driver of `replicas.following`
 
     def take_wishes(self) -> dict[Key, Wish]:
-        """The partitions whose role may have to change since the last call."""
+        """Return the partitions whose role may have to change since the last call."""
         wishes, self._wishes = self._wishes, {}
         return wishes
 
@@ -112,17 +112,17 @@ class ReplicatedBroker(Broker):
         return self._partitions.count(topic)
 
     def leads(self, key: Key) -> bool:
-        """Whether it leads a partition now."""
+        """Whether it leads a partition."""
         return key[1] < self._partitions.count(key[0]) and self._partitions.look(*key, self._now).leader
 
     def promise(self, key: Key, epoch: int) -> None:
-        """Serve no older leader than that of an epoch, and lead no longer."""
+        """Promise to serve no leader older than an epoch, and stop leading."""
         own = epoch % self._config.replication_factor == self._broker_id
         self._roles.change(key, promised=epoch, leads=own and self._roles[key].leads)
         self._step_down(key)
 
     def lead(self, key: Key, now: int) -> list[Reply]:
-        """Lead: it was elected. Returns what that answers."""
+        """Start leading after an election. Return the answers."""
         self._set_clock(now)
         replies = self._answer_waiting()  # to an earlier leader
         state = self._partitions.look(*key, now)
@@ -142,11 +142,11 @@ class ReplicatedBroker(Broker):
         return replies
 
     def not_elected(self, key: Key, reason: str) -> list[Reply]:
-        """It cannot lead now. Returns what that answers."""
+        """Note that it cannot lead now. Return the answers."""
         return [_refused(asked, reason) for asked in self._to_lead.pop(key, ())]
 
     def learn(self, key: Key, high_watermark: int) -> None:
-        """As a follower it has heard what is committed."""
+        """Note the leader's high watermark."""
         state = self._partitions.look(*key, self._now)
         if not state.leader:
             state.high_watermark = max(state.high_watermark, min(high_watermark, state.end))
@@ -159,17 +159,17 @@ class ReplicatedBroker(Broker):
         self._roles.change(key, group_epoch=epoch, group_ticket=ticket)
 
     def stored(self, now: int, keys: Iterable[Key] | None = None) -> list[Reply]:
-        """Logs, or what of them is on the disk, have grown; None: any. Returns what that answers."""
+        """Note that logs, or their flushed parts, have grown; None: any. Return the answers."""
         self._set_clock(now)
         self._touch(keys)
         return self._answer_waiting()
 
     def tickets(self) -> dict[str, int]:
-        """The last ticket of each topic whose groups are here."""
+        """Return the last ticket of each topic whose groups this broker has."""
         return {topic: tickets.last for topic, tickets in self._tickets.items()}
 
     def kept_groups(self, tickets: Mapping[str, int], now: int) -> list[Reply]:
-        """The disk has the groups as they were when `tickets` told these. Returns what that answers."""
+        """Note that the disk has the groups of these tickets. Return the answers."""
         self._set_clock(now)
         for topic, ticket in tickets.items():
             if topic in self._tickets:
@@ -178,19 +178,19 @@ class ReplicatedBroker(Broker):
         return self._answer_waiting()
 
     def lost_groups(self, now: int) -> list[Reply]:
-        """The disk does not take the groups, which may change all the same. Returns what that answers."""
+        """Note that the disk refused the groups. Return the answers."""
         self._set_clock(now)
         found: list[Reply] = []
         for tickets in self._tickets.values():
             for answer in tickets.waiting:
-                reason = "the disk does not take the change"
+                reason = "the disk refused the change"
                 line = Response.error(answer.correlation_id, ErrorCode.STORAGE_ERROR, reason).encode()
                 found.append(Reply(answer.connection, line))
             tickets.waiting.clear()
         return found
 
     def disconnect(self, connection: Hashable) -> None:
-        """Drop what waits for a connection."""
+        """Drop the waiting requests of a connection."""
         super().disconnect(connection)
         self._changes.forget(connection)
         for waiting in (self._parked, self._fetches, self._pulls):
@@ -212,7 +212,7 @@ class ReplicatedBroker(Broker):
     # Inside
 
     def _touch(self, keys: Iterable[Key] | None) -> None:
-        """Something may be answered for these; None: for all."""
+        """Note that these may have answers; None: all."""
         if keys is None:
             self._touched = None
         elif self._touched is not None:
@@ -291,7 +291,9 @@ class ReplicatedBroker(Broker):
         return super()._produce(request, connection)
 
     def _of_group(self, request: Request, connection: Hashable) -> Fields | None:
-        """Groups are where partition 0 of their topic is led; the answer waits until followers have its ticket."""
+        """Handle a group request, at the leader of the topic's partition 0; the answer waits for followers with its
+        ticket.
+        """
         topic = request.args["topic"]
         key = topic, 0
         if not self._partitions.count(topic):
@@ -299,7 +301,7 @@ class ReplicatedBroker(Broker):
         if not self._partitions.look(*key, self._now).leader:
             if self._roles[key].leads:
                 self._wishes.setdefault(key, "look")
-            raise Refused(ErrorCode.NOT_LEADER, "groups are where partition 0 of their topic is led")
+            raise Refused(ErrorCode.NOT_LEADER, "the leader of the topic's partition 0 has the groups")
         tickets = self._tickets[topic]
         self._touch([key])
         if len(tickets.waiting) >= self._config.max_waiting:
@@ -341,7 +343,7 @@ class ReplicatedBroker(Broker):
         self._require_epoch(request)
         args, topic = request.args, request.args["topic"]
         tickets = self._tickets.get(topic)
-        if tickets is None:  # not the leader, but what it has may be the newest
+        if tickets is None:  # not the leader, but it may have the newest records
             return self._pulled(topic, NO_TICKET)
         tickets.kept(args["replica_id"], args["ticket"])
         if args["ticket"] < tickets.last:
@@ -444,7 +446,7 @@ class ReplicatedBroker(Broker):
         return None
 
     def _has_news(self, key: Key, args: Fields) -> bool:
-        """Whether there are records, or a high watermark, that a request for records does not know."""
+        """Whether there are records, or a high watermark, that a request does not know."""
         known = args["hw"]
         return args["offset"] < self._records_of.stored_end(*key) or (
             known is not None and self._partitions.look(*key, self._now).high_watermark > known
@@ -458,7 +460,7 @@ class ReplicatedBroker(Broker):
         return {"start": start, "begin": begin, "end": end, "hw": state.high_watermark, "of": epoch, "records": records}
 
     def _require_epoch(self, request: Request) -> None:
-        """Refuse what speaks of another leader's log."""
+        """Refuse a request about another leader's log."""
         args = request.args
         promised = self._roles[args["topic"], args["partition"]].promised
         if args["epoch"] is None:

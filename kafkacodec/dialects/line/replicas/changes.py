@@ -1,4 +1,4 @@
-"""What of a broker's partitions has changed since somebody asked."""
+"""Changes of a broker's partitions since a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Key = tuple[str, int]
 
 
 class Changes:
-    """Versions of what a broker leads, each with a partition that was led, or no longer, since the one before.
+    """Versions of a broker's led partitions; each version adds or removes one partition.
 
     Attributes:
         version: the newest.
@@ -29,7 +29,7 @@ class Changes:
         self._last[key] = self.version
 
     def since(self, version: int | None, connection: Hashable) -> list[Key] | None:
-        """What has changed since a version that a connection was told; None: it has to hear all."""
+        """Return the changes since a version; None: the connection needs all partitions."""
         is_new = version is None or connection not in self._told
         self._told.add(connection)
         if is_new or version is None:

@@ -88,11 +88,11 @@ _BYTES = Kind(_read_bytes, _write_bytes)
 _ALL_LED = Kind(_read_all_led, _write_all_led)
 
 PROMISE: Final = ("granted", "promised", "accepted", "end", "group_epoch", "group_ticket")
-"""Payload of REPLICA_PROMISE: whether it is given, and what was promised; then how new the log and the groups are."""
+"""Payload of REPLICA_PROMISE: whether it is granted, and the promised epoch; then the versions of log and groups."""
 
 REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
     **COMMANDS,
-    # The epoch says of which leader's log the follower speaks.
+    # The epoch names the leader whose log the follower has.
     "REPLICA_FETCH": command(
         [_TOPIC, _PARTITION, Slot("replica_id", INTEGER), Slot("offset", INTEGER)],
         COMMANDS["REPLICA_FETCH"].payload,
@@ -128,12 +128,12 @@ REPLICA_COMMANDS: Final[Mapping[str, Command]] = {
 }
 """All commands of a broker with replicas.
 
-REPLICA_STATE tells what a broker leads, or, since a version that it has told by the same connection, what is other:
-what it leads anew, and what no longer. REPLICA_LEADERS is for clients: how many partitions a topic has, which of them
-the broker leads or is about to, and by which epochs. REPLICA_RENEW asks a leader to be elected by a newer epoch than
-one that the replica has promised to somebody who was not elected: it can follow no older one. REPLICA_GROUPS says that
-the replica has kept what it got with a ticket, and asks for what follows; ``groups`` is JSON, or empty if nothing has
-changed. The payload of REPLICA_RECORDS: where the log starts, where the leader's epoch begins, the log's end, the high
-watermark, and Kafka's record batches from the one that has the offset on, all of the leader epoch ``of``. It comes once
-there are records, or a high watermark beyond ``hw``, or after a while.
+REPLICA_STATE lists the partitions that a broker leads, or the additions and removals since a version that it has sent
+on the same connection. REPLICA_LEADERS is for clients: the number of a topic's partitions, which of them the broker
+leads or is about to lead, and their epochs. REPLICA_RENEW asks a leader to be elected with a newer epoch than the given
+one, which the replica has promised to a candidate that was not elected: it can follow no older leader. REPLICA_GROUPS
+says that the replica has stored the state of a ticket, and asks for later ones; ``groups`` is JSON, or empty if nothing
+has changed. The payload of REPLICA_RECORDS: the start of the log, the start of the leader's epoch, the log's end, the
+high watermark, and Kafka's record batches from the one with the offset on, all of the leader epoch ``of``. It leaves
+once there are records, or a high watermark beyond ``hw``, or after a while.
 """

@@ -1,4 +1,4 @@
-"""How a replica gets another one's log: steps for a driver, which does them and gives back what came of each."""
+"""Copying another replica's log: steps for a driver, which executes them and returns their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Fields = Mapping[str, Any]
 
 
 class ReplicaLog(Protocol):
-    """A partition's log as it is now."""
+    """The current log of a partition."""
 
     @property
     def end(self) -> int:
@@ -47,11 +47,11 @@ class ReplicaLog(Protocol):
         """The newest leader epoch, -1 for none."""
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The newest epoch not above `epoch`, and where it ends."""
+        """Return the newest epoch not above `epoch`, and its end."""
 
 
 class Ask(NamedTuple):
-    """A request to a broker; gives the fields of its answer. A refusal ends the steps."""
+    """A request to a broker; results in the fields of its answer. A refusal ends the steps."""
 
     broker: int
     command: str
@@ -59,7 +59,7 @@ class Ask(NamedTuple):
 
 
 class AskAll(NamedTuple):
-    """A request to all other brokers; gives the answers by broker, once `enough` of them grant it, or all have come."""
+    """A request to all other brokers; results in the answers by broker, once `enough` grant it, or all have come."""
 
     command: str
     args: dict[str, Any]
@@ -73,7 +73,7 @@ class Truncate(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Append batches as they are, and let the log start where the other one does."""
+    """Append batches unchanged, and let the log start at the other's start."""
 
     records: bytes
     epoch: int
@@ -103,7 +103,7 @@ class Lead(NamedTuple):
 
 
 class KeepGroups(NamedTuple):
-    """Have the groups of the topic as they are in a text, and how new they are; kept on the disk."""
+    """Store the groups of the topic from a text, with their version, on the disk."""
 
     groups: bytes
     epoch: int
@@ -125,11 +125,11 @@ class NotElected(Exception):
 
 
 class Diverged(Exception):
-    """The other log lacks what is committed. One of both is not what it says; nothing was changed."""
+    """The other log lacks committed records, so one of the two logs is wrong; nothing was changed."""
 
 
 class _Copying:
-    """The steps to another broker's log. `name` is the partition, `epoch` that of the leader, or of who is to lead."""
+    """The steps to another broker's log. `name` is the partition, `epoch` the leader's or the candidate's."""
 
     def __init__(self, log: ReplicaLog, name: Key, broker: int, epoch: int) -> None:
         self.log, self.broker, self.epoch = log, broker, epoch
@@ -139,7 +139,7 @@ class _Copying:
         return Ask(self.broker, command, {**self._args, **args})
 
     def agree(self, committed: int) -> Steps:
-        """Cut off what the other log does not have (KIP-101)."""
+        """Cut off records that the other log lacks (KIP-101)."""
         last = self.log.leader_epoch
         while last > NO_EPOCH:
             found = yield self.ask("REPLICA_EPOCH", epoch=last)
@@ -154,7 +154,7 @@ class _Copying:
             last = mine
 
     def fetch(self, known: int | None = None) -> Steps:
-        """Get the next records, if there are any, or hear of a high watermark beyond `known`; gives the answer."""
+        """Fetch the next records, or a high watermark beyond `known`; return the answer."""
         found = yield self.ask("REPLICA_RECORDS", offset=self.log.end, epoch=self.epoch, hw=known)
         if found["records"]:
             yield Copy(found["records"], found["of"], found["start"])
@@ -167,10 +167,10 @@ def follow(log: ReplicaLog, name: Key, broker: int, epoch: int, accepted: int, c
     Args:
         log: the own log.
         name: topic and partition.
-        broker, epoch: the leader, to which the promise was given.
+        broker, epoch: the leader, and its promised epoch.
         accepted: the newest accepted epoch.
         committed: the high watermark.
-        me: the replica id, as the leader counts.
+        me: the replica id for the leader.
 
     Raises:
         Diverged: see there.
@@ -195,7 +195,7 @@ def follow(log: ReplicaLog, name: Key, broker: int, epoch: int, accepted: int, c
 
 
 def follow_groups(topic: str, broker: int, epoch: int, me: int) -> Steps:
-    """Follow the leader of partition 0 in what it knows of the topic's groups, until the driver stops."""
+    """Follow the topic's groups at the leader of partition 0, until the driver stops."""
     ticket = NO_TICKET
     while True:
         args = {"topic": topic, "partition": 0, "epoch": epoch, "replica_id": me, "ticket": ticket}
@@ -213,8 +213,8 @@ def elect(log: ReplicaLog, name: Key, roles: Roles, broker_id: int, replicas: in
         name: topic and partition.
         roles: the own roles.
         broker_id: the own id.
-        replicas: how many brokers there are.
-        needed: how many promises, the own one among them.
+        replicas: the number of brokers.
+        needed: the number of promises, including its own.
         count: the number of the topic's partitions.
 
     Raises:
@@ -243,7 +243,7 @@ def elect(log: ReplicaLog, name: Key, roles: Roles, broker_id: int, replicas: in
 
 
 def _catch_up(log: ReplicaLog, name: Key, roles: Roles, granted: Mapping[int, Fields], epoch: int) -> Steps:
-    """Copy the log of the replica that has the most, if it is not this one."""
+    """Copy the log of the most complete replica, if it is not this one."""
     role, newest = roles[name], _newness(granted)
     best = max(granted, key=newest, default=None)
     if best is None or newest(best) <= (role.accepted, log.end):

@@ -1,4 +1,4 @@
-"""What a broker must not forget about the partitions that it has replicas of."""
+"""The durable state of a broker about its replicas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROLES = "roles.json"
 """The file of roles in a data directory."""
 
 ALL = 1 << 62
-"""The ticket of the groups of the leader itself: nobody has newer ones of its epoch."""
+"""The ticket of the leader's own groups, the newest of its epoch."""
 
 Key = tuple[str, int]
 Rows = list[dict[str, Any]]
@@ -31,15 +31,15 @@ def next_epoch(known: int, broker_id: int, replicas: int) -> int:
 
 @dataclass(slots=True)
 class Role:
-    """One partition's.
+    """The role of one partition.
 
     Attributes:
-        leads (bool): the broker is to lead, and does once it has the promises.
-        promised (int): leaders of older epochs are not served.
-        accepted (int): the newest leader of whose log this one has all up to the beginning of its epoch.
+        leads (bool): whether the broker should lead; it does once it has the promises.
+        promised (int): it serves no leader of an older epoch.
+        accepted (int): the newest epoch up to whose start this log has all of its leader's log.
         high_watermark (int): a lower bound of it.
-        group_epoch, group_ticket (int): how new the groups of the topic are, for partition 0: the epoch of the leader
-            that they are of, and how many requests it had taken; `ALL` for that leader itself.
+        group_epoch, group_ticket (int): the version of the topic's groups, for partition 0: the epoch of their leader,
+            and the number of its requests; `ALL` for that leader itself.
     """
 
     leads: bool
@@ -51,12 +51,12 @@ class Role:
 
 
 class Roles:
-    """The roles of all partitions. The host has changes on the disk before it tells anybody of them.
+    """The roles of all partitions. The host writes changes to the disk before any answer depends on them.
 
     Args:
-        rows: what `rows` gave last.
-        changed: called when `rows` are others, which have to be kept.
-        leads: whether the broker leads what nothing is known of, as broker 0 does.
+        rows: the last result of `rows`.
+        changed: called when `rows` change and must be stored.
+        leads: whether the broker leads unknown partitions, as broker 0 does.
     """
 
     def __init__(self, rows: Iterable[dict[str, Any]], changed: Callable[[], None], *, leads: bool) -> None:
@@ -70,7 +70,7 @@ class Roles:
             self._roles[key], self._rows[key] = Role(**values), row
 
     def __getitem__(self, key: Key) -> Role:
-        """That of a partition; nothing is kept of one that is only looked at."""
+        """Return the role of a partition, without storing it."""
         return self._roles.get(key) or Role(self._leads)
 
     def __len__(self) -> int:
@@ -91,19 +91,19 @@ class Roles:
         return role
 
     def note(self, key: Key, high_watermark: int) -> None:
-        """A high watermark, which is kept with the next change or `keep`."""
+        """Note a high watermark; the next change or `keep` stores it."""
         role = self._roles.get(key)
         if role is not None and high_watermark > role.high_watermark:
             role.high_watermark = high_watermark
             self._noted.add(key)
 
     def keep(self) -> None:
-        """Keep the high watermarks that were noted."""
+        """Store the noted high watermarks."""
         if self._noted:
             self._changed()
 
     def rows(self) -> Rows:
-        """What is to be kept; rows are not changed later."""
+        """Return the rows to store; later changes do not affect them."""
         for key in self._noted:
             self._write(key)
         self._noted.clear()
@@ -126,7 +126,7 @@ _SHAPE = {
 
 
 def _is_sound(row: dict[str, Any]) -> bool:
-    """Whether the numbers are ones that a role can have."""
+    """Whether the numbers are valid."""
     epochs = row["promised"], row["accepted"], row["group_epoch"]
     return all(0 <= row[name] < 1 << 63 for name in ("partition", "high_watermark", "group_ticket")) and all(
         NO_EPOCH <= epoch < 1 << 63 for epoch in epochs

@@ -13,26 +13,26 @@ class ReplicaStorage(Storage, Protocol):
     """A storage whose records are batches of Kafka with leader epochs.
 
     Attributes:
-        group_changes (int): how often groups and offsets have changed.
+        group_changes (int): the number of changes of groups and offsets.
     """
 
     group_changes: int
 
     @property
     def has_kept_groups(self) -> bool:
-        """Whether groups and offsets are on the disk as they are."""
+        """Whether the disk has the current groups and offsets."""
 
     def stored_end(self, topic: str, partition: int) -> int:
-        """The offset after the last record that is in the log."""
+        """Return the offset after the last record in the log."""
 
     def flushed_end(self, topic: str, partition: int) -> int:
-        """The offset after the last record that is on the disk."""
+        """Return the offset after the last record on the disk."""
 
     def start(self, topic: str, partition: int) -> int:
-        """The first offset that is kept."""
+        """Return the first offset of the log."""
 
     def epoch_end(self, topic: str, partition: int, epoch: int) -> tuple[int, int]:
-        """The newest leader epoch not above `epoch`, and where it ends."""
+        """Return the newest leader epoch not above `epoch`, and its end."""
 
     def batches(self, topic: str, partition: int, offset: int, most: int) -> tuple[bytes, int]:
         """Batches of one leader epoch, from the one that has an offset on, and the epoch; at least one batch."""

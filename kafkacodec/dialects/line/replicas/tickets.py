@@ -1,8 +1,7 @@
-"""Which answers about a topic's groups may leave: those whose leader still was one when they were made.
-
-A leader numbers the requests about groups; that is a ticket. Followers ask for what has changed since a ticket, and so
-say that they have kept all up to it, and that they serve no newer leader. An answer leaves when enough have said so of
-its ticket, and the own disk has it: no other broker leads then, and what the answer says is on enough disks.
+"""Answers about a topic's groups, which wait until their leader is known to have been the leader. A leader numbers the
+requests about groups; the number is a ticket. Followers ask for changes since a ticket, and so confirm that they have
+stored everything up to it, and serve no newer leader. An answer leaves when enough followers have confirmed its ticket,
+and the leader's own disk has it: then no other broker leads, and enough disks have the answer's state.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ class Tickets:
     """The requests about the groups of one topic, while the broker leads it.
 
     Args:
-        needed: how many followers have to have a ticket.
+        needed: the number of followers that must have a ticket.
 
     Attributes:
         last: the ticket of the last request.
-        changed: that of the last one that changed something.
-        kept_here: the last one whose changes are on the own disk.
+        changed: the ticket of the last request with a change.
+        kept_here: the last ticket whose changes are on its own disk.
         waiting: the answers, in order.
     """
 
@@ -55,7 +54,7 @@ class Tickets:
         self._kept[replica_id] = max(ticket, self._kept.get(replica_id, ticket))
 
     def due(self) -> list[Answer]:
-        """The answers that may leave now."""
+        """Return the answers that may leave now."""
         kept = sorted(self._kept.values(), reverse=True)
         sure = self.last if not self._needed else kept[self._needed - 1] if len(kept) >= self._needed else -1
         sure = min(sure, self.kept_here)

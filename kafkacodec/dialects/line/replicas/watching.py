@@ -1,4 +1,4 @@
-"""Who a broker follows, and when it is to be elected: decisions, without I/O."""
+"""Decisions, without I/O, about the leader that a broker follows and about elections."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Elect", "Follow", "Renew", "Stop", "Watch"]
 
-_PATIENCE = 40  # looks: an election that still goes on ends before
+_PATIENCE = 40  # checks; a running election ends before
 
 Key = tuple[str, int]
 
 
 class Follow(NamedTuple):
-    """Follow a broker that leads in an epoch; the topic has so many partitions there."""
+    """Follow the leader of an epoch; `count` is its number of the topic's partitions."""
 
     leader: int
     epoch: int
@@ -27,17 +27,19 @@ class Follow(NamedTuple):
 
 
 class Elect(NamedTuple):
-    """Be elected, with so many promises."""
+    """Run for election, with a number of promises."""
 
     needed: int
 
 
 class Stop(NamedTuple):
-    """End what is being done."""
+    """End the running step."""
 
 
 class Renew(NamedTuple):
-    """Ask a leader to be elected by a newer epoch than this one, which was promised to somebody who does not lead."""
+    """Ask a leader to be elected with a newer epoch than this one, which was promised to a candidate that does not
+    lead.
+    """
 
     leader: int
     epoch: int
@@ -47,32 +49,32 @@ Decision = Follow | Elect | Stop | Renew
 
 
 class Watch:
-    """What each partition needs.
+    """The next step of each partition.
 
     Args:
         machine: the broker.
         roles: its roles.
         others: the ids of the other brokers.
-        needed: how many promises who leads needs, its own among them.
+        needed: the number of promises that a leader needs, including its own.
     """
 
     def __init__(self, machine: ReplicatedBroker, roles: Roles, others: Iterable[int], needed: int) -> None:
         self._machine, self._roles, self._others, self._needed = machine, roles, frozenset(others), needed
         self._led: dict[int, dict[Key, Led]] = {}
-        self._heard: set[int] = set()  # who was asked once
+        self._heard: set[int] = set()  # brokers that were asked once
         self._wished: dict[Key, Wish] = {}
-        self._unsettled: set[Key] = set()  # to be looked at until somebody leads them
-        self._behind: Counter[Key] = Counter()  # looks at which the leader had an older epoch than was promised
+        self._unsettled: set[Key] = set()  # to check until they have a leader
+        self._behind: Counter[Key] = Counter()  # checks that found a leader with an older epoch than promised
 
     def heard(self, broker: int, told: Mapping[str, Any] | None) -> list[Key]:
-        """Another broker has said what it leads, or what of it has changed; or cannot be asked.
+        """Take another broker's answer about its led partitions or their changes; or that it cannot be asked.
 
         Args:
             broker: its id.
             told: the fields of REPLICA_STATE.
 
         Returns:
-            The partitions to be looked at.
+            The partitions to check.
         """
         is_new = broker not in self._heard
         self._heard.add(broker)
@@ -92,18 +94,18 @@ class Watch:
         return list(dict.fromkeys([*changed, *(self._roles if is_new else ()), *self._unsettled]))
 
     def wish(self, wishes: Mapping[Key, Wish]) -> None:
-        """What the machine wants."""
+        """Note a wish of the machine."""
         for key, wish in wishes.items():
             self._unsettled.add(key)
             if self._wished.get(key, "look") == "look":
                 self._wished[key] = wish
 
     def ended(self, key: Key) -> None:
-        """What was done for a partition has come to its end: it is looked at again."""
+        """Note the end of a partition's step; it is checked again."""
         self._unsettled.add(key)
 
     def decide(self, key: Key, doing: Follow | Elect | None) -> Decision | None:
-        """What is to be begun for a partition instead of what is being done; None: go on."""
+        """Return the step that replaces a partition's running one; None: continue."""
         wish = self._wished.pop(key, "look")
         if wish != "look":
             return Elect(1 if wish == "lead uncleanly" else self._needed)
@@ -130,6 +132,6 @@ class Watch:
         return None
 
     def _leader(self, key: Key) -> Follow | None:
-        """Who of the others leads by the newest epoch."""
+        """Return the other broker that leads with the newest epoch."""
         found = [Follow(broker, led[key].epoch, led[key].partitions) for broker, led in self._led.items() if key in led]
         return max(found, key=lambda one: one.epoch, default=None)
