@@ -19,7 +19,7 @@ COMMANDS = {
     "dump": "Print records.",
     "diff": "Compare two copies of logs.",
     "verify": "Check all records, index files and checkpoints.",
-    "stats": "Show what codecs would save, hot keys, sizes and times of records.",
+    "stats": "Estimate savings by codec; show hot keys, sizes and times of records.",
     "report": "Write a page with plots of sizes, times, compression, lag and damage.",
     "convert": "Write records to Parquet, Arrow IPC, CSV or JSON.",
     "encode": "Write segments from Parquet, Arrow IPC, CSV, JSON or lines.",

@@ -197,12 +197,12 @@ def test_transactions(command, server, admin):
         (known,) = admin.describe_producers([("returns", 0)])[("returns", 0)]
         start = known.transaction_start_offset
         code, _, err = command("transactions abort --topic returns --partition 0 --start-offset", start)
-        assert (code, "its coordinator still has the transaction" in err) == (BAD_INPUT, True)
+        assert (code, "its coordinator still knows the transaction" in err) == (BAD_INPUT, True)
         producer.abort_transaction()
     found = json.loads(row)
     assert [found[name] for name in ("topic", "partition", "producer_id", "epoch", "start")] == ["hung", 0, 4242, 3, 0]
     code, _, err = command("transactions abort --topic hung --partition 0 --start-offset 7")
-    assert (code, "no transaction is open from 7 on; open: 0" in err) == (BAD_INPUT, True)
+    assert (code, "no transaction is open at offset 7; open at: 0" in err) == (BAD_INPUT, True)
     aborting = "transactions abort --topic hung --partition 0 --start-offset 0"
     assert command(f"{aborting} --dry-run")[1] == ["hung-0: transaction of producer 4242 from 0 on: would be aborted"]
     assert command(aborting)[:2] == (DONE, ["hung-0: transaction of producer 4242 from 0 on: aborted"])

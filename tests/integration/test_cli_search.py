@@ -149,7 +149,7 @@ def test_format_strings(kafkacodec_bytes):
         (["-E", "--grep", "("], "invalid RE2 regular expression '('"),
         (["-E"], "need --key"),
         (["-v"], "need --key"),
-        (["--follow", "--end-offset", "3"], "--follow reads on"),
+        (["--follow", "--end-offset", "3"], "--follow does not end"),
     ],
 )
 def test_wrong_options(kafkacodec, arguments, said):

@@ -27,8 +27,8 @@ def test_a_line_says_what_happens():
         (["--tls-cert", __file__, "--listen", "kafka+sasl://127.0.0.1:0"], "--tls-cert is for kafka"),
         (["--tls-key", __file__], "--tls-key and --tls-client-ca need --tls-cert"),
         (["--read-only"], "--read-only needs --data"),
-        (["--read-only", "--data", "a", "--topic", "b"], "it makes no --topic"),
-        (["--read-only", "--data", "a", "--brokers", "2"], "without --brokers"),
+        (["--read-only", "--data", "a", "--topic", "b"], "leave out --topic"),
+        (["--read-only", "--data", "a", "--brokers", "2"], "leave out --brokers"),
         (["--data", "a", "--data", "b"], "several --data need --read-only"),
     ],
 )

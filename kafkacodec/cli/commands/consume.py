@@ -63,13 +63,13 @@ _LEAVE_SECONDS = 5.0
     help=f"Start at the first record of this time or later: {TIMES}.",
 )
 @click.option("--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later.")
-@click.option("-G", "--group", help="Join this group, go on after its committed offsets, and commit what was printed.")
+@click.option("-G", "--group", help="Join this group, start at its committed offsets, and commit what was printed.")
 @click.option(
     "--follow/--exit-at-end",
     " /-e",
     "follow",
     default=True,
-    help="Go on with new records until Ctrl-C (default), or stop where the partitions ended at the start.",
+    help="Wait for new records until Ctrl-C (default), or stop where the partitions ended at the start.",
 )
 @click.option("-n", "-c", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
 @search_options
@@ -137,7 +137,7 @@ def consume(
             legal_topic(topic)
     start = _start(offset, start_time, group)
     if group is not None and (numbers or end_time is not None):
-        raise click.UsageError("--group decides about partitions: --partition and --end-time do not apply")
+        raise click.UsageError("--group assigns the partitions; --partition and --end-time do not apply")
     if output:
         _check_output(output, printing, follow and limit is None)
     printer = printing.printer(several=True, headers=True)
@@ -227,7 +227,7 @@ def _start(offset: str | None, start_time: int | None, group: str | None) -> Sta
     if group is None and offset == _STORED:
         raise click.UsageError("--offset stored needs --group")
     if group is not None and (start_time is not None or offset not in (None, _STORED, "beginning", "end")):
-        raise click.UsageError("--group goes on after committed offsets: --offset is stored, beginning or end")
+        raise click.UsageError("--group starts at committed offsets; with it, --offset can be stored, beginning or end")
     if start_time is not None:
         return Start(start_time)
     try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @full_option
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
 @click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the last N records of each partition.")
-@click.option("--follow", is_flag=True, help="Go on with new records as they are written, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Print new records as they are written, until Ctrl-C.")
 @print_options(batch_columns=True)
 @click.option(
     "--log-format",
@@ -59,7 +59,7 @@ def dump(
     from kafkacodec.cli.rows.record_source import Source
 
     if follow and (reading.end_offset is not None or reading.end_time is not None):
-        raise click.UsageError("--follow reads on: --end-offset and --end-time do not apply")
+        raise click.UsageError("--follow does not end; --end-offset and --end-time do not apply")
     reading, sides = _apart(reading)
     if sides:
         _print_sides(reading, sides, printing, limit, follow or tail is not None)

@@ -165,7 +165,7 @@ class _Kafka07(Kafka07Writer):
         try:
             super().__init__(output, topic, number, segment_bytes=segment_bytes, batch_bytes=size, codec=codec)
         except FileExistsError as error:
-            raise click.ClickException(f"{error.filename}: the partition is there already") from None
+            raise click.ClickException(f"{error.filename}: the partition exists") from None
 
     def write(self, records: pa.RecordBatch, **_: Unpack[BatchOptions]) -> int:
         """Write values; returns their number."""
@@ -182,7 +182,9 @@ def _check_kafka07(encoding: BatchOptions, output: str, *, append: bool, keeps: 
     if encoding["codec"] not in CODECS07:
         raise click.UsageError(f"--kafka07: Kafka 0.7 has no {encoding['codec']}, but {', '.join(CODECS07)}")
     if append or keeps or encoding.get("level") is not None or output == STANDARD:
-        raise click.UsageError("--kafka07 makes new partitions: not with --append, --keep-offsets, --level or -o -")
+        raise click.UsageError(
+            "--kafka07 creates new partitions; --append, --keep-offsets, --level and -o - do not apply"
+        )
 
 
 def _check_standard_output(topic: str | None, partition: int | None, partitions: int | None, append: bool) -> None:

@@ -86,7 +86,7 @@ def produce(
         sources = [_source(path, kind) for path in inputs or (STANDARD,)]
         plan = _lines(sources, lines)
         if plan is None:
-            raise click.UsageError("Kafka 0.7 takes lines: --format lines")
+            raise click.UsageError("Kafka 0.7 takes lines only; add --format lines")
         records = encoding.encoders(topic).records(record for source in sources for record in plan.records(source))
         count = send_lines(old, topic, records, codec)
         note(f"{topic}: {counted(count, 'message')}")
@@ -102,9 +102,9 @@ def produce(
     asked = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": None}
     encodings = {"key": key_encoding, "value": value_encoding}
     if plan is not None and (any(asked.values()) or set(encodings.values()) != {"text"}):
-        raise click.UsageError("options of columns do not apply to lines")
+        raise click.UsageError("column options do not apply to lines")
     if encoding and plan is None:
-        raise click.UsageError("--values and --keys encode lines: --format lines")
+        raise click.UsageError("--values and --keys encode lines only; add --format lines")
     encoders = encoding.encoders(topic)
     with Producer(**options) as producer:
         sent = _Sent(producer, topic, partition)

@@ -37,13 +37,13 @@ _FILES: Final = 10_640  # of 10,000 connections and of logs
     show_default=True,
     help="Where to listen; port 0 takes a free one; repeatable.",
 )
-@click.option("--topic", "topics", metavar="NAME[:PARTITIONS]", multiple=True, help="A topic to make; repeatable.")
+@click.option("--topic", "topics", metavar="NAME[:PARTITIONS]", multiple=True, help="A topic to create; repeatable.")
 @click.option(
-    "--config", "settings", metavar="NAME=VALUE", multiple=True, help="A configuration by Kafka's name; repeatable."
+    "--config", "settings", metavar="NAME=VALUE", multiple=True, help="A configuration under Kafka's name; repeatable."
 )
 @click.option(
     "--brokers", type=click.IntRange(1), default=1, show_default=True,
-    help="As how many brokers it appears; each listens at the next port.",
+    help="Number of brokers that clients see; each listens on the next port.",
 )  # fmt: skip
 @click.option(
     "--replicas",
@@ -64,10 +64,14 @@ _FILES: Final = 10_640  # of 10,000 connections and of logs
     "users",
     metavar="NAME:PASSWORD",
     multiple=True,
-    help="Who may log in at kafka+sasl://; repeatable. Others on this machine see it: prefer --users.",
+    help="A user for kafka+sasl://; repeatable. Other users of this machine can see it; prefer --users.",
 )
 @click.option(
-    "--users", "users_file", metavar="FILE", type=click.File("r"), help="Users, a NAME:PASSWORD a line; - for stdin."
+    "--users",
+    "users_file",
+    metavar="FILE",
+    type=click.File("r"),
+    help="A file of users, one NAME:PASSWORD per line; - for stdin.",
 )
 @click.option("--tls-cert", type=_FILE, help="The certificate for kafka+tls:// and kafka+sasl+tls://, PEM.")
 @click.option("--tls-key", type=_FILE, help="Its key, if that is not in the same file.")
@@ -90,7 +94,7 @@ def serve(
 ) -> None:
     """Run a Kafka broker for tests and for pipelines on this machine, until it is interrupted.
 
-    Its data directory is one of Kafka: the other commands read it while it runs. Without SASL, whoever reaches the
+    The other commands can read its data directory while it runs. Without SASL, whoever reaches the
     address can read and write everything. A production cluster is Apache Kafka's job.
     """
     from kafkacodec import broker
@@ -201,11 +205,11 @@ def _check_read_only(read_only: bool, data: Sequence[str], *, has_topics: bool, 
     if read_only and not data:
         raise click.UsageError("--read-only needs --data: the directory of a dead broker, or several of one cluster")
     if read_only and has_topics:
-        raise click.UsageError("--read-only changes nothing: it makes no --topic")
+        raise click.UsageError("--read-only does not create topics; leave out --topic")
     if read_only and brokers > 1:
-        raise click.UsageError("--read-only serves one broker, without --brokers")
+        raise click.UsageError("--read-only serves one broker; leave out --brokers")
     if len(data) > 1 and not read_only:
-        raise click.UsageError("several --data need --read-only: a broker writes into one directory")
+        raise click.UsageError("several --data need --read-only; a broker writes to one directory only")
 
 
 def _topic(text: str) -> tuple[str, int]:

@@ -63,7 +63,7 @@ def _codec(context: click.Context, option: click.Parameter, values: tuple[str, .
 @reading_options
 @full_option
 @click.option(
-    "--top", metavar="K", type=click.IntRange(0, 1000), default=10, show_default=True, help="How many keys to list."
+    "--top", metavar="K", type=click.IntRange(0, 1000), default=10, show_default=True, help="Number of keys to list."
 )
 @click.option(
     "--codec",
@@ -71,7 +71,7 @@ def _codec(context: click.Context, option: click.Parameter, values: tuple[str, .
     metavar="NAME[:LEVEL]",
     multiple=True,
     callback=_codec,
-    help="A codec to try, such as zstd:19; repeatable. Default: all, with Kafka's default levels.",
+    help="Codec to try, such as zstd:19; repeatable. Default: all, with Kafka's default levels.",
 )
 @click.option(
     "--sample",

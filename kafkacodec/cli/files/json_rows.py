@@ -92,7 +92,7 @@ class _Text:
                 return self._text[self.at : self.at + 1]
 
     def value(self) -> Any:
-        """The JSON value here."""
+        """The JSON value at the current position."""
         while True:
             try:
                 value, self.at = json.JSONDecoder().raw_decode(self._text, self.at)

@@ -25,18 +25,24 @@ _CLUSTER = "kafka-cluster"
 
 
 def _rule_options(required: bool) -> Callable[[Command], Command]:
-    """The options that say what a rule is about: of one rule, or of a filter."""
+    """The options that describe a rule, or a filter of rules."""
     options = (
-        click.option("--resource", type=click.Choice(_RESOURCES), required=required, help="What it is about."),
-        click.option("--name", help="The name of the topic, group and so on; * is all."),
+        click.option("--resource", type=click.Choice(_RESOURCES), required=required, help="Type of the resource."),
+        click.option("--name", help="Name of the topic, group and so on; * means all."),
         click.option(
             "--pattern",
             type=click.Choice(["literal", "prefixed", *([] if required else ["match"])]),
             help="Whether the name is a prefix (prefixed)." if required else "match: all rules that apply to the name.",
         ),
-        click.option("--principal", required=required, metavar="User:NAME", help="Whom it is about."),
-        click.option("--host", help="From which address." if not required else "From which address; default: all."),
-        click.option("--operation", type=click.Choice(_OPERATIONS), multiple=True, required=required, help="What."),
+        click.option("--principal", required=required, metavar="User:NAME", help="The principal, such as User:alice."),
+        click.option("--host", help="The client's address." if not required else "The client's address; default: all."),
+        click.option(
+            "--operation",
+            type=click.Choice(_OPERATIONS),
+            multiple=True,
+            required=required,
+            help="Operation; repeatable.",
+        ),
     )
 
     def give(command: Command) -> Command:
@@ -57,7 +63,7 @@ def acls() -> None:
 @server_options()
 @json_option
 def list_acls(servers: Servers, as_json: bool, **wanted: Any) -> None:
-    """Print the rules, or those that fit."""
+    """Print all rules, or those that match the options."""
     with servers.admin() as admin:
         found = sorted({rule for one in _filters(**wanted) for rule in admin.describe_acls(one)})
     show(_NAMES, map(_row, found), as_json=as_json)
@@ -83,7 +89,7 @@ def add(
     from kafkacodec.client import Acl
 
     if name is None and resource != "cluster":
-        raise click.UsageError("--name says which, * for all")
+        raise click.UsageError("add --name; * means all")
     new = [
         Acl(resource, name or _CLUSTER, principal, one, "deny" if deny else "allow", host or "*", pattern or "literal")
         for one in operation
@@ -103,9 +109,9 @@ def add(
 @server_options()
 @dry_run_option
 def remove(servers: Servers, dry_run: bool, **wanted: Any) -> None:
-    """Remove the rules that fit; at least one option says which."""
+    """Remove the rules that match the options; at least one option is required."""
     if not any(wanted.values()):
-        raise click.UsageError("which rules: give --resource, --name, --principal or others")
+        raise click.UsageError("no rules selected; add --resource, --name, --principal or others")
     with servers.admin() as admin:
         filters = _filters(**wanted)
         found = [admin.describe_acls(one) for one in filters] if dry_run else list(admin.delete_acls(filters).values())
@@ -113,7 +119,7 @@ def remove(servers: Servers, dry_run: bool, **wanted: Any) -> None:
     for rule in gone:
         tell(_said(rule), "removed", dry_run)
     if not gone:
-        raise click.ClickException("no rule fits")
+        raise click.ClickException("no rule matches")
 
 
 def _filters(

@@ -49,9 +49,9 @@ def describe(kind: str, name: str, servers: Servers, everything: bool, as_json: 
 @_name
 @server_options()
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a configuration.")
-@click.option("--delete", "deleted", metavar="NAME", multiple=True, help="Restore the default of one.")
+@click.option("--delete", "deleted", metavar="NAME", multiple=True, help="Restore a configuration's default.")
 @click.option("--append", "appended", metavar="NAME=VALUE", multiple=True, help="Add to a list.")
-@click.option("--subtract", "subtracted", metavar="NAME=VALUE", multiple=True, help="Take out of a list.")
+@click.option("--subtract", "subtracted", metavar="NAME=VALUE", multiple=True, help="Remove from a list.")
 @dry_run_option
 def alter(
     kind: str,
@@ -73,7 +73,7 @@ def alter(
         **{key: Subtract(value) for key, value in assignments(subtracted, "--subtract").items()},
     }
     if not changes:
-        raise click.UsageError("nothing to change: give --set, --delete, --append or --subtract")
+        raise click.UsageError("nothing to change; add --set, --delete, --append or --subtract")
     with servers.admin() as admin:
         admin.incremental_alter_configs({(cast("ConfigResourceType", kind), name): changes}, validate_only=dry_run)
     for key, value in changes.items():

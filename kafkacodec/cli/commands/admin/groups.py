@@ -58,7 +58,7 @@ def delete(names: tuple[str, ...], servers: Servers, dry_run: bool) -> None:
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
 @click.option("--to-offset", metavar="N", type=click.IntRange(min=0), help="To an offset.")
-@click.option("--shift-by", metavar="N", type=int, help="So many on, or back if negative.")
+@click.option("--shift-by", metavar="N", type=int, help="Forward by N, or back if N is negative.")
 @click.option("--to-time", metavar="TIME", help="To the first record of this time or later.")
 @click.option("--by-duration", metavar="DURATION", help="To the first record that is not older: 1h, 1d12h or PT1H.")
 @click.option(
@@ -98,7 +98,7 @@ def reset_offsets(
     }
     given = {name: value for name, value in ways.items() if value is not None}
     if len(given) != 1:
-        raise click.UsageError(f"one of {', '.join(ways)} says where to" + (f", not {len(given)}" if given else ""))
+        raise click.UsageError(f"one of {', '.join(ways)} is required" + (f", not {len(given)}" if given else ""))
     ((way, value),) = given.items()
     asked = _file_rows(from_file, group) if from_file is not None else {}
     with servers.admin() as admin:
@@ -111,14 +111,14 @@ def reset_offsets(
             admin.alter_group_offsets(group, after)
     show(["topic", "partition", "from", "to"], ([*key, before.get(key), after[key]] for key in after), as_json=as_json)
     if dry_run:
-        note("nothing was changed: --dry-run")
+        note("nothing was changed (--dry-run)")
 
 
 def _check_group(admin: Admin, group: str, named: Sequence[object]) -> None:
-    """A group without offsets is made by the reset if partitions are named."""
+    """Refuse a group without offsets, unless partitions are named; the reset then creates the group."""
     if not named:
         refuse_strangers("group", [group], admin.list_groups())
-        raise click.ClickException(f"group {group!r} has committed nothing: --topic says which partitions")
+        raise click.ClickException(f"group {group!r} has no committed offsets; add --topic")
 
 
 def _partitions(admin: Admin, topics: Sequence[str]) -> list[Key]:
@@ -152,7 +152,7 @@ def _targets(
         missing = [key for key in keys if key not in before]
         if missing:
             topic, number = missing[0]
-            raise click.ClickException(f"{topic}-{number}: nothing is committed, so nothing can be shifted")
+            raise click.ClickException(f"{topic}-{number}: no committed offset to shift")
     wanted = asked or {key: value if way == "--to-offset" else before[key] + value for key in keys}
     return {key: min(max(wanted[key], first[key]), last[key]) for key in keys}
 
@@ -183,7 +183,7 @@ def _time(option: str, text: str) -> int:
 
 
 def _ago(text: str) -> int:
-    """The time that is so long ago, for a duration such as ``1h`` or, of ISO 8601, ``PT1H``."""
+    """The time before now by a duration such as ``1h`` or, of ISO 8601, ``PT1H``."""
     from kafkacodec.client.consuming.reset_policy import reset_policy
 
     if text.startswith("P"):

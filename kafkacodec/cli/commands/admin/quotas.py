@@ -58,7 +58,7 @@ def alter(
         except ValueError:
             raise click.UsageError(f"--set {name}={text}: not a number") from None
     if not entity or not values:
-        raise click.UsageError("give --user, --client-id or --ip, and --set or --delete")
+        raise click.UsageError("add --user, --client-id or --ip, and --set or --delete")
     with servers.admin() as admin:
         admin.alter_client_quotas({entity: values}, validate_only=dry_run)
     for name, value in values.items():

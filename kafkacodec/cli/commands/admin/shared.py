@@ -1,4 +1,4 @@
-"""What the commands of an administrator share."""
+"""Options and output that the admin commands share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafkacodec.cli.output import Column, print_table
 
 __all__ = ["assignments", "dry_run_option", "json_option", "show", "tell"]
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 
 _NUMBERS = ("partition", "partitions", "replicas", "offset", "from", "to", "leader", "producer id", "epoch", "start")
@@ -28,7 +28,7 @@ def assignments(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def tell(what: str, done: str, dry_run: bool) -> None:
-    """Say what was changed, or would be."""
+    """Print what was changed, or what would be."""
     say(f"{what}: {'would be ' if dry_run else ''}{done}")
 
 

@@ -30,10 +30,10 @@ def topics() -> None:
 @topics.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @server_options()
-@click.option("--partitions", type=click.IntRange(min=1), help="How many partitions. Default: the broker's.")
-@click.option("--replicas", type=click.IntRange(min=1), help="How many replicas of each. Default: the broker's.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions. Default: the broker's.")
+@click.option("--replicas", type=click.IntRange(min=1), help="Replicas of each partition. Default: the broker's.")
 @_config_option
-@click.option("--if-not-exists", is_flag=True, help="Leave topics alone that are there.")
+@click.option("--if-not-exists", is_flag=True, help="Skip topics that exist.")
 @dry_run_option
 def create(
     names: tuple[str, ...],
@@ -63,7 +63,7 @@ def create(
 @topics.command()
 @_names
 @server_options()
-@click.option("--if-exists", is_flag=True, help="Pass over topics that are not there.")
+@click.option("--if-exists", is_flag=True, help="Skip topics that do not exist.")
 @dry_run_option
 def delete(names: tuple[str, ...], servers: Servers, if_exists: bool, dry_run: bool) -> None:
     """Delete topics, with all their records."""
@@ -96,7 +96,7 @@ def alter(
     """Add partitions to topics, or change their configurations."""
     changes: dict[str, str | None] = {**assignments(settings, "--set"), **dict.fromkeys(deleted)}
     if partitions is None and not changes:
-        raise click.UsageError("nothing to change: give --partitions, --set or --delete")
+        raise click.UsageError("nothing to change; add --partitions, --set or --delete")
     with servers.admin() as admin:
         if partitions is not None:
             admin.create_partitions(dict.fromkeys(names, partitions), validate_only=dry_run)

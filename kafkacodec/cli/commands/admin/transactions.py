@@ -28,7 +28,13 @@ def transactions() -> None:
 
 @transactions.command(name="list")
 @server_options()
-@click.option("--state", "states", metavar="STATE", multiple=True, help="Only in this, such as Ongoing; repeatable.")
+@click.option(
+    "--state",
+    "states",
+    metavar="STATE",
+    multiple=True,
+    help="Only transactions in this state, such as Ongoing; repeatable.",
+)
 @json_option
 def list_transactions(servers: Servers, states: tuple[str, ...], as_json: bool) -> None:
     """Print the transactional ids with the states of their transactions."""
@@ -77,10 +83,16 @@ class _Hanging(NamedTuple):
 @transactions.command()
 @server_options()
 @click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only in topics matching GLOB; repeatable.")
-@click.option("--minutes", type=click.IntRange(min=0), default=_MINUTES, show_default=True, help="Open for so long.")
+@click.option(
+    "--minutes",
+    type=click.IntRange(min=0),
+    default=_MINUTES,
+    show_default=True,
+    help="Without new records for at least this long.",
+)
 @json_option
 def hanging(servers: Servers, topics: tuple[str, ...], minutes: int, as_json: bool) -> None:
-    """Print transactions that are open in a partition, and that their coordinators do not know any more (KIP-664)."""
+    """Print transactions that are open in a partition but no longer known to their coordinators (KIP-664)."""
     with servers.admin() as admin:
         found = _hanging(admin, topics, minutes)
     rows = ([*one[:4], one.start, one.last if as_json else timestamp(one.last, SECONDS)] for one in found)
@@ -92,20 +104,29 @@ def hanging(servers: Servers, topics: tuple[str, ...], minutes: int, as_json: bo
 @server_options()
 @click.option("--topic", required=True)
 @click.option("--partition", type=click.IntRange(min=0), required=True)
-@click.option("--start-offset", type=click.IntRange(min=0), required=True, help="Where it begins, as `hanging` prints.")
-@click.option("--force", is_flag=True, help="Also if its coordinator still has it, which leaves partitions different.")
+@click.option(
+    "--start-offset",
+    type=click.IntRange(min=0),
+    required=True,
+    help="The transaction's first offset, as `hanging` prints it.",
+)
+@click.option(
+    "--force", is_flag=True, help="Even if its coordinator still knows it; its other partitions are not aborted."
+)
 @dry_run_option
 def abort(servers: Servers, topic: str, partition: int, start_offset: int, force: bool, dry_run: bool) -> None:
-    """Abort a transaction that hangs in a partition: readers of committed records wait for it."""
+    """Abort a transaction that hangs in a partition, for which readers of committed records wait."""
     place = f"{topic}-{partition}"
     with servers.admin() as admin:
         there = _open(admin, [(topic, partition)])
         chosen = next((one for one in there if one.start == start_offset), None)
         if chosen is None:
             known = ", ".join(str(one.start) for one in there) or "none"
-            raise click.ClickException(f"{place}: no transaction is open from {start_offset} on; open: {known}")
+            raise click.ClickException(f"{place}: no transaction is open at offset {start_offset}; open at: {known}")
         if not force and not _forgotten(admin, [chosen]):
-            raise click.ClickException(f"{place}: its coordinator still has the transaction, and will end it")
+            raise click.ClickException(
+                f"{place}: its coordinator still knows the transaction and will end it; --force aborts it anyway"
+            )
         if not dry_run:
             epoch = max(chosen.coordinator_epoch, 0)
             admin.abort_transaction(topic, partition, chosen.producer_id, chosen.epoch, epoch)
@@ -121,7 +142,7 @@ def _hanging(admin: Admin, topics: Sequence[str], minutes: int) -> list[_Hanging
 
 
 def _open(admin: Admin, keys: Iterable[tuple[str, int]]) -> list[_Hanging]:
-    """The transactions that are open in partitions."""
+    """The open transactions of partitions."""
     return [
         _Hanging(
             *key,
@@ -138,7 +159,7 @@ def _open(admin: Admin, keys: Iterable[tuple[str, int]]) -> list[_Hanging]:
 
 
 def _forgotten(admin: Admin, found: Sequence[_Hanging]) -> list[_Hanging]:
-    """Those that no coordinator has with this partition."""
+    """The transactions that no coordinator knows in this partition."""
     if not found:
         return []
     listed = admin.list_transactions(producer_ids={one.producer_id for one in found})
