@@ -233,7 +233,7 @@ def test_a_broker_rolls_by_time_compacts_and_opens_what_is_left(tmp_path, told):
     with kc.broker.serve(tmp_path, topics={"t": 1}, config=config) as broker:
         for n in range(20):
             broker.write("t", [kc.Record(0, now - 100_000 + 2000 * n, 0, b"k%d" % (n % 3), b"%d" % n, ())])
-        while "t-0 is compacted up to offset 19" not in told.get(timeout=60):
+        while "compacted t-0 up to offset 19" not in told.get(timeout=60):
             pass
         assert broker.records("t")["offset"].tolist() == [16, 17, 18, 19]
         assert broker.write("t", [(b"k0", b"new")]) == 20

@@ -586,7 +586,7 @@ def test_the_handle_reads_and_writes_topics(tmp_path):
         for record in (kc.Record(0, None, 0, b"k", b"v", ()), kc.Record(0, None, 0, None, None, ())):
             with pytest.raises(kc.EncodeError, match="neither key nor headers"):
                 broker.write("t", [record])
-        with pytest.raises(kc.EncodeError, match="the most is 1,000"):
+        with pytest.raises(kc.EncodeError, match="exceeds 1,000"):
             broker.write("t", values(bytes(1001)))
 
 

@@ -207,9 +207,9 @@ def test_all_wrong_names_are_told_at_once():
         kc.client.Consumer.from_config(config)
     assert str(caught.value) == (
         "5 unknown options: "
-        "'queued.max.messages.kbytes': prefetch_bytes is the most memory for records that are fetched ahead; "
+        "'queued.max.messages.kbytes': prefetch_bytes limits the memory for records fetched ahead; "
         "'log_level': logs go to Python's logger 'kafkacodec.client': set its level; "
-        "'error_cb': calls raise errors, and what is retried or slow is logged; "
+        "'error_cb': calls raise errors, and retries and slow calls are logged; "
         "'grup.id': did you mean 'group.id'?; "
         "'something.else': no option has a similar name, and the page on options lists them all"
     )

@@ -78,7 +78,7 @@ def test_replies_find_their_calls_in_any_order_and_in_pieces():
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (rewrite.encode_reply(rewrite.ListGroupsResponse(correlation_id=9)), "9 is the id of no call"),
+        (rewrite.encode_reply(rewrite.ListGroupsResponse(correlation_id=9)), "9 is not the id of a call"),
         (b"\xff\xff\xff\xff", "negative"),
         (b"\x7f\xff\xff\xff", "exceeds"),
         (b"\0\0\0\2\0\0", "without a correlation id"),
