@@ -221,7 +221,7 @@ def test_how_often_is_looked_for_what_to_clean_changes_at_once(told):
             broker.write("t", [kc.Record(0, now - 100_000 + 2000 * n, 0, b"k%d" % (n % 3), b"%d" % n, ())])
         with kc.client.Admin(broker.bootstrap_servers) as admin:
             admin.incremental_alter_configs({("broker", "1"): {"log.cleaner.backoff.ms": "5"}})
-        while "t-0 is compacted up to offset 19" not in told.get(timeout=60):
+        while "compacted t-0 up to offset 19" not in told.get(timeout=60):
             pass
         assert broker.records("t")["offset"].tolist() == [16, 17, 18, 19]
 
