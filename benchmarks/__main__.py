@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
+    broker_compaction,
     broker_line,
     broker_rewrite,
     broker_scale,
@@ -46,9 +47,9 @@ def main() -> None:
         return
     if arguments.brokers:
         rates, said = brokers.run(2 if arguments.quick else 5, note)
-        finish(
-            rates, [*said, *broker_scale.run(), *broker_line.run(), *broker_rewrite.run()], arguments.save, "brokers"
-        )
+        for module in (broker_compaction, broker_scale, broker_line, broker_rewrite):
+            said += module.run()
+        finish(rates, said, arguments.save, "brokers")
         return
 
     def chosen(*names: str) -> bool:
