@@ -64,3 +64,21 @@ cdef extern from "text/kc_text_rows.h" nogil:
 
     int kc_text_rows(kc_text *t, const kc_text_piece *pieces, int count, int64_t first, int64_t end, size_t enough,
                      int64_t *next, kc_error *error)
+
+
+cdef extern from "text/kc_lines.h" nogil:
+    int KC_LINE_FIELDS
+    const kc_field *kc_line_fields
+
+    ctypedef struct kc_bytes_of:
+        const uint8_t *data
+        size_t size
+
+    ctypedef struct kc_lines:
+        kc_bytes_of delimiter
+        kc_bytes_of key_delimiter
+        kc_bytes_of key
+        bint empty_is_null
+
+    int kc_lines_split(const kc_lines *how, const uint8_t *data, size_t size, bint last, int64_t most, kc_table *t,
+                       size_t *used, kc_error *error)

@@ -10,8 +10,10 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len, set_cell_size
 
 import kafkacodec as kc
+from kafkacodec.arrow import _rows
 from kafkacodec.cli.console import visible, visible_bytes
 from kafkacodec.cli.output import glyphs, json_value
+from kafkacodec.cli.rows._lines import LineSplitter
 from kafkacodec.cli.rows._record_text import Glyphs, TextWriter
 from kafkacodec.cli.rows.kcat_json import print_kcat_json
 from kafkacodec.cli.rows.record_output import print_formatted, print_json
@@ -158,3 +160,29 @@ def test_a_writer_refuses_what_it_cannot_write():
         )
     assert writer("plain", "sequence").write(table, 0, 1) == (b"", 1)
     assert writer("plain", "key").write(None, 0, 1, {"key": [b"given"]}) == (b"given", 1)
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b":", b"\n", b"ab", b"::"]), max_size=30).map(b"".join),
+    st.sampled_from([b"\n", b":", b"ab"]),
+    st.sampled_from([None, b":", b"::"]),
+    st.booleans(),
+)
+def test_lines_are_what_python_splits(text, delimiter, key_delimiter, empty_as_null):
+    table, used = LineSplitter(delimiter, key_delimiter, None, empty_as_null).split(text, True, 1000)
+    lines = text.split(delimiter)
+    wanted = []
+    for line in lines if lines[-1] else lines[:-1]:
+        key, value = None, line
+        if key_delimiter is not None and key_delimiter in line:
+            key, _, value = line.partition(key_delimiter)
+        wanted.append((key or None, value or None) if empty_as_null else (key, value))
+    assert used == len(text)
+    assert [*zip(_rows.cells(table, "key"), _rows.cells(table, "value"), strict=True)] == wanted
+
+
+def test_a_delimiter_has_bytes():
+    with pytest.raises(ValueError, match="no bytes"):
+        LineSplitter(b"", None, None, False)
+    with pytest.raises(ValueError, match="no bytes"):
+        LineSplitter(b"\n", b"", None, False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from kafkacodec.client import Delivery, Producer, TableDelivery
 
 _LINES = "lines"
+_LOOK_RECORDS = 256  # after so many, deliveries are looked at
 _ENCODINGS = click.Choice(["text", *DECODERS])
 
 
@@ -112,8 +115,8 @@ def produce(
             with progress("sending", sum(source.size_in_bytes for source in sources) or None) as advance:
                 for source in sources:
                     source.advance = advance
-                    for key, value in encoders.records(plan.records(source)):
-                        sent.record(key, value, plan.headers)
+                    records = plan.records(source)
+                    sent.records(encoders.records(records) if encoding else records, plan.headers)
         else:
             with closing(batches(sources, asked, encodings)) as found:
                 for batch in found:
@@ -155,13 +158,16 @@ class _Sent:
 
     def __init__(self, producer: Producer, topic: str, partition: int | None) -> None:
         self._producer, self._topic, self._partition = producer, topic, partition
-        self._waiting: deque[tuple[int, Delivery | TableDelivery]] = deque()
-        self.count = 0
+        # Apart, since a deque of tuples would be walked by the garbage collector again and again.
+        self._waiting: deque[Delivery | TableDelivery] = deque()
+        self._counts: deque[int] = deque()
+        self._delivered = self.count = 0
 
-    def record(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
-        """Send a record."""
-        sent = self._producer.send(self._topic, value, key=key, headers=headers, partition=self._partition)
-        self._add(sent, 1)
+    def records(self, records: Iterable[tuple[bytes | None, bytes | None]], headers: Any) -> None:
+        """Send records, as they come."""
+        send = partial(self._producer.send, self._topic, headers=headers, partition=self._partition)
+        for key, value in records:
+            self._add(send(value, key=key), 1)
 
     def table(self, batch: pa.RecordBatch) -> None:
         """Send the rows of a table."""
@@ -179,13 +185,16 @@ class _Sent:
         self._look()
 
     def _add(self, sent: Delivery | TableDelivery, count: int) -> None:
-        self._waiting.append((self.count, sent))
+        self._waiting.append(sent)
+        self._counts.append(count)
         self.count += count
-        self._look()
+        if count > 1 or self.count % _LOOK_RECORDS == 0:
+            self._look()
 
     def _look(self) -> None:
         """Take the deliveries that are known from the front."""
-        while self._waiting and self._waiting[0][1].done():
-            number, sent = self._waiting.popleft()
+        while self._waiting and self._waiting[0].done():
+            sent = self._waiting.popleft()
             if sent.error is not None:
-                raise click.ClickException(f"{self._topic}: record {number + 1} and later: {sent.error}")
+                raise click.ClickException(f"{self._topic}: record {self._delivered + 1} and later: {sent.error}")
+            self._delivered += self._counts.popleft()

@@ -9,13 +9,16 @@ from typing import Any
 
 import click
 
+from kafkacodec.arrow._columns import Table
+from kafkacodec.arrow._rows import cells
 from kafkacodec.cli.files.json_rows import MAX_BYTES
 from kafkacodec.cli.files.sources import Source
+from kafkacodec.cli.rows._lines import LineSplitter
 
 __all__ = ["Lines"]
 
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", "\\0": "\0"}
-_PIECE = 1 << 16
+_PIECE, _ROWS = 1 << 16, 1024
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,36 @@ class Lines:
 
     def records(self, source: Source) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Key and value of each line, as soon as it is there."""
-        for line in _split(source, self.delimiter):
-            key, value = self.key, line
-            if self.key_delimiter is not None:
-                before, found, after = line.partition(self.key_delimiter)
-                key, value = (before, after) if found else (None, line)
-            if self.empty_as_null:
-                yield key or None, value or None
-            else:
-                yield key, value
+        for table in self._tables(source):
+            yield from zip(cells(table, "key"), cells(table, "value"), strict=True)
+
+    def _tables(self, source: Source) -> Iterator[Table]:
+        """The columns key and value of lines; the end of the file ends a last record that is not empty."""
+        splitter = LineSplitter(self.delimiter, self.key_delimiter, self.key, self.empty_as_null)
+        with source.opened() as file:
+            reader: Any = file
+            rest, searched = bytearray(), 0
+            while piece := reader.read1(_PIECE):
+                rest += piece
+                if rest.find(self.delimiter, searched) >= 0:
+                    yield from _split(splitter, rest)
+                searched = max(len(rest) - len(self.delimiter) + 1, 0)
+                if len(rest) > MAX_BYTES:
+                    raise click.ClickException(f"{source.name}: a record is longer than {MAX_BYTES >> 20} MiB")
+            if rest:
+                yield splitter.split(rest, True, _ROWS)[0]
+
+
+def _split(splitter: LineSplitter, text: bytearray) -> Iterator[Table]:
+    """Takes the complete lines from the text."""
+    count, start = _ROWS, 0
+    while count == _ROWS:
+        with memoryview(text)[start:] as left:
+            table, used = splitter.split(left, False, _ROWS)
+        count, start = len(table), start + used
+        if count:
+            yield table
+    del text[:start]
 
 
 def _header(text: str) -> tuple[str, bytes]:
@@ -80,22 +104,3 @@ def _delimiter(option: str, text: str) -> bytes:
     if not text:
         raise click.UsageError(f"{option} is empty")
     return os.fsencode(_ESCAPES.get(text, text))
-
-
-def _split(source: Source, delimiter: bytes) -> Iterator[bytes]:
-    """The text between delimiters; the end of the file ends a last record that is not empty."""
-    with source.opened() as file:
-        reader: Any = file
-        rest, searched = bytearray(), 0
-        while piece := reader.read1(_PIECE):
-            rest += piece
-            start = 0
-            while (end := rest.find(delimiter, max(searched, start))) >= 0:
-                yield bytes(memoryview(rest)[start:end])
-                start = end + len(delimiter)
-            del rest[:start]
-            searched = max(len(rest) - len(delimiter) + 1, 0)
-            if len(rest) > MAX_BYTES:
-                raise click.ClickException(f"{source.name}: a record is longer than {MAX_BYTES >> 20} MiB")
-        if rest:
-            yield bytes(rest)
