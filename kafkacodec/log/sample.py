@@ -37,7 +37,7 @@ def sample(copy_to: str | os.PathLike[str] | None = None, *, damaged: bool = Fal
     """
     if copy_to is None:
         if damaged:
-            raise ValueError("damaged=True needs copy_to: the sample of the package stays as it is")
+            raise ValueError("damaged=True needs copy_to, since the package's sample is not changed")
         return LogDirectory(SAMPLE)
     target = Path(copy_to)
     if target.is_dir() and any(target.iterdir()):

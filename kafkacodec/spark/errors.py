@@ -16,16 +16,17 @@ class OptionError(KafkaCodecError, ValueError):
 
 
 class UnfinishedWrite(KafkaCodecError):
-    """A job was killed while it published, and what it left cannot be removed without a decision.
+    """A job was killed while it published, and its segments cannot be removed automatically.
 
-    The message lists the partitions and offsets. `kafkacodec.spark.recover_write` with ``keep=True`` keeps what is
-    there.
+    The message lists the partitions and offsets. `kafkacodec.spark.recover_write` with ``keep=True`` keeps the
+    segments.
     """
 
 
 @contextmanager
 def without_traceback() -> Iterator[None]:
-    """Let Spark show this package's and the system's errors as one sentence; also a decorator for what Spark calls.
+    """Let Spark show this package's and the system's errors as one sentence; also a decorator for functions that Spark
+    calls.
 
     Spark's workers put the traceback before the message unless this variable is set when the error reaches them. A
     worker ends after an error.

@@ -1,4 +1,4 @@
-"""Options that a job brings along from Spark's Kafka source and sink, and that only a connection to a broker needs."""
+"""Options of Spark's Kafka source and sink that only a connection to a broker needs, and that a job may still set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger("kafkacodec.spark")
 
 
 def is_foreign(option: str) -> bool:
-    """Whether this option is ignored: files have no use for it."""
+    """Whether this option is ignored, because it does not apply to files."""
     return option.lower().startswith(_PREFIX) or option.lower() in _NAMES
 
 

@@ -105,7 +105,7 @@ class FilteringBrokerReader(BrokerReader):
     """A reader that leaves out partitions and offsets that the filters exclude."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Record what the filters exclude. Returns all of them, since ranges are cut, not single records."""
+        """Record what the filters exclude. Returns all of them, since they exclude ranges, not single records."""
         from kafkacodec.spark.reading.filters import prune  # Spark 4.0 has no filters, and never calls this
 
         self.pruning = prune(filters)

@@ -154,7 +154,7 @@ class FilteringReader(SegmentReader):
 
 
 class RefusingStreamReader(DataSourceStreamReader):
-    """Ends the query with one sentence where there can be no stream.
+    """Ends the query with one sentence if the options do not allow a stream.
 
     Spark replaces an error of `DataSource.streamReader` by an unrelated one, so it is raised by the first call.
     """

@@ -20,7 +20,7 @@ _FLAGS = ("path.style.access", "connection.ssl.enabled")
 
 
 def access_of(given: Mapping[str, str]) -> S3Access:
-    """How S3 is reached, as far as the options tell.
+    """How to reach S3, as far as the options say.
 
     Raises:
         OptionError: one is malformed, or one half of the credentials is missing. The message shows no secret.
@@ -30,12 +30,12 @@ def access_of(given: Mapping[str, str]) -> S3Access:
         if name in settings:
             settings[name] = str(boolean(S3_PREFIX + name, settings[name])).lower()
     if ("access.key" in settings) != ("secret.key" in settings):
-        raise OptionError(f"{S3_PREFIX}access.key: goes with {S3_PREFIX}secret.key; give both or neither")
+        raise OptionError(f"{S3_PREFIX}access.key: goes with {S3_PREFIX}secret.key; set both or neither")
     return S3Access.of(settings)
 
 
 def hadoop_access(spark: SparkSession) -> S3Access:
-    """How S3 is reached by the Hadoop configuration of a session, of which Spark's ``spark.hadoop.*`` is a part.
+    """How to reach S3 according to a session's Hadoop configuration, which includes Spark's ``spark.hadoop.*``.
 
     A client of Spark Connect cannot see it.
     """

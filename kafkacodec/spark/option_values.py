@@ -1,4 +1,4 @@
-"""Values of options: how they are parsed, and what is said about those that are wrong."""
+"""Values of options: parsing, and error messages for wrong ones."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class FarTimes:
             raise LimitExceeded(f"{self._text}; {self._instead}")
 
     def error(self) -> LimitExceeded:
-        """What was counted: the first of them, and how many there are."""
+        """The first of the counted records, and their number."""
         others = f", as are those of {self.count - 1} more records up to offset {self._last}" if self.count > 1 else ""
         return LimitExceeded(f"{self._text}: it is null{others}")
 

@@ -1,4 +1,4 @@
-"""What decoders of every format return: a column, and what is wrong with rows."""
+"""The result of every format's decoders: a column, and the problems of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where a panic of a library in Rust ends: an exception like any other."""
+"""Conversion of panics in Rust libraries to ordinary exceptions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["LibraryPanic", "contained"]
 
 
 class LibraryPanic(RuntimeError):
-    """A library met a state that its authors thought impossible."""
+    """A library reached a state that its authors considered impossible."""
 
 
 @contextmanager
 def contained(library: str) -> Iterator[None]:
-    """Turn a panic of a library into a `LibraryPanic`.
+    """Convert a panic of a library to a `LibraryPanic`.
 
     A panic is a BaseException, which no ``except Exception`` of a caller catches. Each library that is made with pyo3
     has its own class of that name; KeyboardInterrupt and what a signal handler raises pass.

@@ -76,7 +76,7 @@ class SchemaDirectory:
             raise SchemaNotFound(f"there is no version {version} of {subject} in {self._path}") from None
 
     def loaded(self) -> Schemas:
-        """All schemas of the directory, in memory. A damaged file is left out."""
+        """All schemas of the directory, in memory, without damaged files."""
         by_value, by_version = {}, {}
         for value, described in self._by_value.items():
             with suppress(SchemaError):
@@ -126,7 +126,7 @@ class SchemaDirectory:
 
 
 def _described(name: str) -> dict[str, Any]:
-    """What the name of a file says."""
+    """The number, UUID or subject and version in the name of a file."""
     stem, ending = os.path.splitext(name)
     found: dict[str, Any] = {"file": name, "format": _FORMATS[ending]}
     if stem.isascii() and stem.isdigit():

@@ -26,7 +26,7 @@ _HEAD = struct.Struct(">bI")
 
 
 class _Ready(NamedTuple):
-    """What an encoder needs of the registry: the bytes before a payload, and how values become payloads."""
+    """An encoder's data from the registry: the bytes before a payload, and the function from values to payloads."""
 
     head: bytes
     payload: Callable[[Any], bytes]

@@ -1,4 +1,4 @@
-"""Where a value says which schema it has: before the payload, or in a header of the record.
+"""Framing: how values identify their schema, before the payload or in a header of the record.
 
 | framing | bytes before the payload, or header | source |
 |---|---|---|
@@ -126,7 +126,7 @@ def framed(
     headers: Any = None,
     part: Part = "value",
 ) -> Framed:
-    """What identifies the schema of each value, and its payload.
+    """The schema key and the payload of each value.
 
     Args:
         payloads: the values.

@@ -1,4 +1,4 @@
-"""What each format makes of the schemas of a column: a type, and a decoder for each schema."""
+"""Plans for decoding a column: its type, and a decoder for each schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ResolvedSchema(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How the values of a column are decoded.
+    """A plan for decoding the values of a column.
 
     Attributes:
         type (pa.DataType | None): the type of the column; None if no schema can be used.

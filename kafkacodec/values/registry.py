@@ -87,7 +87,7 @@ class Registry:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url: expected http://host:port or https://host:port, not {url!r}")
         if parts.username or parts.password:
-            raise ValueError("url: give user and password as auth, not in the URL")
+            raise ValueError("url: pass user and password as auth, not in the URL")
         self._url = url.rstrip("/")
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json, */*", **(headers or {})}
         if token is not None:

@@ -1,4 +1,4 @@
-"""Schemas of keys and values, what identifies them, and where they come from."""
+"""Schemas of keys and values, their keys, and their sources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reference(NamedTuple):
 
 
 class SchemaKey(NamedTuple):
-    """What identifies a schema in a value or in its headers.
+    """The identity of a schema, from a value or its headers.
 
     Attributes:
         kind (str): ``id`` (Confluent's number), ``guid`` (Confluent's GUID), ``glue`` (the UUID of a version in AWS
@@ -83,7 +83,7 @@ class Schema:
 
 
 class SchemaSource(Protocol):
-    """Where schemas come from: `SchemaDirectory`, `SchemaTopic`, `Registry`, `Schemas`."""
+    """A source of schemas: `SchemaDirectory`, `SchemaTopic`, `Registry`, `Schemas`."""
 
     def find(self, key: SchemaKey) -> Schema:
         """The schema of a key.
@@ -95,7 +95,7 @@ class SchemaSource(Protocol):
         """
 
     def version(self, subject: str, version: int) -> Schema:
-        """The schema that is registered as this version of a subject. Raises as `find`."""
+        """The schema registered as this version of a subject. Raises as `find`."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Schemas:
     by_version: Mapping[tuple[str, int], Schema] = field(default_factory=dict)
 
     def find(self, key: SchemaKey) -> Schema:
-        """The schema of a key, whatever its kind."""
+        """The schema of a key of any kind."""
         try:
             return self.by_key[key.value]
         except KeyError:

@@ -203,7 +203,7 @@ def test_a_topic_that_does_not_exist(spark: Any, server: str, where: str, transa
     options = {"topic": "nowhere"} if where == "option" else {}
     if transactional:
         options["transactionalIdPrefix"] = f"p-{uuid.uuid4().hex[:8]}"
-    with pytest.raises(Exception, match="topic: the cluster does not have 'nowhere', and does not create it"):
+    with pytest.raises(Exception, match="topic: the cluster does not have 'nowhere' and does not create it"):
         write(rows(spark, "a", "null").selectExpr("*", "'nowhere' AS topic"), server, **options)
     assert ongoing(server, "p-") == []
 

@@ -237,7 +237,7 @@ ERRORS = {
         {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders", "fetchOffset.retryIntervalMs": "50"},
         "kafka.bootstrap.servers: 127.0.0.1:1: no broker can be connected to: 127.0.0.1:1: connection refused",
     ),
-    "no topic": ({}, "subscribe: missing; give one of subscribe, subscribePattern and assign"),
+    "no topic": ({}, "subscribe: missing; set one of subscribe, subscribePattern and assign"),
     "two ways": ({"subscribe": "a", "assign": '{"a": [0]}'}, "assign: contradicts subscribe"),
     "unknown topic": ({"subscribe": "orders,nowhere"}, "subscribe: nowhere: the cluster does not have this topic"),
     "unknown partition": ({"assign": '{"orders": [0, 7]}'}, "assign: the cluster has no partition orders-7"),

@@ -256,7 +256,7 @@ def test_a_target_keeps_its_columns(spark, tmp_path):
     with pytest.raises(kc.spark.OptionError, match=r"columns: .*headers, but .*out has "):
         kc.spark.export(spark, {"path": str(LOGS / "none-0"), "includeHeaders": True}, tmp_path / "out")
     (tmp_path / "out" / "run=1" / "_SUCCESS").write_text("{}")
-    with pytest.raises(KafkaCodecError, match="_SUCCESS is missing or damaged: where the export ended is not known"):
+    with pytest.raises(KafkaCodecError, match="_SUCCESS is missing or damaged, so the end of the export is unknown"):
         kc.spark.export(spark, LOGS / "none-0", tmp_path / "out")
 
 
@@ -296,7 +296,7 @@ def test_lost_offsets_are_an_error_or_in_the_report(spark, tmp_path):
     assert report.spans == {("orders", 0): (int(kept.stem), 1000)}
     assert [problem.message for problem in report.problems] == [
         f"offsets 500 to {int(kept.stem) - 1} of orders-0 were deleted before they were read; "
-        f"reading goes on at offset {kept.stem.lstrip('0')}"
+        f"reading continues at offset {kept.stem.lstrip('0')}"
     ]
     shutil.rmtree(log / "orders-0")
     append(log, 0, 10)
@@ -327,6 +327,6 @@ def test_of_two_runs_at_a_time_one_fails(spark, tmp_path, monkeypatch):
         commit(self, *arguments)
 
     monkeypatch.setattr(ParquetDirectory, "commit", after_another)
-    with pytest.raises(KafkaCodecError, match=r"another export has written run=1 .* meanwhile"):
+    with pytest.raises(KafkaCodecError, match=r"another export wrote run=1 .* in the meantime"):
         kc.spark.export(spark, log, target)
     assert values(target) == [b"%d" % n for n in range(100)]

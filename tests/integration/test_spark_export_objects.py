@@ -123,7 +123,7 @@ def test_of_two_runs_at_a_time_one_fails_and_leaves_nothing(spark, s3, place, tm
         return run(*arguments)
 
     monkeypatch.setattr(job, "_run", after_another)
-    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile"):
+    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made during this export"):
         export(spark, log, place)
     assert values(place) == [b"%d" % n for n in range(150)]
     assert len(files(s3, place)) == 2
@@ -168,7 +168,7 @@ def test_attempts_that_failed_leave_nothing_in_a_run_that_succeeds(spark, s3, pl
 @pytest.mark.parametrize(
     ("target", "format", "error", "text"),
     [
-        ("s3://logs/a", "parquet", kc.spark.OptionError, "an object store cannot show a directory of files at once"),
+        ("s3://logs/a", "parquet", kc.spark.OptionError, "an object store cannot publish a directory at once"),
         ("s3://nowhere/a", "delta", FileNotFoundError, "there is no such bucket: 's3://nowhere/a'"),
         ("ftp://host/a", "delta", kc.spark.OptionError, "ftp://host/a is not a local path"),
     ],
@@ -186,5 +186,5 @@ def test_a_directory_that_is_no_table_is_refused(spark, s3, place, tmp_path):
         return  # its catalog says where tables are
     s3.put_object(Bucket=BUCKET, Key=f"{place.prefix}/something", Body=b"else")
     append(tmp_path / "log", 0, 10)
-    with pytest.raises(kc.spark.OptionError, match="is not empty, and no Delta table"):
+    with pytest.raises(kc.spark.OptionError, match="is not empty and is not a Delta table"):
         export(spark, tmp_path / "log", place)

@@ -127,7 +127,7 @@ def test_of_two_runs_at_a_time_one_fails(spark, place, tmp_path, monkeypatch, fi
         return run(*arguments)
 
     monkeypatch.setattr(job, "_run", after_another)
-    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile"):
+    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made during this export"):
         export(spark, log, place)
     assert values(place) == [b"%d" % n for n in range(50 if first else 150)]
     with os.scandir(place.directory / ("data" if place.format == "iceberg" else "")) as entries:
@@ -145,7 +145,9 @@ def test_a_delta_table_is_created_by_one_run(spark, tmp_path, monkeypatch):
         return plan(*arguments)
 
     monkeypatch.setattr(job, "plan", after_another)
-    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile .*; this export did nothing"):
+    with pytest.raises(
+        KafkaCodecError, match=r"another commit to .* was made during this export .*, which wrote nothing"
+    ):
         kc.spark.export(spark, log, target, format="delta")
     assert len(DeltaTable(target).to_pyarrow_table()) == 50
 
@@ -164,7 +166,7 @@ def test_a_run_without_records_does_not_go_back(spark, place, tmp_path, monkeypa
         return [written._replace(files=[]) for written in run(*arguments)]
 
     monkeypatch.setattr(job, "_run", nothing_found_after_another)
-    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made meanwhile"):
+    with pytest.raises(KafkaCodecError, match=r"another commit to .* was made during this export"):
         export(spark, log, place)
     append(log, 150, 10)
     export(spark, log, place)
@@ -195,7 +197,7 @@ def test_what_cannot_be_a_table(tmp_path):
         kc.spark.export(None, LOGS, "records", format="iceberg", catalog=catalog)
     with pytest.raises(kc.spark.OptionError, match="catalog: missing"):
         kc.spark.export(None, LOGS, "kafka.records", format="iceberg")
-    with pytest.raises(kc.spark.OptionError, match=r"target: .* is not empty, and no Delta table"):
+    with pytest.raises(kc.spark.OptionError, match=r"target: .* is not empty and is not a Delta table"):
         kc.spark.export(None, LOGS, LOGS, format="delta")
 
 
@@ -284,7 +286,7 @@ def test_typed_values_in_parquet(spark, avro, tmp_path):
     ("values", "reason"),
     [
         ({"ids": [1]}, "values: expected options of decode_values"),
-        ({"schemas": {1: json.dumps(ONE)}}, "reader_schema: give it or ids="),
+        ({"schemas": {1: json.dumps(ONE)}}, "reader_schema: missing; pass it or ids="),
         ({"schemas": {1: json.dumps(ONE)}, "id": [1]}, "values: 'id' is unknown; did you mean 'ids'"),
         ({"schemas": {1: json.dumps(ONE)}, "ids": [1], "on_error": "skip"}, "values: on_error"),
         ({"schemas": {1: EMPTY}, "ids": [1]}, "values: tables have no type for struct<>; leave the field out"),

@@ -265,7 +265,7 @@ def test_a_truncated_log_and_a_topic_created_again(broker):
     broker.start()
     said = f"orders-0, which was read up to offset 500, was truncated at offset {cuts[0]}"
     with pytest.raises(
-        OptionError, match=f"^failOnDataLoss: {said}; with failOnDataLoss=false reading goes on at offset {cuts[0]}$"
+        OptionError, match=f"^failOnDataLoss: {said}; with failOnDataLoss=false reading continues at offset {cuts[0]}$"
     ):
         query.plan()
     lenient = Query(broker.logs, query.at, **given, failOnDataLoss="false")

@@ -87,7 +87,7 @@ def test_a_leader_that_is_killed_truncates_its_log(cluster, tmp_path):
         beyond.plan()
     assert str(raised.value) == (
         f"failOnDataLoss: orders-0, which was read up to offset {len(phantoms)}, was truncated at offset {cut}; "
-        f"with failOnDataLoss=false reading goes on at offset {cut}"
+        f"with failOnDataLoss=false reading continues at offset {cut}"
     )
     lenient = Query(victim.logs, at, subscribe="orders", endAt="logEnd", failOnDataLoss="false")
     assert rows(lenient) == consumed[cut:]

@@ -262,8 +262,8 @@ def test_view_of_problems(spark, tmp_path):
         ("record", {}, "view: expected batches, problems, transactions, .* or records, not 'record'"),
         ("groups", {"startingOffsets": "earliest"}, "(?i)startingOffsets: unknown option; options are view, path"),
         ("groups", {"columns": "group,kin"}, "columns: expected group, kind, .* not 'kin'"),
-        ("groups", {"path": str(LOGS / "none-0")}, "view: there is no partition of __consumer_offsets in path"),
-        ("topics", {"path": str(LOGS / "none-0")}, "view: there is no __cluster_metadata-0 in path"),
+        ("groups", {"path": str(LOGS / "none-0")}, "view: path has no partition of __consumer_offsets"),
+        ("topics", {"path": str(LOGS / "none-0")}, "view: path has no __cluster_metadata-0"),
         ("batches", {"subscribe": "nome"}, "subscribe: no segments of nome"),
     ],
 )

@@ -75,7 +75,7 @@ def test_data_loss_ends_the_query_with_one_sentence(spark, tmp_path):
         run()
     text = str(raised.value)
     said = "failOnDataLoss: the topic of t-0, which was read up to offset 20, was deleted and created again; "
-    assert f"OptionError: {said}with failOnDataLoss=false reading goes on with the new topic from offset 0\n" in text
+    assert f"OptionError: {said}with failOnDataLoss=false reading continues with the new topic from offset 0\n" in text
     assert "Traceback" not in text
 
 

@@ -108,7 +108,7 @@ def test_jaas_refused(config, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kafka.bootstrap.servers": " "}, "^kafka.bootstrap.servers: missing; give host:port"),
+        ({"kafka.bootstrap.servers": " "}, "^kafka.bootstrap.servers: missing; set it to host:port"),
         ({"kafka.bootstrap.servers": "a:x"}, "^kafka.bootstrap.servers: 'a:x' is not host:port"),
         ({"kafka.fetch.min.byte": "1"}, "^kafka.fetch.min.byte: unknown option; did you mean 'kafka.fetch.min.bytes'"),
         ({"kafka.fetch.min.bytes": "many"}, "^kafka.fetch.min.bytes must be a whole number, not 'many'"),

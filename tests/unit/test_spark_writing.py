@@ -177,8 +177,8 @@ def test_leader_epoch_is_that_of_the_partition(tmp_path):
         ("value binary", {"topic": "t", "path": ""}, "path: missing"),
         ("value binary", {"topic": "t", "path": "hdfs://host/logs"}, "path: hdfs://host/logs is not a local path"),
         ("value binary", {"topic": "a b"}, "topic: invalid topic name 'a b'"),
-        ("value binary", {"topic": "t", "txnAppId": "a"}, "txnAppId: requires txnVersion; give both or none"),
-        ("value binary", {"topic": "t", "txnVersion": "1"}, "txnVersion: requires txnAppId; give both or none"),
+        ("value binary", {"topic": "t", "txnAppId": "a"}, "txnAppId: requires txnVersion; set both or neither"),
+        ("value binary", {"topic": "t", "txnVersion": "1"}, "txnVersion: requires txnAppId; set both or neither"),
         ("value binary", {"topic": "t", "txnAppId": " ", "txnVersion": "1"}, "txnAppId: expected 1 to 512 characters"),
         ("value binary", {"topic": "t", "txnAppId": "a", "txnVersion": "-1"}, "txnVersion: '-1' is not a number from"),
         ("value binary", {"topic": "t", "txnAppId": "a", "txnVersion": "x"}, "txnVersion: 'x' is not an integer"),
@@ -197,7 +197,7 @@ def test_a_version_is_written_once(tmp_path, caplog):
         job(tmp_path, rows, txnVersion=version, **app)
     assert read(tmp_path)["value"].to_pylist() == [b"a"] * 2
     assert [r.getMessage().rpartition(": ")[2] for r in caplog.records] == [
-        f"version {version} of 'app' was written before, and is not written again" for version in (5, 4)
+        f"version {version} of 'app' was written before and is not written again" for version in (5, 4)
     ]
     job(tmp_path, rows, txnVersion="0", txnAppId="other")
     job(tmp_path, [[]], txnVersion="1", txnAppId="other")  # without records

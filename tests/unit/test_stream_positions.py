@@ -69,7 +69,7 @@ def test_where_reading_goes_on(position, observed, goes_on, reason):
     if loss is not None:
         sentence = loss.sentence(("t", 0))
         assert reason in sentence
-        assert "failOnDataLoss=false reading goes on" in sentence
+        assert "failOnDataLoss=false reading continues" in sentence
         assert f"offset {goes_on}" in sentence
         assert "\n" not in sentence
 
@@ -194,7 +194,7 @@ def test_what_was_read_is_no_longer_in_the_log(log, change, reason, way, old, ca
     end = {"truncate": cut, "truncate_and_write": cut + 100, "create_again": END}[change.__name__]
     with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
         assert lenient.step() == list(range(cut if way == "cut" else 0, end))
-    assert caplog.text.count("reading goes on") == 1
+    assert caplog.text.count("reading continues") == 1
     assert lenient.plan() == lenient.at
     assert Query(log.parent, lenient.at).plan() == lenient.at
 
@@ -258,7 +258,7 @@ def test_a_log_that_changes_whenever_it_is_planned(log, caplog, monkeypatch):
     monkeypatch.setattr(streaming, "divide", without_the_first_segment)
     with caplog.at_level(logging.WARNING, logger="kafkacodec.spark"):
         assert query.run(end) == list(range(65, END))
-    assert "offsets 0 to 64 of none-0 were deleted before they were read; reading goes on at offset 65" in caplog.text
+    assert "offsets 0 to 64 of none-0 were deleted before they were read; reading continues at offset 65" in caplog.text
 
 
 def test_deleted_offsets_are_skipped_at_once(log):

@@ -188,7 +188,7 @@ def sizes(values):
 @pytest.mark.parametrize(
     ("suffix", "edit", "kind", "words"),
     [
-        (".log", flip(5), kc.errors.CorruptRecord, "chunk 0 of the object .* changed, or of another segment"),
+        (".log", flip(5), kc.errors.CorruptRecord, "chunk 0 of the object .* were changed, or are of another segment"),
         (".log", lambda data: data[:-1], kc.errors.Truncated, r"the object has \d+ bytes, its manifest says"),
         (".log", lambda data: data + b"x", kc.errors.CorruptRecord, r"the object has \d+ bytes, its manifest says"),
         (".rsm-manifest", lambda data: data[:-5], kc.errors.CorruptRecord, "the manifest is not JSON"),
@@ -280,7 +280,7 @@ def test_missing_objects(damaged):
 @pytest.mark.parametrize(
     ("keys", "kind", "words"),
     [
-        ("", PermissionError, "encrypted for the key pair 'key1'; give its private key: --tiered-key or"),
+        ("", PermissionError, "encrypted for the key pair 'key1'; pass its private key: --tiered-key or"),
         (f"key2={KEY}", PermissionError, "encrypted for the key pair 'key1'"),
         (str(SAMPLE / "meta.properties"), OSError, "not an RSA private key in PEM"),
         ("missing.pem", FileNotFoundError, "missing.pem"),

@@ -1,1 +1,1 @@
-"""Whether batches and segments follow one another, and what their right offsets are where they do not."""
+"""Checks that batches and segments follow one another, and restoration of wrong offsets."""

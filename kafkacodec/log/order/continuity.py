@@ -1,4 +1,4 @@
-"""Whether the segments of a partition follow one another. These functions decide; they read no files.
+"""Checks that the segments of a partition follow one another. These functions decide; they read no files.
 
 A broker begins a segment at the offset after the last one of the previous segment. Only the log cleaner leaves gaps, so
 a gap is a loss unless there is evidence that records were removed on purpose.
@@ -17,7 +17,7 @@ from kafkacodec.log.segments.extent import Extent
 R = TypeVar("R", bound=Extent)
 
 Gaps = Literal["error", "accept"]
-"""What a reader does about missing offsets that compaction does not explain."""
+"""The ways to treat missing offsets that compaction does not explain."""
 
 Cause = Literal["loss", "compaction", "unknown"]
 
@@ -31,7 +31,7 @@ def check_gaps(gaps: str) -> None:
 
 
 class Surroundings(NamedTuple):
-    """What a partition knows about one of its segments.
+    """A partition's knowledge about one of its segments.
 
     Attributes:
         following (int | None): the base offset of the next segment; None for the last one.
@@ -50,7 +50,7 @@ class Surroundings(NamedTuple):
 
 
 ALONE = Surroundings()
-"""The surroundings of a single segment, of whose partition nothing is known."""
+"""The surroundings of a single segment whose partition is unknown."""
 
 
 class Gap(NamedTuple):
@@ -67,7 +67,7 @@ class Gap(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What the files around a gap show.
+    """The evidence in the files around a gap.
 
     Attributes:
         bytes_left (int): bytes after the last complete batch of the segment, not counting zeros of a preallocated file.
@@ -138,7 +138,7 @@ def cause_of(gap: Gap, evidence: Evidence) -> tuple[Cause, str]:
     ):
         if holds:
             return cause, reason  # type: ignore[return-value]
-    return "unknown", "compaction or loss, which one is unknown; gaps='accept' ignores gaps"
+    return "unknown", "it is unknown whether this is compaction or loss; gaps='accept' ignores gaps"
 
 
 def _reaches(offset: int | None, gap: Gap) -> bool:

@@ -1,4 +1,4 @@
-"""The batches of a segment file whose offsets are wrong: what `placement` decides, from the files that it needs."""
+"""The batches of a segment file with wrong offsets: the I/O around the decisions of `placement`."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Corrections(NamedTuple):
         return max([*last, *wrong], default=0), int(lasts[-1]) if len(lasts) else None
 
     def unread_records(self) -> int:
-        """By how many records the sum of those that a reader finds in the segment differs from the restored ones."""
+        """The number of records that a reader finds in the segment, less the number of restored ones."""
         count, found = np.maximum(self.records, 0), self.written >= 0
         return int(count[~self.unknown & ~found].sum() - count[self.unknown & found].sum())
 
@@ -119,16 +119,16 @@ class Corrections(NamedTuple):
         return found
 
     def reason(self, row: int) -> str:
-        """What is wrong with a batch."""
+        """The fault of a batch."""
         stated, base, span = int(self.stated[row]), int(self.base[row]), int(self.span[row])
         kind = "base" if stated == self.written[row] else "last"
         what = f"a {kind} offset of {stated} is wrong, since the batches around it"
         if base == NONE:
-            return f"{what} have others; what it should be is unknown"
+            return f"{what} have others; the right one is unknown"
         return f"{what} show that it is {base}" + (f" (offsets {base} to {base + span - 1})" if span > 1 else "")
 
     def problem(self, row: int, path: str) -> Problem:
-        """A batch as the damage that it is to a reader."""
+        """The problem that a reader reports for a batch."""
         position, base = int(self.position[row]), int(self.base[row])
         error = CorruptRecord(self.reason(row), position=position, path=path)
         return Problem(position, None if base == NONE else base, int(self.size[row]), error)
@@ -140,7 +140,7 @@ def first_offsets(headers: BatchHeaders) -> Ints:
 
 
 def bounds_of(path: str, base_offset: int | None, around: Surroundings) -> Bounds:
-    """What the offsets of a segment must agree with."""
+    """The bounds with which a segment's offsets must agree."""
     return Bounds(base_offset, None if may_overlap(path) else around.following, around.flushed)
 
 
@@ -214,7 +214,7 @@ def _has_index(path: str, batches: Batches) -> bool:
 
 
 def _read(file: StoredFile) -> tuple[Batches, Ints]:
-    """The intact batches of a file with what its indexes say of them, and their numbers of records."""
+    """The intact batches of a file, with their index entries and numbers of records."""
     names = ("position", "size_in_bytes", "producer_id", "producer_epoch", "base_sequence", "max_timestamp", "count")
     columns: dict[str, list[npt.NDArray[np.int64]]] = {name: [] for name in (*names, "base", "last", "stated", "exact")}
     for headers in _intact(file):

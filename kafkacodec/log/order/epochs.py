@@ -1,4 +1,4 @@
-"""Which batches have a wrong leader epoch, which no checksum covers: decisions, without reading files.
+"""Detection of wrong leader epochs, which no checksum covers. These functions decide; they read no files.
 
 Epochs never decrease from batch to batch. A batch that contradicts this is wrong, not the many around it.
 """
@@ -71,7 +71,7 @@ class WrongEpoch(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What is wrong."""
+        """The fault."""
         around = [str(epoch) for epoch in dict.fromkeys((self.before, self.after)) if epoch is not None]
         return f"leader epoch {self.run.epoch} is wrong: the batches around it have {' and '.join(around) or 'others'}"
 
@@ -123,7 +123,7 @@ class Contradiction(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What is wrong."""
+        """The fault."""
         return f"leader epoch {self.run.epoch}, but the checkpoint has {self.epoch}"
 
 

@@ -1,4 +1,4 @@
-"""What the files around a gap between segments show; read only if there is a gap."""
+"""Evidence from the files around a gap between segments, read only if there is a gap."""
 
 from __future__ import annotations
 

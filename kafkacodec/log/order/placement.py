@@ -1,9 +1,9 @@
-"""Which batches of a segment have a wrong offset, and what the right one is: decisions, without reading files.
+"""Detection and restoration of wrong offsets in a segment. These functions decide; they read no files.
 
 A batch's checksum does not cover its base offset. But batches of a segment have increasing offsets, between the
-segment's name and the next one's, and each needs room for all of its offsets. What agrees with most of its surroundings
-is kept. A batch that does not agree has its offsets back if these are certain: it fills the gap where it lies, an index
-names it, or the sequence numbers of its producer fix it.
+segment's name and the next one's, and each needs room for all of its offsets. Offsets that agree with most of their
+surroundings are kept. The others are restored if the right ones are certain: the batch fills the gap in which it lies,
+an index names it, or the sequence numbers of its producer fix it.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Batches:
         return span
 
     def differing_bits(self, row: int, base: int) -> int:
-        """In how many bits the offset in a batch's header differs from what it would be with another base offset."""
+        """The number of bits in which the offset in a batch's header differs from the one for another base offset."""
         stated = int(self.stated[row])
         return (stated ^ (stated + base - int(self.base[row]))).bit_count()
 
 
 class Bounds(NamedTuple):
-    """What must agree with the offsets of a segment; None: unknown.
+    """Bounds with which the offsets of a segment must agree; None: unknown.
 
     Attributes:
         first: where they begin, by the segment's name.

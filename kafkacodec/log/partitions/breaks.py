@@ -1,4 +1,4 @@
-"""Whether the batches of a segment begin and end where its neighbours require."""
+"""A check that the batches of a segment begin and end where its neighbours require."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class LogDirectory:
         return report
 
     def verify_checkpoints(self, partitions: Iterable[Partition] | None = None) -> Report:
-        """Inspect the offset checkpoints only: whether they can be read, and are within the logs of `partitions`.
+        """Inspect the offset checkpoints only: they must be readable, and within the logs of `partitions`.
 
         Args:
             partitions: the partitions of this directory to compare them with; by default all.
@@ -243,7 +243,7 @@ def discover(
         paths: log directories, partition directories and segment files, in any mixture. Segments of the same directory
             become one partition with only these segments. Unpublished output of jobs is ignored.
         levels: in a directory without partitions, look for log directories this many levels below it.
-        listings: those of an earlier call, to list only what has changed. They are updated.
+        listings: those of an earlier call, to list only changed directories. They are updated.
 
     Raises:
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
@@ -272,13 +272,13 @@ def discover(
 
 
 def _instead(path: str) -> str:
-    """What a directory without segments has, for the end of a sentence."""
+    """The contents of a directory without segments, as the end of a sentence."""
     if any(packed_as(entry.name) for entry in entries(path)):
         return ", but packed files: unpack them first"
     with suppress(OSError):
         below = _partitions_below(path, 1)
         if below and os.path.dirname(below[0].path) != path:
-            return f", but in directories below it: give such a one, as {os.path.dirname(below[0].path)}"
+            return f", but in directories below it; pass one of them, such as {os.path.dirname(below[0].path)}"
     return ""
 
 

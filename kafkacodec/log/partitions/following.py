@@ -17,7 +17,7 @@ __all__ = ["Follower", "Growth"]
 
 
 class Growth(NamedTuple):
-    """What has changed in a partition.
+    """The changes of a partition.
 
     Attributes:
         partition (Partition): the partition as it is now.
@@ -38,7 +38,7 @@ class Follower:
     sizes and times of files are read while nothing changes.
 
     Args:
-        partition: the partition, or some of its segments, whose growth is then all that is seen.
+        partition: the partition, or some of its segments, of which only the growth is then seen.
         next_offset: the first offset to read; by default the start of the log.
         isolation_level: with ``"read_committed"``, records count once their transaction has ended.
 
@@ -68,11 +68,11 @@ class Follower:
         return repr_of(self, self.partition.path, f"offset {self.next_offset}")
 
     def poll(self) -> Growth | None:
-        """What has changed since the last call; None if nothing has.
+        """The changes since the last call; None if there are none.
 
         Raises:
             FileNotFoundError: the partition's directory, or the last of its segments, was deleted.
-            DecodeError: nothing can be read at `next_offset`, and what is there is not the start of a batch.
+            DecodeError: nothing can be read at `next_offset`, and the bytes there are not the start of a batch.
             OSError, DecodeError: as the methods of `Partition`.
         """
         files = self._listed()
@@ -116,7 +116,7 @@ def _check_end(partition: Partition) -> None:
 
 
 def grown(partition: Partition, next_offset: int, start_offset: int, end_offset: int) -> Growth:
-    """What to read of a log from `start_offset` to `end_offset` of which all before `next_offset` was read."""
+    """The part to read of a log from `start_offset` to `end_offset` that was read up to `next_offset`."""
     if end_offset < next_offset:
         notice = f"the log was truncated to offset {end_offset}; reading continues there (it was at {next_offset})"
         return Growth(partition, end_offset, end_offset, notice)

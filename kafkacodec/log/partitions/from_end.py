@@ -76,7 +76,7 @@ def _spans(partition: Partition, count: int, bounds: Span) -> Iterator[Span]:
 
 
 def _last_rows(chunks: Iterator[RecordColumns], count: int) -> list[RecordColumns]:
-    """The last rows of all chunks; at most one chunk more than needed is kept meanwhile."""
+    """The last rows of all chunks; keeps at most one chunk more than needed."""
     kept: deque[RecordColumns] = deque()
     rows = 0
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""What other modules use of partitions beyond their public methods. They use nothing else."""
+"""The methods of partitions that other modules use besides the public ones. They use no others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def relisted(partition: Partition) -> Partition:
 
 
 def identity_of_log(partition: Partition) -> LogIdentity:
-    """Which log this is, by topic id and leader epochs; read again by each call."""
+    """The identity of this log, by topic id and leader epochs; read again by each call."""
     return partition._identity()
 
 
@@ -60,7 +60,7 @@ def segments_between(partition: Partition, start_offset: int | None, end_offset:
 
 
 def surroundings(partition: Partition, segment: Segment) -> Surroundings:
-    """What must follow a segment's batches: the next segment of the directory, or the recovery point."""
+    """The required end of a segment's batches: the next segment of the directory, or the recovery point."""
     return partition._surroundings(segment)
 
 

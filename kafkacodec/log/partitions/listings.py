@@ -1,4 +1,4 @@
-"""The segments of partitions as they were listed, for a reader that looks at the same directories again and again."""
+"""Listed segments of partitions, kept for a reader that looks at the same directories repeatedly."""
 
 from __future__ import annotations
 

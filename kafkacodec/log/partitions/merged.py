@@ -1,4 +1,4 @@
-"""A partition of which several replicas are at hand, read as one log; `replicas` decides what comes from which."""
+"""A partition with several replicas, read as one log; `replicas` decides which offsets come from which replica."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_EPOCH = -1
 class MergedPartition(Partition):
     """Replicas of one partition, copied from several brokers, read as the log that the cluster would keep (KIP-101).
 
-    `path` and what is not about reading records are those of the replica that the others would follow.
+    `path` and all that does not concern reading records are those of the replica that the others would follow.
 
     Args:
         replicas: the directories of the replicas, at least one; copies may be from different times.
@@ -35,7 +35,7 @@ class MergedPartition(Partition):
 
     Attributes:
         replicas (tuple[Partition, ...]): as given.
-        parts (tuple[Part, ...]): what is read from which.
+        parts (tuple[Part, ...]): the offsets that are read from each replica.
 
     Raises:
         DecodeError, OSError: a replica cannot be read.
@@ -114,7 +114,7 @@ class MergedPartition(Partition):
                 yield Portion(self.replicas[part.replica], first, end, following=part.end_offset)
 
     def _between(self, start_offset: int | None, end_offset: int | None) -> Iterator[tuple[Part, int, int]]:
-        """The parts that have offsets in a span, and which these are."""
+        """The parts that have offsets in a span, and these offsets."""
         for part in self.parts:
             first = part.first_offset if start_offset is None else max(part.first_offset, start_offset)
             end = part.end_offset if end_offset is None else min(part.end_offset, end_offset)
@@ -123,7 +123,7 @@ class MergedPartition(Partition):
 
 
 def observe(partition: Partition, *, threads: int | None = 1) -> Replica:
-    """What the files of a replica show. Opens every segment, to find what is missing between them.
+    """The state of a replica, from its files. Opens every segment to find missing offsets between them.
 
     Segments that have been looked at before and have not changed are not opened again.
 

@@ -285,7 +285,7 @@ class Partition(Readable):
         return [Portion(self, start_offset, end_offset)]
 
     def _identity(self) -> LogIdentity:
-        """Which log this is, by topic id and leader epochs; read again by each call."""
+        """The identity of this log, by topic id and leader epochs; read again by each call."""
         return identify(self.path, self.topic, self.partition)
 
     def _batch_at(self, offset: int) -> BatchMark | None:
@@ -305,7 +305,7 @@ class Partition(Readable):
         return Partition(self.path, topic=self.topic, partition=self.partition, state=self.state, segments=named)
 
     def _surroundings(self, segment: Segment) -> Surroundings:
-        """What must follow a segment's batches: the next segment of the directory, or the recovery point."""
+        """The required end of a segment's batches: the next segment of the directory, or the recovery point."""
         if segment.base_offset is None:
             return Surroundings(None, None, self.topic, self.partition)
         i = bisect_right(self._base_offsets, segment.base_offset)

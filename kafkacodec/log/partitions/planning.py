@@ -25,7 +25,7 @@ __all__ = ["Portion", "end_of", "least", "plan_ranges", "ranges_in_turn"]
 
 
 class Log(Protocol):
-    """What is planned: a `Partition`."""
+    """The log to plan for: a `Partition`."""
 
     path: str
     _listed: SettledDirectory | None
@@ -38,13 +38,13 @@ class Log(Protocol):
         """The log end offset."""
 
     def _identity(self) -> LogIdentity:
-        """Which log this is."""
+        """The identity of this log."""
 
     def _portions(self, start_offset: int | None, end_offset: int | None) -> Iterable[Portion]:
         """The directories that the offsets of a span are read from, in order."""
 
     def _surroundings(self, segment: Segment) -> Surroundings:
-        """What must follow a segment's batches."""
+        """The required end of a segment's batches."""
 
     def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
         """The segments that may have records between two offsets."""

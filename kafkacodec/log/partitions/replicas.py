@@ -1,8 +1,8 @@
-"""Which replica of a partition to read from where, so that together they are one log. Decides; reads no files.
+"""Choice of the replica to read each offset from, so that the replicas make one log. Decides; reads no files.
 
 A leader epoch has one leader, so a leader epoch and an offset together name one record, whatever replica it is in
-(KIP-101). The replica with the newest epoch, and of those the longest, has the log that the others would follow: what
-another one has after the point where they part was never in that log, or would be truncated.
+(KIP-101). The replica with the newest epoch, and of those the longest, has the log that the others would follow.
+Records that another replica has after the point where they part were never in that log, or would be truncated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 class Replica(NamedTuple):
-    """What is known about one replica.
+    """The known facts about one replica.
 
     Attributes:
         start_offset, end_offset (int): its first offset, and the one after its last.

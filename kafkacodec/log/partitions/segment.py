@@ -331,7 +331,9 @@ class Segment(Readable):
         threads: int | None = 1,
         advance: Advance | None = None,
     ) -> Report:
-        """As `verify`, with what the partition knows about the segment, and calls of `advance` with bytes read."""
+        """As `verify`, with the partition's knowledge about the segment, and calls of `advance` with the number of
+        bytes read.
+        """
         from kafkacodec.log.checking.verify import inspect_segment
 
         return inspect_segment(self.path, self.base_offset, surroundings, leader_epochs, threads, advance)

@@ -23,7 +23,7 @@ _COLUMNS = ("base_offset", "last_offset", "magic", "count", "is_control")
 
 
 def count_by_headers(pieces: Iterable[SegmentRange], options: ReadOptions) -> int | None:
-    """The number of records that reading `pieces` gives; None if only reading them shows it.
+    """The number of records in `pieces`; None if only reading them shows it.
 
     Headers are enough for intact batches of magic 2. A piece in which an offset limit cuts a batch is decoded.
     """

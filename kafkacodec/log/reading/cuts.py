@@ -1,4 +1,4 @@
-"""Where to cut a segment so that its ranges are of about the same size, in bytes and in records."""
+"""Choice of the positions to cut a segment at, so that its ranges have about the same size in bytes and records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DENSITY = ("magic", "base_offset", "last_offset", "count")
 
 
 class Limits(NamedTuple):
-    """How large a range may be; it exceeds each limit by less than one batch. None: no limit.
+    """The limits of a range, which exceeds each by less than one batch. None: no limit.
 
     Attributes:
         bytes (int | None): in the file.
@@ -68,7 +68,7 @@ def cut(lookup: Lookup, start: int, end: int, first_offset: int, limits: Limits)
 
 
 def _has_few(lookup: Lookup, start: int, end: int, first_offset: int, limits: Limits) -> bool:
-    """Whether there are not too many records, however many of the offsets have one; nor more offsets than bytes.
+    """Whether the number of offsets is below the limit of records, and not larger than the number of bytes.
 
     With more offsets than bytes, it was compacted, or compresses well: its headers show which.
     """

@@ -1,4 +1,4 @@
-"""Whether the batches of a range begin and end where its neighbours require: the reader's side of `continuity`."""
+"""A check that the batches of a range begin and end where its neighbours require: the reader's side of `continuity`."""
 
 from __future__ import annotations
 

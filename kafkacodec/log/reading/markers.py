@@ -1,4 +1,4 @@
-"""The contents of control batches: which transactions they end, and how."""
+"""The contents of control batches: the transactions that they commit or abort."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def marker_type(key: bytes | None) -> int | None:
 
 
 def _coordinator_epoch(value: bytes | None) -> int:
-    """That of an EndTxnMarker: after its version."""
+    """The coordinator epoch of an EndTxnMarker, which follows its version."""
     return int.from_bytes((value or b"")[2:6], "big", signed=True)
 
 

@@ -29,7 +29,7 @@ KEPT_BEFORE = 8 << 20
 """Bytes of the mapped file before the current position that stay in memory."""
 
 Lost = Literal["damage", "error", "report"]
-"""What a reader does about offsets that were deleted or truncated after planning."""
+"""The ways to treat offsets that were deleted or truncated after planning."""
 
 
 class _How(TypedDict):
@@ -262,7 +262,7 @@ class SegmentRange(Extent):
         return stop if stop > position and sets_in_order(file, position, reach, before) else None
 
     def order(self, file: StoredFile) -> Order | None:
-        """What the offsets of the range's batches must be; None: they may be any.
+        """The bounds of the offsets of the range's batches; None: no bounds.
 
         The largest is below that of the batch after the range.
         """

@@ -1,4 +1,4 @@
-"""What everything with records offers besides chunks: tables, streams, the first rows, a count, iteration."""
+"""Methods of everything with records besides reading chunks: tables, streams, the first rows, a count, iteration."""
 
 from __future__ import annotations
 
@@ -165,7 +165,9 @@ class Readable:
         return found
 
     def _near(self, options: ReadOptions, wanted: int) -> ReadOptions | None:
-        """The options with an end that so many records may well precede, so that what follows is not looked at."""
+        """The options with an end offset that so many records are likely to precede, so that later batches are not
+        read.
+        """
         return None
 
     def count(self, *, problems: list[Problem] | None = None, **options: Unpack[ReadOptions]) -> int:

@@ -23,7 +23,7 @@ from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments.extent import Extent
 
 R = TypeVar("R", bound=Extent)
-"""A range: what is found of one is of the same class."""
+"""A range; the parts that are found of it have the same class."""
 
 MAX_TRIES = 100
 """How often a file may be gone between listing and opening before the error is raised."""
@@ -110,7 +110,7 @@ def _list(directory: str) -> Sequence[SegmentFile] | None:
 
 
 def _readable(then: LogIdentity | None, now: LogIdentity, first: int, end: int) -> tuple[int, str | None]:
-    """Up to which offset the log is still the planned one, and what happened to the rest."""
+    """The offset up to which the log is still the planned one, and what happened to the rest."""
     if then is None:
         return end, None
     if then.topic_id and now.topic_id and then.topic_id != now.topic_id:

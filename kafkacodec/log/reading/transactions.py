@@ -1,4 +1,4 @@
-"""Which transactions of a partition were aborted, and which are open: the basis of ``read_committed``.
+"""The aborted and the open transactions of a partition: the basis of ``read_committed``.
 
 The control batches in the log decide: a transaction is everything that a producer wrote up to its commit or abort
 marker. Only batch headers and markers are read. The transaction index, if it exists, is compared with them, and used
@@ -45,7 +45,7 @@ R = TypeVar("R", bound=Extent)
 
 
 class SegmentFile(Protocol):
-    """What is needed of a segment: `kafkacodec.log.Segment` has it."""
+    """The required methods of a segment, which `kafkacodec.log.Segment` has."""
 
     path: str
     base_offset: int | None
@@ -354,7 +354,7 @@ class TransactionIndex:
         return entry is not None and int(entry["producer_id"]) == producer
 
     def first_offset(self, marker: int) -> int:
-        """Where the transaction that a marker ended begins."""
+        """The first offset of the transaction that a marker ended."""
         return int(self._by_marker[marker]["first_offset"])
 
     def inside(self, gaps: Iterable[tuple[int, int]]) -> list[npt.NDArray[np.void]]:

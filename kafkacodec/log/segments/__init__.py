@@ -1,1 +1,1 @@
-"""What is in a segment file: its kind, the batches one after another, the messages of Kafka 0.7."""
+"""The contents of a segment file: its kind, its batches in order, messages of Kafka 0.7."""

@@ -1,4 +1,4 @@
-"""What is read of a segment file: which batches, of which log, and what must follow them."""
+"""The part of a segment file to read: its batches, their log, and the required end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of segment files, and how each is read: the only place that distinguishes them."""
+"""The kinds of segment files and their readers: the only module that distinguishes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["BATCHES", "MESSAGES", "SegmentKind", "kind_of"]
 
 @dataclass(frozen=True)
 class SegmentKind:
-    """How segments of one kind are read.
+    """The functions that read segments of one kind.
 
     Attributes:
         name (str): as in ``--log-format``.

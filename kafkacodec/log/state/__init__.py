@@ -1,1 +1,1 @@
-"""What brokers keep in logs: groups, committed offsets, schemas, the metadata of a cluster."""
+"""The state that brokers keep in logs: groups, committed offsets, schemas, the metadata of a cluster."""

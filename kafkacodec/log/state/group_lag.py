@@ -1,4 +1,4 @@
-"""How far consumer groups are behind the logs that they read, from the files of brokers."""
+"""The lag of consumer groups behind the logs that they read, from the files of brokers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Place = tuple[str, int]
 
 
 class PartitionLag(NamedTuple):
-    """How far a group is behind in one partition. Times are in ms since the epoch.
+    """The lag of a group in one partition. Times are in ms since the epoch.
 
     Attributes:
         group (str), topic (str), partition (int): which.
@@ -73,7 +73,7 @@ class PartitionLag(NamedTuple):
 
     @property
     def notes(self) -> list[str]:
-        """What is remarkable about it, as text."""
+        """Remarks about the partition, as text."""
         if self.log_end_offset is None:
             return ["the partition is not in the directory"]
         found = []
@@ -141,7 +141,7 @@ def _owners(groups: Iterable[Group]) -> dict[GroupPlace, GroupMember]:
 
 
 class _Ends(NamedTuple):
-    """Where a partition's log starts and ends; `stable` is its last stable offset if that counts."""
+    """The start and end of a partition's log; `stable` is its last stable offset if that counts."""
 
     partition: Partition
     start: int
@@ -292,7 +292,7 @@ def _milliseconds(time: np.datetime64) -> int | None:
 
 
 def _readable(ends: _Ends, offset: int | None) -> int:
-    """Where a group can read to. One that committed a later offset than the high watermark knows a later one."""
+    """The end of what a group can read; a commit after the high watermark shows a later end."""
     end = ends.end
     if ends.high_watermark is not None:
         end = min(end, max(ends.high_watermark, offset or 0))

@@ -1,4 +1,4 @@
-"""What the records of ``__consumer_offsets`` say: groups, their members and their committed offsets.
+"""The state in the records of ``__consumer_offsets``: groups, their members and their committed offsets.
 
 A group coordinator applies each record that it has written, and when it starts all that are in its partitions.
 """

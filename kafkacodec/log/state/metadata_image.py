@@ -19,7 +19,7 @@ _NO_LEADER_CHANGE = -2
 
 
 def complete_records(records: Iterable[R]) -> Iterator[R]:
-    """The records that count: those of a metadata transaction do when it ends, not if it is aborted (KIP-868).
+    """The records that count. Those of a metadata transaction count when it ends, and not if it is aborted (KIP-868).
 
     Args:
         records: offsets and records, and what else there is of them, in the order of the log.

@@ -37,7 +37,7 @@ def encode_metadata_snapshot(pieces: Iterable[bytes], epoch: int) -> bytes | Non
         epoch: of the last batch.
 
     Returns:
-        None if there is a record of an unknown type: nobody knows what it has changed.
+        None if there is a record of an unknown type, whose changes are unknown.
 
     Raises:
         DecodeError: a batch or a record cannot be read.

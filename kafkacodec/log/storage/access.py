@@ -1,4 +1,4 @@
-"""How S3 is reached, where that is not left to the environment: credentials and address, by Hadoop's names for them."""
+"""Access to S3 that is not left to the environment: credentials and address, under Hadoop's names."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class S3Access:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> S3Access:
-        """Those of the settings that are used, without empty ones."""
+        """The settings that are used, without empty ones."""
         used = ((name, value) for name, value in settings.items() if value and name.endswith(S3_SETTINGS))
         return cls(tuple(sorted((name, value) for name, value in used if _is_used(name))))
 
     def over(self, other: S3Access) -> S3Access:
-        """These settings, and those of another that are missing here. Credentials are not mixed."""
+        """These settings, completed with those of another. Credentials are not mixed."""
         mine, others = dict(self.settings), dict(other.settings)
         if any(name in mine for name in _CREDENTIALS):
             others = {name: value for name, value in others.items() if not name.endswith(tuple(_CREDENTIALS))}
@@ -49,7 +49,7 @@ class S3Access:
         return found
 
     def credentials(self, bucket: str) -> dict[str, Any] | None:
-        """What obstore's client asks a provider for; None if it is left to the environment."""
+        """The credentials for obstore's client; None if they are left to the environment."""
         mine = self._of_bucket(bucket)
         found: dict[str, Any] = {option: mine[name] for name, option in _CREDENTIALS.items() if mine[name]}
         return {**found, "expires_at": None} if found else None

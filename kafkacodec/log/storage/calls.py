@@ -1,6 +1,6 @@
-"""Calls of a store's client, in threads that nobody waits for when the process ends or Ctrl-C is pressed.
+"""Calls of a store's client, in threads that do not delay the end of the process or Ctrl-C.
 
-A client may wait for minutes for a server that does not answer, and does not notice signals meanwhile.
+A client may wait minutes for a server that does not answer, and does not notice signals while it waits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def result_of(call: Callable[[], T], timeout: float | None = None) -> T:
-    """What a call returns. Raises TimeoutError if it takes too long, in seconds; its thread is left behind then."""
+    """The result of a call. Raises TimeoutError after a number of seconds, and then abandons the thread."""
     answer: Future[T] = Future()
     threading.Thread(target=_make, args=(call, answer), name="kafkacodec-call", daemon=True).start()
     try:

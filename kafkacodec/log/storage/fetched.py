@@ -1,4 +1,4 @@
-"""Files whose bytes are fetched when they are wanted, into a buffer that has memory only for those."""
+"""Files whose bytes are fetched on demand, into a buffer that has memory only for the fetched ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FetchedFile"]
 
 
 class FetchedFile:
-    """What such files have in common of `storage.StoredFile`; a subclass has `view`, which fetches.
+    """The common part of such files; a subclass adds `view`, which fetches.
 
     Args:
         path: the file.

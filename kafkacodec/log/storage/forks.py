@@ -1,4 +1,4 @@
-"""Processes that were forked after their parent had read from a store: its client's threads do not exist in them."""
+"""Protection of processes forked after their parent had read from a store, since they lack its client's threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def note_client() -> None:
 def check_process() -> None:
     """Refuse to work in a process that was forked after its parent had read objects.
 
-    Trying would wait for ever, and would disturb the parent, with which the connections are shared.
+    Reading would wait for ever, and would disturb the parent, which shares the connections.
 
     Raises:
         KafkaCodecError: this is such a process.

@@ -75,7 +75,7 @@ def open_object(url: str) -> HdfsFile:
 
 
 def identity_of(url: str) -> FileIdentity:
-    """By what a file is recognized: size and time, since HDFS tells no number. Raises as `storage.open_file`."""
+    """The identity of a file: size and time, since HDFS does not give a number. Raises as `storage.open_file`."""
     client, path = _place_of(url)
     with _errors_of(url):
         return _state_of(client, path, url)

@@ -1,4 +1,4 @@
-"""What an open file and an entry of a directory offer, wherever they are stored."""
+"""Interfaces of open files and directory entries, wherever they are stored."""
 
 from __future__ import annotations
 

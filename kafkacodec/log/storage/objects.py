@@ -73,13 +73,13 @@ class ObjectEntry:
 
 
 class Store(Protocol):
-    """What the module of a kind of store offers."""
+    """The interface of a store's module."""
 
     def open_object(self, url: str) -> OpenObject:
         """Open an object. Raises as `storage.open_file`."""
 
     def identity_of(self, url: str) -> FileIdentity:
-        """By what an object is recognized. Raises as `storage.open_file`."""
+        """The identity of an object. Raises as `storage.open_file`."""
 
     def names_below(self, url: str) -> list[tuple[str, bool]]:
         """The names directly below a URL, each with whether it is a directory. Raises as `storage.entries`."""
@@ -113,7 +113,7 @@ def check_url(url: str) -> None:
 
 
 def identity_of(url: str) -> FileIdentity:
-    """By what an object is recognized. Raises as `storage.open_file`."""
+    """The identity of an object. Raises as `storage.open_file`."""
     return _store_of(url).identity_of(url)
 
 
@@ -173,7 +173,8 @@ class ObjectFile(FetchedFile):
     opened.
 
     Raises:
-        OSError: missing, no access, replaced meanwhile (ESTALE), or the store did not answer; `filename` has the URL.
+        OSError: missing, no access, replaced since it was opened (ESTALE), or the store did not answer; `filename` has
+            the URL.
     """
 
     def __init__(self, path: str) -> None:
@@ -206,7 +207,7 @@ class ObjectFile(FetchedFile):
         return self._memory
 
     def ahead(self, start: int, end: int) -> None:
-        """Start requests for what was not asked for yet."""
+        """Start requests for ranges that were not requested yet."""
         position, stop, missing = max(start, 0), min(end, self.size), []
         for begin, finish, _ in self._parts:
             if finish > position and begin < stop:

@@ -1,4 +1,4 @@
-"""Paths of files and URLs of objects, and what an error means for each."""
+"""Paths of files and URLs of objects, and the meaning of errors for each."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def check_local(path: str) -> None:
 
 
 def is_passing(path: str, error: Exception) -> bool:
-    """Whether a store did not say what it has, so that nothing may be concluded from the error of reading a file."""
+    """Whether the store gave no answer, so that the error of reading a file says nothing about the file."""
     return is_url(path) and getattr(error, "errno", None) in _PASSING
 
 
 @contextmanager
 def optional(path: str) -> Iterator[None]:
-    """Do without a file that cannot be read; but that a store does not answer is raised: it may change what is read."""
+    """Ignore a file that cannot be read; but raise if a store does not answer, since the file may change the result."""
     try:
         yield
     except (OSError, KafkaCodecError) as error:

@@ -52,7 +52,7 @@ def read_used(path: str, limit: int, *, to_end: bool) -> tuple[bytes, int]:
 
 
 def identity_of(path: str) -> FileIdentity:
-    """By what a file is recognized, without opening it. Raises as `open_file`."""
+    """The identity of a file, without opening it. Raises as `open_file`."""
     if not is_url(path):
         return FileIdentity.of(os.stat(path))
     from kafkacodec.log.storage import objects
@@ -90,7 +90,7 @@ def is_directory(path: str) -> bool:
 
 
 def changed_ns(directory: str) -> int:
-    """When the names in a directory last changed, in ns since 1970; now for a URL, which does not tell.
+    """The time of the last change of a directory's names, in ns since 1970; for a URL, the current time.
 
     Raises:
         OSError: there is no such directory.

@@ -103,13 +103,13 @@ def open_object(url: str) -> StoreObject:
 
 
 def identity_of(url: str) -> FileIdentity:
-    """By what an object is recognized: as listed a moment ago, else by a request. Raises as `storage.open_file`."""
+    """The identity of an object, from a recent listing or else a request. Raises as `storage.open_file`."""
     bucket, key = _place_of(url)
     return bucket.listed(key) or _identity(_state_of(url))
 
 
 def _state_of(url: str) -> Any:
-    """What the store tells about an object now."""
+    """The store's current information about an object."""
     _exceptions()  # raises if it is not installed
     import obstore
 
@@ -121,13 +121,13 @@ def _state_of(url: str) -> Any:
 
 
 def _strong_tag(state: Any) -> str | None:
-    """An ETag that no other content has; None for a weak one, which no condition may name (RFC 9110, 13.1.1)."""
+    """An ETag that is unique to the content; None for a weak one, which no condition may name (RFC 9110, 13.1.1)."""
     tag: str | None = state["e_tag"]
     return None if tag is None or tag.startswith("W/") or not tag.strip('"') else tag
 
 
 def _version(state: Any) -> tuple[Any, ...]:
-    """What differs if the content does, as far as the store tells."""
+    """A value that differs if the content does, as far as the store says."""
     tag = _strong_tag(state)
     return (tag,) if tag is not None else (state["e_tag"], state["size"], state["last_modified"])
 
@@ -225,14 +225,14 @@ class _Bucket:
         self._listed: dict[str, tuple[float, FileIdentity]] = {}
 
     def remember(self, listed: Iterable[Any]) -> None:
-        """Keep what a listing tells of objects."""
+        """Keep the objects of a listing."""
         if len(self._listed) > _MOST_LISTED:
             self._listed.clear()
         now = time.monotonic()
         self._listed.update((entry["path"], (now, _identity(entry))) for entry in listed)
 
     def listed(self, key: str) -> FileIdentity | None:
-        """What a listing of the last seconds has told of an object."""
+        """An object's entry in a listing of the last seconds."""
         found = self._listed.get(key)
         return None if found is None or time.monotonic() - found[0] > _LISTED_SECONDS else found[1]
 

@@ -1,4 +1,4 @@
-"""What is used of pycryptodome, an optional package. (The package cryptography has no OAEP with SHA-3.)"""
+"""The used parts of pycryptodome, an optional package. (The package cryptography has no OAEP with SHA-3.)"""
 
 from Crypto.Cipher import AES, PKCS1_OAEP
 from Crypto.Hash import SHA3_512

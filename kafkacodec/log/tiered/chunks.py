@@ -26,7 +26,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Chunk(NamedTuple):
-    """Where a chunk is: its number, and [start, end) in the original file and in the stored object, in bytes."""
+    """The place of a chunk: its number, and [start, end) in the original file and in the stored object, in bytes."""
 
     number: int
     start: int
@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class ChunkIndex:
-    """Which bytes of the object hold which of the original.
+    """The map from bytes of the original to bytes of the object.
 
     Attributes:
         size (int): the original file's bytes.
@@ -136,7 +136,7 @@ def decode_sizes(data: bytes) -> npt.NDArray[np.int64]:
 
 
 def inflate(data: bytes, limit: int) -> bytes:
-    """The bytes of a zstd frame that tells their number.
+    """The bytes of a zstd frame that states their number.
 
     Raises:
         CorruptRecord: not such a frame, or bytes after it.
@@ -147,7 +147,7 @@ def inflate(data: bytes, limit: int) -> bytes:
         if size > limit:
             raise LimitExceeded(f"{size} bytes are compressed here, the limit is {limit}", position=0)
         if size < 0:
-            raise CorruptRecord("the zstd frame does not tell how many bytes it has", position=0)
+            raise CorruptRecord("the zstd frame does not say how many bytes it has", position=0)
         if size == 0:
             return b""
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=limit, allow_extra_data=False)

@@ -45,8 +45,8 @@ class UploadedSegment(NamedTuple):
     """A segment in tiered storage, as its manifest describes it.
 
     Attributes:
-        path (str): the segment's object, to be read by `kafkacodec.log.Segment`.
-        topic (str), partition (int), segment_id (str): whose it is.
+        path (str): the segment's object, to be read by `kafkacodec.log.Segment`. topic (str), partition (int),
+        segment_id (str): the segment's topic, partition and id.
         start_offset, end_offset (int): the offsets of its first and its last record.
         leader_epochs (tuple[LeaderEpoch, ...]): those that it was written in.
         size_in_bytes (int): the segment's bytes.
@@ -71,7 +71,7 @@ class UploadedSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class Directory:
-    """What a directory of uploaded segments has.
+    """The contents of a directory of uploaded segments.
 
     Attributes:
         entries (list[Entry]): as in a broker's directory, of the segments that are the partition's log. Where one was
@@ -125,7 +125,7 @@ def _stem(manifest: Manifest) -> str:
 
 
 def list_directory(directory: str, listed: Iterable[Entry]) -> Directory:
-    """What a directory has, from its entries.
+    """The contents of a directory, from its entries.
 
     Objects without a manifest are uploads that did not end, and left out. A segment with a damaged manifest is listed;
     reading it raises the error.
@@ -214,7 +214,7 @@ def _entry(directory: str, name: str) -> ObjectEntry:
 
 
 def part_of(path: str) -> tuple[Manifest, Part] | bytes | None:
-    """Where the bytes of an index file are, or the bytes themselves; None if it is no part of an upload.
+    """The place of an index file's bytes, or the bytes themselves; None if the file does not belong to an upload.
 
     Raises:
         FileNotFoundError: the segment has no such index.
@@ -257,7 +257,7 @@ def manifest_of(path: str) -> Manifest | None:
 
 
 def _manifest_or_error(path: str) -> Manifest | KafkaCodecError | None:
-    """A manifest, or what is wrong with it; None if it was deleted since it was listed."""
+    """A manifest, or its error; None if it was deleted since it was listed."""
     try:
         return manifest_of(path)
     except KafkaCodecError as error:

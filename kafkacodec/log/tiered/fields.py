@@ -1,4 +1,4 @@
-"""Reading fields of JSON that somebody else wrote."""
+"""Reading fields of JSON from another program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fields:
 
     @classmethod
     def parse(cls, text: bytes, path: str) -> Fields:
-        """The object that a text is."""
+        """The JSON object of a text."""
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:

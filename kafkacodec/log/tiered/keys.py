@@ -1,4 +1,4 @@
-"""Private keys, and the decryption of what was encrypted for them.
+"""Private keys, and decryption of data encrypted for them.
 
 The data key of a segment is encrypted by RSA with OAEP, SHA3-512 for hash and mask; chunks by AES-256-GCM: a nonce of
 12 bytes, the ciphertext, a tag of 16 bytes.
@@ -23,7 +23,7 @@ the key pair of that name only."""
 
 _NONCE, _TAG = 12, 16
 TAG_AND_NONCE = _NONCE + _TAG
-"""How many bytes encryption adds to a chunk."""
+"""The number of bytes that encryption adds to a chunk."""
 
 _MAX_PEM_BYTES = 1 << 20
 
@@ -49,7 +49,7 @@ def _data_key(encryption: Encryption, configured: str) -> bytes:
     pem = _file_of(encryption.key_id, configured)
     if pem is None:
         text = (
-            f"encrypted for the key pair {encryption.key_id!r}; give its private key: --tiered-key or {KEYS_VARIABLE}"
+            f"encrypted for the key pair {encryption.key_id!r}; pass its private key: --tiered-key or {KEYS_VARIABLE}"
         )
         raise PermissionError(errno.EACCES, text)
     crypto = _library()
@@ -95,7 +95,7 @@ def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:
     try:
         plain: bytes = cipher.decrypt_and_verify(data[_NONCE:-_TAG], data[-_TAG:])
     except ValueError:
-        text = "decryption shows other bytes than were encrypted: changed, or of another segment"
+        text = "decryption failed: the bytes were changed, or are of another segment"
         raise CorruptRecord(text, position=0) from None
     return plain
 

@@ -1,4 +1,5 @@
-"""Which uploads of a partition are its log: leaders may upload the same offsets, and some offsets did not last.
+"""Choice of the uploads that make a partition's log: leaders may upload the same offsets, and some were truncated
+later.
 
 A broker looks up an offset by its leader epoch in the log as it is now (KIP-405, `RemoteLogMetadataCache`), and takes
 the upload that begins nearest before it. Here the log is what the newest upload belongs to: that of the highest leader
@@ -24,7 +25,7 @@ __all__ = ["Reading", "in_the_log"]
 
 
 class Reading(NamedTuple):
-    """What an upload has of the log: its offsets before `end`."""
+    """The part of the log that an upload has: its offsets before `end`."""
 
     upload: Manifest
     end: int
@@ -36,7 +37,7 @@ class Reading(NamedTuple):
 
 
 def in_the_log(uploads: Sequence[Manifest], history: Callable[[Manifest], Sequence[LeaderEpoch]]) -> list[Reading]:
-    """What is read of the uploads, by offset: each begins and ends after the one before.
+    """The parts of the uploads to read, by offset: each begins and ends after the one before.
 
     Args:
         uploads: those of a partition.
@@ -98,7 +99,7 @@ class _Lineage:
 
 
 def _starts(epochs: Sequence[LeaderEpoch], start: int, stop: int) -> list[int]:
-    """Where leader epochs begin in [start, stop)."""
+    """The start offsets of leader epochs in [start, stop)."""
     first, last = (bisect_left(epochs, offset, key=lambda epoch: epoch.start_offset) for offset in (start, stop))
     return [epoch.start_offset for epoch in epochs[first:last]]
 

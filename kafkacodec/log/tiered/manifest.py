@@ -1,4 +1,4 @@
-"""Manifests: the objects that say how a segment was uploaded, and where its parts are.
+"""Manifests: the objects that describe how a segment was uploaded, and where its parts are.
 
 Source: the plugin's own manifests, version 1; `Fields` checks what they must have.
 """
@@ -34,7 +34,7 @@ _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
 
 
 class Part(NamedTuple):
-    """Where an index is in the object of the indexes, in bytes."""
+    """The place of an index in the object of the indexes, in bytes."""
 
     position: int
     size: int
@@ -47,7 +47,7 @@ class Encryption:
     Attributes:
         key_id (str): the name of the RSA key pair that the data key is encrypted with.
         data_key (bytes): the data key, encrypted.
-        aad (bytes): what is authenticated with each chunk.
+        aad (bytes): the data authenticated with each chunk.
     """
 
     key_id: str
@@ -57,7 +57,7 @@ class Encryption:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a manifest says.
+    """The contents of a manifest.
 
     Attributes:
         path (str): its path or URL.

@@ -1,4 +1,4 @@
-"""Uploaded segments as open files: which chunks hold the wanted bytes, and what they were before the upload."""
+"""Uploaded segments as open files: finding the chunks with the wanted bytes, and restoring the original bytes."""
 
 from __future__ import annotations
 

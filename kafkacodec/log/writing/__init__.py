@@ -1,1 +1,1 @@
-"""Writing segments and partitions as a broker expects them; saving what is intact in damaged ones."""
+"""Writing segments and partitions as a broker expects them; recovery of damaged ones."""

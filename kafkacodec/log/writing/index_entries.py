@@ -1,4 +1,4 @@
-"""Which entries of ``.index`` and ``.timeindex`` are due for batches that are appended to a segment.
+"""The entries of ``.index`` and ``.timeindex`` for batches that are appended to a segment.
 
 Source: `org.apache.kafka.storage.internals.log.LogSegment.append` and `onBecomeInactiveSegment`.
 """
@@ -62,7 +62,7 @@ class IndexEntries:
         self._add_time()
 
     def resume(self, size: int, count: int, max_timestamp: int, offset_of_max: int) -> None:
-        """Go on after an entry of the offset index, or before the first batch.
+        """Continue after an entry of the offset index, or before the first batch.
 
         Args:
             size: the position in the entry: the next batch to add is that of the entry, and gets no other.

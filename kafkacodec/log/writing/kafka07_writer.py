@@ -26,7 +26,7 @@ _DEFAULT_BATCH_BYTES = 1 << 16
 
 
 class Kafka07Writer:
-    """Writes a new partition, which is there after `commit` only, and whole.
+    """Writes a new partition, which exists only after `commit`, and then completely.
 
     Args:
         log_dir: the log directory; created if missing.
@@ -41,7 +41,7 @@ class Kafka07Writer:
 
     Raises:
         ValueError: a topic cannot have this name, or a number or codec is wrong.
-        FileExistsError: the partition is there already.
+        FileExistsError: the partition exists.
         BlockingIOError: a broker or another writer has it.
         OSError: the destination cannot be written.
     """
@@ -65,7 +65,7 @@ class Kafka07Writer:
         self._lock.acquire(0.0)
         try:
             if os.path.lexists(self.path):
-                raise FileExistsError(errno.EEXIST, "the partition is there already", self.path)
+                raise FileExistsError(errno.EEXIST, "the partition exists", self.path)
             self._unfinished = os.path.join(log_dir, f".{topic}-{partition}.{token_hex(8)}.unfinished")
             os.mkdir(self._unfinished)
         except BaseException:
@@ -90,7 +90,7 @@ class Kafka07Writer:
         return len(values)
 
     def commit(self) -> None:
-        """Let the partition be there, on the disk, and release the lock. Raises OSError: it is not."""
+        """Publish the partition, synced to disk, and release the lock. Raises OSError: it is not published."""
         if self._file is None:
             self._begin()
         self._end()

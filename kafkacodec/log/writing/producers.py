@@ -1,4 +1,4 @@
-"""What is known of a partition's producers, as a broker keeps it."""
+"""The state of a partition's producers, as a broker keeps it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_INT32 = 2**31 - 1
 
 @dataclass(slots=True)
 class Producer:
-    """What is known of a producer: the fields of a snapshot's entry, without those of its open transaction."""
+    """The state of a producer: the fields of a snapshot's entry, without those of its open transaction."""
 
     producer_epoch: int = -1
     last_sequence: int = -1
@@ -59,7 +59,7 @@ class Producers:
         return encode_producer_snapshot(entries)
 
     def _entry(self, producer: int, epoch: int) -> Producer:
-        """The entry of a producer; a new epoch resets what is known of its batches."""
+        """The entry of a producer; a new epoch resets the state of its batches."""
         entry = self.known.get(producer)
         if entry is None:
             entry = self.known[producer] = Producer()

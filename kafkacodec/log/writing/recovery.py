@@ -49,14 +49,14 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advanc
 
     Every batch with a right checksum and valid records is copied byte for byte into a segment of the same name. The
     checksum leaves out the base offset: one that contradicts the batches around it, the segment's name or the next
-    one's is replaced by the right one if that is certain, because the batch fills the gap where it lies, an index names
-    it, or its producer's sequence numbers fix it; else this batch is left out. A segment whose own name is wrong gets
-    the right one. Nor does the checksum cover the leader epoch: batches whose epoch contradicts those around them are
-    reported as ``leader-epoch``, and are left out of the leader-epoch checkpoint. What is wrong in one file never ends
+    one's is replaced by the right one if that is certain, because the batch fills the gap in which it lies, an index
+    names it, or its producer's sequence numbers fix it; otherwise the batch is left out. A segment with a wrong name
+    gets the right one. Nor does the checksum cover the leader epoch: batches whose epoch contradicts those around them
+    are reported as ``leader-epoch``, and are left out of the leader-epoch checkpoint. A fault in one file never ends
     the recovery of another. Offset, time and transaction indexes, producer snapshots, the leader-epoch checkpoint and
     the cleaner's checkpoint are written again; topic ids and ``meta.properties`` are copied. Other offset checkpoints
-    are not: a broker without them checks every segment. The source is only read. Symbolic links that lead out of it
-    are not followed, and the report names them; the source itself may be one.
+    are not: a broker without them checks every segment. The source is only read. Symbolic links that lead out of it are
+    not followed, and the report names them; the source itself may be one.
 
     The destination appears complete or not at all: it is written under a temporary name in the same directory. Only an
     existing destination that is a mount point, or whose parent is not writable, is filled directory by directory, with
@@ -89,7 +89,7 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advanc
 def recover_tree(
     src: str | os.PathLike[str], dest: str | os.PathLike[str], *, levels: int, advance: Advance | None = None
 ) -> list[Report]:
-    """Recover each log directory below a directory to the same place below another one, which has to be empty.
+    """Recover each log directory below a directory to the same place below another one, which must be empty.
 
     A log directory appears complete or not at all; those before one that cannot be written stay.
 
@@ -213,8 +213,8 @@ def _leaving_out(path: str, target: str, report: Report) -> Iterator[None]:
 def _leader_epochs(runs: list[EpochRun], partition: Partition, report: Report) -> list[LeaderEpoch]:
     """The leader epochs of the batches, from the start offsets in the source's checkpoint if these are smaller.
 
-    An epoch's first batches may be compacted away. Epochs that contradict the batches around them are reported; theirs
-    is what the checkpoint says.
+    An epoch's first batches may be compacted away. Epochs that contradict the batches around them are reported, and
+    replaced by those of the checkpoint.
     """
     known: list[LeaderEpoch] = []
     with suppress(OSError, KafkaCodecError):

@@ -1,4 +1,4 @@
-"""Changing the offsets of a segment in place, for jobs that do not know the number of records that others write."""
+"""Renumbering of a segment in place, for jobs that do not know the number of records that others write."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ class SegmentWriter(publishing.Committing):
         self.next_offset = run.last_offsets[-1] + 1
 
     def batches(self) -> Segment:
-        """What has been written so far, to be read under its temporary name."""
+        """The batches written so far, read under the temporary name."""
         with naming(self._name, self._path):
             self._file.flush()
         return Segment(self._path)

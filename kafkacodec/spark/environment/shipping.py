@@ -1,4 +1,4 @@
-"""Whether this package and its interpreter were brought to the driver in a way that works."""
+"""Checks that the driver has this package and its interpreter in a form that works."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def use_this_python(context: SparkContext) -> None:
 def require_interpreter(python: str) -> None:
     """Check that the executors' Python is on the driver too: Spark plans with it there.
 
-    A data source that Spark has found by itself is planned and run with PYSPARK_DRIVER_PYTHON, on the executors as
-    well, so that variable is no way out.
+    Setting PYSPARK_DRIVER_PYTHON does not help: a data source that Spark finds by itself is planned and run with it on
+    the executors as well.
 
     Raises:
         KafkaCodecError: it is not there; the message names it and says what to do.

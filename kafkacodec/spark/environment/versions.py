@@ -1,4 +1,4 @@
-"""What the installed Spark is new enough for."""
+"""Checks of the installed Spark's version."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exports to a Delta table: one commit per run, with the position in each partition as its transactions' versions.
 
 The protocol keeps the last version of each application's transactions for as long as the table exists, and refuses a
-commit if another one with the same application has been made meanwhile: so offsets are neither lost nor used twice.
-What identifies the log at that offset has transactions of its own, as a version is one number.
+commit if another one with the same application was made in the meantime, so offsets are neither lost nor used twice.
+The identity of the log at that offset is kept in separate transactions, since a version is one number.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DeltaDirectory(Destination):
 
     def _existing(self, root: str) -> Any:
         if not deltalake.DeltaTable.is_deltatable(root, self._options):
-            raise OptionError(f"target: {root} is not empty, and no Delta table")
+            raise OptionError(f"target: {root} is not empty and is not a Delta table")
         return deltalake.DeltaTable(root, storage_options=self._options)
 
     def new_run(self) -> str:
@@ -125,7 +125,7 @@ class DeltaDirectory(Destination):
 
     def _overtaken(self, error: BaseException) -> KafkaCodecError:
         return KafkaCodecError(
-            f"another commit to {self.root} was made meanwhile ({error}); this export did nothing, run it again"
+            f"another commit to {self.root} was made during this export ({error}), which wrote nothing; run it again"
         )
 
     def _stats(self, file: ExportedFile) -> str:

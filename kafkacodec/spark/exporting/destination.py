@@ -1,4 +1,4 @@
-"""Where an export goes: what all formats have in common."""
+"""The destination of an export: the part that all formats have in common."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Destination(ABC):
 
     @property
     def stored(self) -> pa.Schema:
-        """The columns that files have: by default, not those that the directories' names tell."""
+        """The columns of the files; by default without those in the names of the directories."""
         return pa.schema([field for field in self.table.schema if field.name not in self.table.partition_by])
 
     @abstractmethod
@@ -65,15 +65,15 @@ class Destination(ABC):
 
     @abstractmethod
     def commit(self, files: RunFiles, report: ExportReport, positions: Mapping[TopicPartition, Position]) -> None:
-        """Make the files of a run visible, with the positions after it.
+        """Make the files of a run visible, and store the positions after it.
 
         Raises:
-            KafkaCodecError: another run has been committed meanwhile.
+            KafkaCodecError: another run was committed in the meantime.
             OSError: a file cannot be written or renamed.
         """
 
     def run_files(self, run: str) -> RunFiles:
-        """The files of a new run, of which there are none so far."""
+        """The still empty set of files of a new run."""
         by = self.table.partition_by
         if is_url(self.root):
             return UploadedFiles(self.root, run, by, self.access)

@@ -104,7 +104,7 @@ class IcebergDirectory(Destination):
             if _offsets(self._iceberg) != before:
                 break
         raise KafkaCodecError(
-            f"another commit to {self._name} was made meanwhile; this export did nothing, run it again"
+            f"another commit to {self._name} was made during this export, which wrote nothing; run it again"
         )
 
     def _load_or_create(self, table: Table) -> Any:
@@ -128,11 +128,11 @@ def _catalog(given: object) -> Any:
         return catalogs.load_catalog(properties.pop("name", "default"), **properties)
     if isinstance(given, str):
         return catalogs.load_catalog(given)
-    raise OptionError("catalog: missing; give a catalog, its properties or its name in pyiceberg's configuration")
+    raise OptionError("catalog: missing; pass a catalog, its properties or its name in pyiceberg's configuration")
 
 
 def _access(properties: Mapping[str, Any]) -> S3Access:
-    """How pyiceberg reaches S3, by its properties, which a catalog may add to."""
+    """The properties with which pyiceberg reaches S3; a catalog may add to them."""
     found = {ours: str(properties[name]) for name, ours in _S3_PROPERTIES.items() if properties.get(name)}
     in_host = str(properties.get("s3.force-virtual-addressing", "")).lower() == "true"
     return S3Access.of({**found, "path.style.access": "false"} if in_host else found)

@@ -63,8 +63,9 @@ def export(
 ) -> ExportReport:
     """Export records to Parquet files, which Spark's tasks write themselves, or to an Iceberg or Delta table.
 
-    Each run adds what is new since the last one: the target keeps the offsets. What a run has written appears at once
-    when it is complete. If it fails or is killed before, nothing of it is visible, and the next run does its work.
+    Each run adds the records since the last run, whose end offsets are stored in the target. A run's records become
+    visible all at once when it is complete. If it fails or is killed before, none of them are visible, and the next run
+    exports them.
 
     Args:
         spark: a session; None does the same work in this process, one file after the other, and needs no pyspark.
@@ -73,7 +74,7 @@ def export(
             ``"kafka.records"``. Driver and executors have to see it under the same path. It is created if it does not
             exist.
         format: ``"parquet"``, ``"iceberg"`` (needs pyiceberg) or ``"delta"`` (needs deltalake).
-        partition_by: some of ``topic``, ``partition`` and ``date``, the day of the timestamp in UTC; none may be.
+        partition_by: some of ``topic``, ``partition`` and ``date``, the day of the timestamp in UTC; may be empty.
         compression: ``zstd``, ``snappy``, ``gzip``, ``lz4`` or ``none``.
         compression_level: for zstd and gzip.
         file_bytes: a file with this many bytes is closed. A task writes at least a file for each partition and day.
@@ -89,7 +90,7 @@ def export(
         OptionError: an option is unknown, wrong or does not match the target or the files; or with ``failOnDataLoss``,
             offsets after the last run cannot be read any more.
         DecodeError: without Spark, records are damaged, with ``mode=FAILFAST``.
-        KafkaCodecError: another run has been committed meanwhile, or a package is missing.
+        KafkaCodecError: another run was committed in the meantime, or a package is missing.
         OSError: a file cannot be read or written.
         pyspark.errors.PySparkException: a task fails, for example at damage with ``mode=FAILFAST``.
     """

@@ -87,22 +87,22 @@ def check_format(value: str) -> None:
 
 
 def source_options(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadOptions:
-    """Check what is to be read: a path, or options of the format `kafkalog`.
+    """Check the source to read: a path, or options of the format `kafkalog`.
 
     Raises:
-        OptionError: an option is unknown, malformed, contradicts another one or is of no use to an export.
+        OptionError: an option is unknown, malformed, contradicts another one or does not apply to exports.
     """
     given = source if isinstance(source, Mapping) else {"path": os.fspath(source)}
     if not {"path", "paths"} & {name.lower() for name in given}:
         for name in given:
             if name.lower() == "kafka.bootstrap.servers":
                 raise OptionError(
-                    f"{name}: an export reads log directories, not brokers; give path, or read the format kafkabroker "
+                    f"{name}: an export reads log directories, not brokers; pass path, or read the format kafkabroker "
                     "as a stream and write that"
                 )
     options = parse_read_options({name: _text(name, value) for name, value in given.items()})
     if options.replicas == "all":
-        raise OptionError("replicas: an export reads each partition once; give merge or error, not all")
+        raise OptionError("replicas: an export reads each partition once; use merge or error, not all")
     return options
 
 
@@ -160,7 +160,7 @@ def local_target(name: str, target: str | os.PathLike[str]) -> str:
     """
     text = os.fspath(target)
     if not text.strip():
-        raise OptionError(f"{name}: missing; give the directory to write to")
+        raise OptionError(f"{name}: missing; pass the directory to write to")
     path = os.path.abspath(local_path(text, name))
     if os.path.exists(path) and not os.path.isdir(path):
         raise OptionError(f"{name}: {path} is not a directory")

@@ -33,7 +33,7 @@ class ParquetDirectory(Destination):
     def __init__(self, target: str | os.PathLike[str], table: Table) -> None:
         if is_url(os.fspath(target)) and not os.fspath(target).startswith("file:"):
             raise OptionError(
-                f"target: {os.fspath(target)}: an object store cannot show a directory of files at once; give format "
+                f"target: {os.fspath(target)}: an object store cannot publish a directory at once; use format "
                 "iceberg or delta, or a local directory"
             )
         root = local_target("target", target)
@@ -79,7 +79,7 @@ def _last_run(root: str) -> int:
     runs = [int(match[1]) for match in map(_RUN.fullmatch, names) if match]
     others = [name for name in names if not _RUN.fullmatch(name) and not name.startswith((".", "_"))]
     if others:
-        raise OptionError(f"target: {root} has {min(others)}, which no export wrote; give an empty directory")
+        raise OptionError(f"target: {root} has {min(others)}, which no export wrote; choose an empty directory")
     return max(runs, default=0)
 
 
@@ -92,7 +92,7 @@ def _success(root: str, number: int) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("offsets"), dict):
         raise KafkaCodecError(
-            f"{path} is missing or damaged: where the export ended is not known; restore the file, or export to a "
+            f"{path} is missing or damaged, so the end of the export is unknown; restore the file, or export to a "
             "new directory"
         )
     return found

@@ -1,4 +1,4 @@
-"""What an export reads: for each partition, from where the last run ended to where the log ends now."""
+"""Planning of an export: each partition is read from the end of the last run to the current end of the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
         tasks: the ranges that each task reads, in the order of partitions and offsets.
         spans: the first offset of each partition to read and the one to stop before, if they differ.
         positions: where the next run starts.
-        losses: offsets that cannot be read any more, if `failOnDataLoss` allows that.
+        losses: offsets that can no longer be read, if `failOnDataLoss` allows that.
     """
 
     tasks: list[tuple[SegmentRange, ...]]
@@ -48,7 +48,7 @@ class _Part(NamedTuple):
 
 
 def plan(options: ReadOptions, stored: Mapping[TopicPartition, Position]) -> Plan:
-    """Plan a run that goes on where the stored positions say; new partitions start as the options say.
+    """Plan a run that starts at the stored positions; for new partitions the options give the start.
 
     Raises:
         OptionError: an option does not match the files; or with `failOnDataLoss`, a topic was deleted or created again,
@@ -79,7 +79,7 @@ def plan(options: ReadOptions, stored: Mapping[TopicPartition, Position]) -> Pla
 
 
 def _part(partition: Partition, options: ReadOptions, position: Position | None) -> _Part:
-    """What is to be read of a partition, and where the next run starts."""
+    """The range of a partition to read, and the start of the next run."""
     if position is not None:  # the start is for partitions without a run
         options = replace(options, start=Bound("startingOffsets", EARLIEST))
     start, end = span(partition, options)

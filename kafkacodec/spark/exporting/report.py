@@ -1,4 +1,4 @@
-"""What a run of an export has written: its files, its offsets, and what it could not read."""
+"""The report of an export's run: the files and offsets written, and what could not be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ExportProblem", "ExportReport", "ExportedFile"]
 
 @dataclass(frozen=True)
 class ExportedFile:
-    """A file of Parquet.
+    """A Parquet file.
 
     Attributes:
         path (str): below the directory of the run.
@@ -106,7 +106,7 @@ class ExportReport:
 
     @property
     def rows(self) -> int:
-        """How many records were written."""
+        """Number of records written."""
         return sum(file.rows for file in self.files)
 
     @property

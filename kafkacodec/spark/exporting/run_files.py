@@ -1,4 +1,4 @@
-"""How the files of a run get from its tasks to the target: by one rename, or one by one to an object store."""
+"""Publication of a run's files: with one rename, or one by one in an object store."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RunFiles(ABC):
 
     @abstractmethod
     def end(self, directory: str) -> None:
-        """In a task: remove what is not needed any more."""
+        """In a task: remove what is no longer needed."""
 
     @abstractmethod
     def arrange(self, files: Iterable[ExportedFile]) -> list[ExportedFile]:
@@ -66,7 +66,7 @@ class RunFiles(ABC):
 
     @abstractmethod
     def publish(self) -> None:
-        """On the driver: give the files their place.
+        """On the driver: move the files to their place in the target.
 
         Raises:
             KafkaCodecError: another run has it.
@@ -79,7 +79,7 @@ class RunFiles(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """On the driver, in any case: remove what is in no place."""
+        """On the driver, after success and failure: remove files that were not published."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class StagedFiles(RunFiles):
 
     @classmethod
     def of(cls, root: str, run: str, partition_by: Sequence[str]) -> StagedFiles:
-        """Those of a new run; what killed runs have left is removed."""
+        """The files of a new run; removes the leftovers of killed runs."""
         place = _beside(root)
         os.makedirs(place, exist_ok=True)
         staging.remove_abandoned(place)
@@ -145,7 +145,7 @@ class StagedFiles(RunFiles):
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
             raise KafkaCodecError(
-                f"another export has written {self.run} of {self.root} meanwhile; this one did nothing, run it again"
+                f"another export wrote {self.run} of {self.root} in the meantime; this one wrote nothing; run it again"
             ) from None
         publishing.sync_names(self.root, self.run)
 
@@ -190,7 +190,7 @@ class UploadedFiles(RunFiles):
         shutil.rmtree(directory, ignore_errors=True)
 
     def arrange(self, files: Iterable[ExportedFile]) -> list[ExportedFile]:
-        """Remove what failed attempts have left."""
+        """Remove the leftovers of failed attempts."""
         kept = list(files)
         self._remove_except({file.path for file in kept})
         return kept
@@ -221,7 +221,7 @@ class UploadedFiles(RunFiles):
 
 
 def tidy(root: str) -> None:
-    """Remove what runs have left that were killed, after their commit too."""
+    """Remove the leftovers of killed runs, also of those that were killed after their commit."""
     if is_url(root):
         return
     place = _beside(root)

@@ -1,4 +1,4 @@
-"""What a task of an export does: read ranges of segments, and write their records to Parquet files."""
+"""The task of an export: it reads ranges of segments and writes their records to Parquet files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_OPEN = 16
 
 
 class Written(NamedTuple):
-    """What a task has done: its files, with their paths in the staging directory, and what it had to leave out."""
+    """The result of a task: its files, with their paths in the staging directory, and the data it left out."""
 
     files: list[ExportedFile]
     problems: list[ExportProblem]
@@ -53,7 +53,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportTask:
-    """Does the tasks of a run; Spark sends it to them.
+    """The function that Spark sends to the tasks of a run.
 
     Attributes:
         pieces: the pickled ranges of each task.

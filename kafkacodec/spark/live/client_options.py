@@ -23,8 +23,8 @@ SERVERS: Final = f"{_PREFIX}bootstrap.servers"
 """The option with the addresses of brokers."""
 
 _BINARY: Final = "keys and values are binary columns; use functions on them"
-_INLINE: Final = "give the PEM text as a file, by ssl.truststore.location or ssl.keystore.location"
-_OPENSSL: Final = "versions and ciphers of TLS are those that the system's OpenSSL allows; remove the option"
+_INLINE: Final = "put the PEM text into a file, and set ssl.truststore.location or ssl.keystore.location"
+_OPENSSL: Final = "the system's OpenSSL decides about versions and ciphers of TLS; remove the option"
 _CODE: Final = "Java classes cannot be used; remove the option"
 
 # What would change what is read or how safely, and cannot be had. Spark's own source refuses the first block too.
@@ -89,7 +89,7 @@ _JAVA_NAMES: Final = {
 
 
 def is_client_option(option: str) -> bool:
-    """Whether an option of Spark's is one of the client: it starts with ``kafka.``."""
+    """Whether a Spark option is one of the client, which starts with ``kafka.``."""
     return option.lower().startswith(_PREFIX)
 
 
@@ -111,7 +111,7 @@ def client_options(options: Mapping[str, str], settings: type[ClientSettings]) -
         if name in _REFUSED:
             raise OptionError(f"{_PREFIX}{name}: {_REFUSED[name]}")
     if not config.get("bootstrap.servers", "").strip():
-        raise OptionError(f"{SERVERS}: missing; give host:port of at least one broker")
+        raise OptionError(f"{SERVERS}: missing; set it to host:port of at least one broker")
     _leave_out(config)
     try:
         found = java_security_options(config)
@@ -132,13 +132,13 @@ def client_options(options: Mapping[str, str], settings: type[ClientSettings]) -
 
 
 def shared_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a client's options that clients of all kinds have."""
+    """The options that clients of all kinds have."""
     shared = {option.name for option in fields(ClientSettings)}
     return {name: value for name, value in options.items() if name in shared}
 
 
 def _leave_out(config: dict[str, str]) -> None:
-    """Remove what makes no difference, and log its names in one line."""
+    """Remove options without effect, and log their names in one line."""
     names = sorted(config.keys() & _NO_EFFECT)
     for name in names:
         del config[name]

@@ -1,4 +1,4 @@
-"""Clients that a process keeps from one task to the next: connections and metadata stay as they are.
+"""Clients that a process keeps from one task to the next, with their connections and metadata.
 
 Spark uses a Python process for many tasks and micro-batches. Connecting, logging in and asking for metadata would cost
 more than a small micro-batch.
@@ -48,8 +48,8 @@ _lock = threading.Lock()
 def borrowed(make: Callable[..., C], options: Mapping[str, Any]) -> Iterator[C]:
     """A client for one user at a time: one that was used before with the same options, else a new one.
 
-    It is kept afterwards. If the block ends by an exception it is closed, since nobody knows what it still does. Who
-    borrows a client gives it back without work under way: nothing assigned, nothing to send.
+    It is kept afterwards. If the block ends with an exception it is closed, since its state is unknown. The caller must
+    leave a client without work in progress: nothing assigned, nothing to send.
 
     Args:
         make: the class of the client, such as `kafkacodec.client.Consumer`.
@@ -67,7 +67,7 @@ def borrowed(make: Callable[..., C], options: Mapping[str, Any]) -> Iterator[C]:
 
 
 def close_all() -> None:
-    """Close the clients that nobody uses."""
+    """Close all unused clients."""
     with _lock:
         idle, _kept[:] = list(_kept), []
     _close(idle)
@@ -101,7 +101,7 @@ def _close(clients: list[_Kept]) -> None:
 
 
 def _forget() -> None:
-    """In a process that was forked: the clients belong to the other one, which has their threads."""
+    """In a forked process: the clients belong to the parent, which has their threads."""
     global _lock
     _lock = threading.Lock()
     _kept.clear()

@@ -1,4 +1,4 @@
-"""Micro-batches in transactions: which one was written last, and the end of its transactions.
+"""Micro-batches in transactions: the number of the last one written, and the commit of its transactions.
 
 Each task prepares a transaction of its own. When all have, the driver aborts all others of the prefix, which killed
 drivers and failed tasks have left, and decides that the micro-batch is written: it commits an offset, the number of the
@@ -64,7 +64,7 @@ def is_decided(options: SinkOptions, micro_batch: MicroBatch) -> bool:
     """Whether a micro-batch was written, or is certain to be.
 
     Raises:
-        OptionError: the prefix belongs to something else, or later micro-batches were written.
+        OptionError: the prefix is used by something else, or later micro-batches were written.
     """
     with _admin(options) as admin:
         return _decision(admin, options, micro_batch) is not None
@@ -74,8 +74,8 @@ def commit(options: SinkOptions, sent: Sequence[Sent], micro_batch: MicroBatch) 
     """Commit a micro-batch.
 
     Raises:
-        KafkaCodecError: transactions were decided to be committed, and were ended by something else.
-        BrokerError, DeadlineExceeded: Kafka did not do it in time; Spark runs the micro-batch again.
+        KafkaCodecError: transactions that were to be committed were ended by something else.
+        BrokerError, DeadlineExceeded: Kafka did not commit in time; Spark runs the micro-batch again.
     """
     if any(task.repeated for task in sent):
         logger.warning("micro-batch %d of %r was written before", micro_batch.number, options.transactional_id_prefix)
@@ -105,7 +105,7 @@ def abort(options: SinkOptions, micro_batch: MicroBatch) -> None:
 
     Raises:
         OptionError: the prefix belongs to something else, whose transactions are left alone.
-        BrokerError, DeadlineExceeded, ItemErrors: Kafka did not tell or do it in time.
+        BrokerError, DeadlineExceeded, ItemErrors: Kafka did not answer or abort in time.
     """
     with _admin(options) as admin:
         decision = _decision(admin, options, micro_batch)

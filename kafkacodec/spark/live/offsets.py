@@ -1,4 +1,4 @@
-"""What the driver asks brokers: partitions, their first and last offsets, and offsets by time."""
+"""Questions of the driver to brokers: partitions, their first and last offsets, and offsets by time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class TopicOffsets:
-    """The selected partitions of a cluster and their offsets, asked anew by each call.
+    """The selected partitions of a cluster and their offsets; each call asks the brokers again.
 
     Every method raises BrokerUnavailable, and OptionError if a topic does not exist or may not be read.
     """
@@ -41,7 +41,7 @@ class TopicOffsets:
     def partitions(self) -> Ids:
         """The selected partitions as they are now, sorted, with the ids of their topics (None before Kafka 2.8).
 
-        A topic that is deleted and made again has another id.
+        A topic that is deleted and created again has another id.
 
         Raises:
             OptionError: a topic of `subscribe`, or a partition of `assign`, does not exist.

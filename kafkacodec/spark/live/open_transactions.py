@@ -23,7 +23,7 @@ _BEGINNING: Final = ("Ongoing", "Empty")
 
 
 def abort_open(admin: Admin, prefix: str, keep: Collection[str] = ()) -> list[str]:
-    """Abort the open transactions of all tasks, however many there were, but for those in `keep`.
+    """Abort the open transactions of all tasks, however many there were, except those in `keep`.
 
     Returns:
         Their transactional ids.
@@ -38,7 +38,7 @@ def abort_open(admin: Admin, prefix: str, keep: Collection[str] = ()) -> list[st
 
 
 def abort_until_quiet(admin: Admin, prefix: str, keep: Collection[str] = ()) -> None:
-    """The same while tasks may still begin: until none has for some seconds. Raises as `abort_open`."""
+    """Like `abort_open` while tasks may still begin; returns when none has begun for some seconds."""
     fenced: dict[str, tuple[int, int]] = {}
     now = begun = time.monotonic()
     quiet = now + _QUIET_SECONDS

@@ -87,7 +87,7 @@ def plan_batch(options: BrokerReadOptions, pruning: Pruning) -> list[Task]:
 def _inside(
     key: TopicPartition, wanted: tuple[int, int], there: tuple[int, int], options: BrokerReadOptions
 ) -> tuple[int, int]:
-    """The part of a range that is there."""
+    """The part of a range that exists."""
     (start, end), (first, last) = wanted, there
     if start < min(first, end):
         lost(options, key, f"offsets {start} to {min(first, end) - 1} were deleted before they were read")
@@ -107,7 +107,7 @@ def lost(options: BrokerReadOptions, key: TopicPartition, what: str, otherwise: 
 def _pruned(
     spans: Mapping[TopicPartition, tuple[int, int]], pruning: Pruning, offsets: TopicOffsets
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """What the filters leave of the ranges."""
+    """The parts of the ranges that the filters do not exclude."""
     kept = {
         key: (max(start, pruning.start_offset), min(end, pruning.end_offset))
         for key, (start, end) in spans.items()

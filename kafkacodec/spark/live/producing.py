@@ -1,4 +1,4 @@
-"""What the tasks of a write do: send Arrow batches, and wait until brokers have acknowledged all of them."""
+"""The tasks of a write: they send Arrow batches and wait until brokers have acknowledged all of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def send(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> 
 
 
 def send_in_transaction(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> Sent:
-    """Send a task's rows in a transaction, which is left open for the driver. Raises as `send`."""
+    """Send a task's rows in a transaction, which stays open for the driver to commit. Raises as `send`."""
     settings = {"transaction_timeout_ms": _MAX_TRANSACTION_MS, **options.producer}
     with Producer(**settings, transactional_id=transactional_id(options, task)) as producer:
         producer.begin_transaction()
@@ -126,7 +126,7 @@ def _topics(batch: pa.RecordBatch, topic: str | None) -> set[str]:
         return {topic}
     column = batch.column("topic")
     if column.null_count:
-        raise EncodeError("a row has no topic: its column topic is null, and the option topic is not given")
+        raise EncodeError("a row has no topic: its column topic is null, and the option topic is not set")
     return set(column.unique().to_pylist())
 
 
@@ -147,11 +147,11 @@ def _tables(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def task_number() -> int:
-    """The number of the task that this is."""
+    """The number of the current task."""
     context = TaskContext.get()
     return context.partitionId() if context is not None else 0
 
 
 def sent_messages(messages: Iterable[WriterCommitMessage | None]) -> list[Sent]:
-    """What the tasks of a job sent, in their order."""
+    """The results of a job's tasks, in their order."""
     return sorted((message for message in messages if isinstance(message, Sent)), key=lambda sent: sent.task)

@@ -1,4 +1,4 @@
-"""Whether any broker can be connected to: a wrong address is found in seconds, not when a client gives up."""
+"""A check that a broker can be connected to, which finds a wrong address in seconds, long before a client gives up."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check_reachable(client: Mapping[str, Any], *, tries: int = TRIES, wait: floa
 def why_unreachable(
     servers: Sequence[tuple[str, int]], *, tries: int, wait: float, seconds: float = SECONDS
 ) -> str | None:
-    """Why no TCP connection to any of these servers can be made; None as soon as there is one.
+    """The reason why none of these servers accepts a TCP connection; None as soon as one does.
 
     Args:
         servers: hosts and ports, which are tried at the same time.

@@ -93,7 +93,7 @@ def parse_broker_options(options: Mapping[str, str], *, streaming: bool) -> Brok
     wanted_columns(options)
     selection = parse_selection(given)
     if selection.option is None:
-        raise OptionError("subscribe: missing; give one of subscribe, subscribePattern and assign")
+        raise OptionError("subscribe: missing; set one of subscribe, subscribePattern and assign")
     start = parse_start(given, streaming, default=LATEST if streaming else EARLIEST)
     strategy = take(given, "startingOffsetsByTimestampStrategy", one_of("error", "latest"), None)
     if strategy is not None and not start.by_timestamp:

@@ -1,7 +1,7 @@
-"""What a task does: fetch ranges of offsets and give them to Spark as Arrow batches.
+"""The task of a read: it fetches ranges of offsets and passes them to Spark as Arrow batches.
 
-A range may be older than the cluster: records are deleted, and topics are made again, with other records under the
-same offsets, after it was planned.
+The cluster may have changed since a range was planned: records may be deleted, and topics may be created again, with
+other records under the same offsets.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """The records of ranges in batches of at most `ROWS` rows, with the columns `names`.
 
-    If a topic was made again, a batch reads the offsets of the range in the new one (without `failOnDataLoss`). A
-    stream leaves them, since its next micro-batch reads the new topic from its beginning.
+    If a topic was created again, a batch reads the offsets of the range in the new one (without `failOnDataLoss`). A
+    stream skips them, since its next micro-batch reads the new topic from its beginning.
 
     Raises:
         MissingOffsets: offsets were deleted meanwhile, with `failOnDataLoss`; else that is logged.

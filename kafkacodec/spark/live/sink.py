@@ -58,7 +58,7 @@ class BrokerSink(DataSourceStreamArrowWriter):
 
     @without_traceback()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Abort the transactions of all tasks, also of those that have failed or were killed."""
+        """Abort the transactions of all tasks, including failed and killed ones."""
         if self.options.transactional_id_prefix is not None:
             micro_batches.abort(self.options, _of(sent_messages(messages), batchId))
 
@@ -74,6 +74,6 @@ def _micro_batch() -> MicroBatch:
     query, number = (context.getLocalProperty(name) if context is not None else None for name in (_QUERY_ID, _BATCH_ID))
     if query is None or number is None:
         raise OptionError(
-            "transactionalIdPrefix: Spark does not tell tasks the query and the number of the micro-batch"
+            "transactionalIdPrefix: Spark does not pass the query and the number of the micro-batch to tasks"
         )
     return MicroBatch(query, int(number))

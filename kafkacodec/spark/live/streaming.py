@@ -42,7 +42,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback()
     def initialOffset(self) -> Json:
-        """Where a new query starts.
+        """The offsets at which a new query starts.
 
         Raises:
             OptionError: `startingOffsets` does not match the topics, or is after the end of a partition.
@@ -73,10 +73,10 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback()
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
-        """Where the next micro-batch ends: at each partition's end, or before it if there is a limit.
+        """The offsets at which the next micro-batch ends: the partitions' ends, or earlier ones if there is a limit.
 
         Raises:
-            OptionError: with `failOnDataLoss`, if a partition was deleted or ends before what was read already.
+            OptionError: with `failOnDataLoss`, if a partition was deleted or ends before an offset that was read.
             BrokerUnavailable: the brokers do not answer.
         """
         before, now = from_json(start), self._offsets.partitions()
@@ -139,7 +139,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return as_json(self._offsets.latest(self._offsets.partitions()))
 
     def _limited(self, latest: Offsets) -> Offsets:
-        """Where reading may go now; with ``availableNow``, no further than when it began."""
+        """The offsets up to which to read now; with ``availableNow``, at most the ends at the start of the query."""
         if self._stop_at is None:
             return latest
         return {key: min(end, self._stop_at[key]) for key, end in latest.items() if key in self._stop_at}

@@ -1,4 +1,4 @@
-"""Whether the topics of a write exist: a missing one is told at once, not when a producer gives up."""
+"""A check that the topics of a write exist, which reports a missing one at once, before a producer gives up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def require_topics(options: SinkOptions, topics: Collection[str]) -> None:
 
     Raises:
         OptionError: the cluster does not have a topic, or refuses it to this client.
-        BrokerError, ConnectionFailed, DeadlineExceeded: the brokers do not tell.
+        BrokerError, ConnectionFailed, DeadlineExceeded: the brokers do not answer.
     """
     with borrowed(Admin, shared_options(options.producer)) as admin:
         try:
@@ -45,4 +45,4 @@ def require_topics(options: SinkOptions, topics: Collection[str]) -> None:
                 reason = problem if isinstance(problem, BrokerError) else problem.__cause__
                 if isinstance(reason, BrokerError) and reason.code != UNKNOWN_TOPIC_OR_PARTITION:
                     raise OptionError(f"topic: {name}: {reason}") from None
-                raise OptionError(f"topic: the cluster does not have {name!r}, and does not create it") from None
+                raise OptionError(f"topic: the cluster does not have {name!r} and does not create it") from None

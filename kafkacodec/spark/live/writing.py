@@ -43,5 +43,5 @@ class BrokerWriter(DataSourceArrowWriter):
 
     @without_traceback()
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Abort the transactions of all tasks, also of those that have failed or were killed."""
+        """Abort the transactions of all tasks, including failed and killed ones."""
         micro_batches.end(self.options, sent_messages(messages), commit=False)

@@ -1,4 +1,4 @@
-"""Which topics, partitions and offsets to read: the options that all sources have, as in Spark's own Kafka source."""
+"""Selection of topics, partitions and offsets: the options that all sources have, as in Spark's own Kafka source."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def parse_selection(given: Mapping[str, str]) -> Selection:
     """What `subscribe`, `subscribePattern` or `assign` select. Raises OptionError."""
     present = [name for name in ("subscribe", "subscribePattern", "assign") if name in given]
     if len(present) > 1:
-        raise OptionError(f"{present[1]}: contradicts {present[0]}; give one of them, or none to read everything")
+        raise OptionError(f"{present[1]}: contradicts {present[0]}; set one of them, or none to read everything")
     return Selection(
         topics=take(given, "subscribe", _topics, None),
         pattern=take(given, "subscribePattern", _pattern, None),
@@ -147,7 +147,7 @@ def _bound(given: Mapping[str, str], names: tuple[str, str, str]) -> Bound | Non
     if not present:
         return None
     if len(present) > 1:
-        raise OptionError(f"{present[1]}: contradicts {present[0]}; give one of them")
+        raise OptionError(f"{present[1]}: contradicts {present[0]}; set one of them")
     name, value = present[0], given[present[0]]
     if name == names[0]:
         return Bound(name, _timestamp(name, value), by_timestamp=True)

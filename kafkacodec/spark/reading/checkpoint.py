@@ -73,24 +73,24 @@ class Observed(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Offsets that cannot be read any more.
+    """Offsets that can no longer be read.
 
     Attributes:
         what (str): what happened, with ``{name}`` for the partition.
-        go_on (str): where reading goes on.
+        go_on (str): where reading continues.
     """
 
     what: str
     go_on: str
 
     def sentence(self, key: TopicPartition) -> str:
-        """The error: what happened to which offsets, and how to go on."""
+        """The error message: what happened to which offsets, and how to continue."""
         what = self.what.format(name=f"{key[0]}-{key[1]}")
-        return f"failOnDataLoss: {what}; with failOnDataLoss=false reading goes on {self.go_on}"
+        return f"failOnDataLoss: {what}; with failOnDataLoss=false reading continues {self.go_on}"
 
     def warning(self, key: TopicPartition) -> str:
-        """The same for a log, if reading goes on."""
-        return f"{self.what.format(name=f'{key[0]}-{key[1]}')}; reading goes on {self.go_on}"
+        """The same as a warning, if reading continues."""
+        return f"{self.what.format(name=f'{key[0]}-{key[1]}')}; reading continues {self.go_on}"
 
 
 _WRITTEN_AGAIN = "was truncated and written again in the same leader epoch, at an earlier offset that is unknown"
@@ -112,7 +112,7 @@ def parse(offsets: Offsets) -> dict[TopicPartition, Position]:
                 known = {name: fields[key] for name, key in _KEYS.items() if key in fields}
                 found[topic, int(number)] = Position(int(fields["offset"]), **known)  # type: ignore[arg-type]
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise KafkaCodecError(f"the checkpoint's offsets are not this format's: {str(offsets)[:200]}") from None
+        raise KafkaCodecError(f"the checkpoint has offsets of another format: {str(offsets)[:200]}") from None
     return found
 
 
@@ -127,7 +127,7 @@ def dump(positions: Mapping[TopicPartition, Position]) -> Offsets:
 
 
 def resume(position: Position | None, log: Observed, batch: BatchMark | None = None) -> tuple[int, Loss | None]:
-    """The offset at which reading goes on, and what was lost if that is not the position.
+    """The offset at which reading continues, and what was lost if that is not the position.
 
     Args:
         position: None for a new partition.

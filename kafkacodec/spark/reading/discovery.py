@@ -1,4 +1,4 @@
-"""Which partitions a job reads: those that the paths lead to and the options select, replicas of one as one."""
+"""The partitions that a job reads: those that paths contain and options select, with replicas as one partition."""
 
 from __future__ import annotations
 

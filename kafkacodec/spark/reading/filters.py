@@ -27,7 +27,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def prune(filters: Iterable[Filter]) -> Pruning:
-    """What must be read so that no record that passes all filters is missed.
+    """The range that must be read so that no record that passes all filters is missed.
 
     A filter that is not supported excludes nothing. Spark evaluates all filters again on the records.
     """

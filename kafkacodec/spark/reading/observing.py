@@ -1,4 +1,6 @@
-"""What the driver sees of a partition's log: its bounds, its identity, and what the files of planned tasks cover."""
+"""The driver's view of a partition's log: its bounds, its identity, and the offsets that the files of planned tasks
+cover.
+"""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
         paths = tuple(part.strip() for part in given.get("path", "").split(",") if part.strip())
     if not paths:
         hint = f" (for a table of a catalog: {_NO_TABLES})" if not given else ""
-        raise OptionError(f"path: missing; give a directory, a glob or segment files{hint}")
+        raise OptionError(f"path: missing; pass a directory, a glob or segment files{hint}")
     return paths
 
 

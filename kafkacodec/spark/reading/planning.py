@@ -73,7 +73,7 @@ def plan(options: ReadOptions, pruning: Pruning | None = None) -> list[tuple[Seg
 
 
 def _report_deleted(partition: Partition, options: ReadOptions) -> None:
-    """Raise or log that the log begins after the offset that is given as the start."""
+    """Raise or log that the log begins after the start offset of the options."""
     if partition.topic is None or partition.partition is None:
         return
     key = partition.topic, partition.partition

@@ -1,4 +1,4 @@
-"""How far a streaming query is behind, by what Spark reports of its progress."""
+"""The lag of a streaming query, from Spark's report of its progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["StreamLag", "progress_lag"]
 
 
 class StreamLag(NamedTuple):
-    """How far a query is behind in one partition.
+    """The lag of a query in one partition.
 
     Attributes:
         source (int): the number of the source in the query, from 0.

@@ -71,7 +71,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback()
     def initialOffset(self) -> Offsets:
-        """Where a new query starts.
+        """The offsets at which a new query starts.
 
         Raises:
             OptionError: `startingOffsets` is after the end of a log, or, with `failOnDataLoss`, before its start.
@@ -105,7 +105,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback()
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Where the next micro-batch ends: at each partition's end, or before it if there is a limit.
+        """The offsets at which the next micro-batch ends: the partitions' ends, or earlier ones if there is a limit.
 
         Raises:
             OptionError: with `failOnDataLoss`, if a topic was deleted or created again, a log was truncated, or records
@@ -133,7 +133,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dump({**positions, **ends})
 
     def reportLatestOffset(self) -> Offsets:
-        """Where each partition ended when the micro-batch was planned, for the progress of the query."""
+        """The end of each partition when the micro-batch was planned, for the progress of the query."""
         return dump({key: Position(end) for key, end in self._log_ends.items()})
 
     @without_traceback()
@@ -167,7 +167,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         after: dict[TopicPartition, Position],
         found: dict[TopicPartition, Found],
     ) -> list[tuple[Partition, int, int]]:
-        """What is left of the offsets of a micro-batch."""
+        """The offsets of a micro-batch that still exist."""
         spans = []
         for key, first in wanted.items():
             partition, log = found.get(key, (None, None))

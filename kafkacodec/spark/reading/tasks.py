@@ -1,4 +1,4 @@
-"""What a task does: decode ranges of segment files to Arrow batches of Spark's schema."""
+"""The task of a read: it decodes ranges of segment files to Arrow batches of Spark's schema."""
 
 from __future__ import annotations
 

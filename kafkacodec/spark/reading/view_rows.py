@@ -1,4 +1,4 @@
-"""What the tasks of `views` do: the rows of each view."""
+"""The tasks of `views`: the rows of each view."""
 
 from __future__ import annotations
 

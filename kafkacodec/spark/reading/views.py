@@ -1,4 +1,4 @@
-"""The views of `kafkalog` other than records: what the log directories of a cluster say about it, as tables.
+"""The views of `kafkalog` other than records: the state of a cluster, read from its log directories, as tables.
 
 `VIEWS` has their columns, options and tasks; `view_rows` makes the rows.
 """
@@ -90,7 +90,7 @@ def view_schema(options: Mapping[str, str]) -> StructType:
 
 
 class ViewReader(DataSourceReader):
-    """Reads a view; S3 as the options tell, else as `access` does."""
+    """Reads a view. The options decide how to reach S3, else `access`."""
 
     @without_traceback()
     def __init__(self, options: Mapping[str, str], schema: StructType, access: S3Access) -> None:
@@ -183,7 +183,7 @@ def _packed(items: Iterable[T], size: Callable[[T], int], options: ReadOptions) 
 def _brokers(partitions: list[Partition], _options: ReadOptions) -> list[Task]:
     """One task, with the log directories; if a path was that of a partition, with the partition."""
     if not any(partition.topic == CONSUMER_OFFSETS for partition in partitions):
-        raise OptionError(f"view: there is no partition of {CONSUMER_OFFSETS} in path, where brokers keep groups")
+        raise OptionError(f"view: path has no partition of {CONSUMER_OFFSETS}, in which brokers keep groups")
     directories: dict[str, list[Partition]] = {}
     for partition in partitions:
         directories.setdefault(os.path.dirname(partition.path), []).append(partition)
@@ -199,7 +199,7 @@ def _metadata_log(partitions: list[Partition], _options: ReadOptions) -> list[Ta
     logs = [partition for partition in partitions if partition.topic == CLUSTER_METADATA]
     if not logs:
         raise OptionError(
-            f"view: there is no {CLUSTER_METADATA}-0 in path; it is in the directories of KRaft controllers and brokers"
+            f"view: path has no {CLUSTER_METADATA}-0, which is in the directories of KRaft controllers and brokers"
         )
     try:
         return [(max(logs, key=Partition.end_offset).path,)]

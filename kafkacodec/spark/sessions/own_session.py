@@ -34,7 +34,7 @@ def in_own_session(
     app_name: str = "kafkacodec",
     quick_start: bool = False,
 ) -> T:
-    """Start Spark, run a job, and stop Spark. If this process has a session already, it is used, and goes on.
+    """Start Spark, run a job, and stop Spark. An existing session of this process is used and not stopped.
 
     Args:
         job: gets the session.

@@ -1,4 +1,4 @@
-"""What a task does with a column of blobs: explode it into records, and into rows that list damage."""
+"""The task for a column of blobs: it explodes the column into records, and into rows that list damage."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ROW = re.compile(r"row (\d+)")
 
 @dataclass(frozen=True)
 class Explosion:
-    """Which columns to build from a column of blobs, and how."""
+    """The columns to build from a column of blobs, and the options."""
 
     column: str
     columns: Sequence[str]

@@ -44,9 +44,9 @@ def decode_values(
 ) -> Column:
     """Decode a binary column to a struct of ``value`` (typed), ``schema_id`` (bigint) and ``error`` (string).
 
-    Spark needs the type before it reads: it is that of `reader_schema`; or that of all schemas in `ids`; or of the one
-    `Schema` that all values have. A directory is read on the driver and shipped with the query; a registry's URL is
-    asked by driver and executors. Needs Spark 4.1.
+    Spark needs the type before it reads. It is the type of `reader_schema`, of all schemas in `ids`, or of the one
+    `Schema` that all values have. A directory is read on the driver and shipped with the query; driver and executors
+    both send requests to a registry. Needs Spark 4.1.
 
     Args:
         column: the keys or values.
@@ -102,7 +102,7 @@ def column_decoder(
     part: Part = "value",
     on_error: OnValueError = "raise",
 ) -> ColumnDecoder:
-    """What decodes the columns of tasks. The arguments are those of `decode_values`, and so is what it raises."""
+    """The decoder of the tasks' columns. Arguments and exceptions as in `decode_values`."""
     source = schemas if isinstance(schemas, Schema) else _shipped(source_of(schemas, format or "avro"))
     options: dict[str, Any] = {
         "format": format,
@@ -126,7 +126,7 @@ def _keys(schemas: Any, reader_schema: object, ids: Iterable[int | UUID] | None)
     if ids is not None:
         return [SchemaKey("guid" if isinstance(each, UUID) else "id", each) for each in ids]
     if reader_schema is None:
-        raise OptionError("reader_schema: give it or ids=, so that Spark knows the type of the column")
+        raise OptionError("reader_schema: missing; pass it or ids=, so that Spark knows the type of the column")
     return []
 
 

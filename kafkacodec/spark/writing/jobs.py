@@ -84,7 +84,7 @@ def publish_job(
 
 
 def _log_repetition(options: WriteOptions, transaction: Transaction) -> None:
-    reason = "was written before, and is not written again"
+    reason = "was written before and is not written again"
     logger.warning("%s: version %d of %r %s", options.path, transaction.version, transaction.app_id, reason)
 
 

@@ -1,4 +1,4 @@
-"""What jobs record in a log directory: the writes that are complete, and the one that is being published.
+"""The journal of jobs in a log directory: complete writes, and the write that is being published.
 
 The file (`kafkacodec.log.formats.layout.WRITE_STATE`) is JSON and is always replaced as a whole. Before a job renames
 its first file, it stores the names and identities of all of them; after the last one it stores that the write is
@@ -52,7 +52,7 @@ class Transaction(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Distinguishes a file from others that have had its name: inode number and size in bytes."""
+    """Distinguishes a file from earlier ones of the same name: inode number and size in bytes."""
 
     inode: int
     size: int

@@ -74,10 +74,10 @@ def parse_write_options(options: Mapping[str, str], *, streaming: bool = False) 
     given = refuse_unknown(options, _STREAM_OPTIONS if streaming else _OPTIONS)
     warn_foreign(options)
     if not given.get("path", "").strip():
-        raise OptionError("path: missing; give the log directory to write to")
+        raise OptionError("path: missing; pass the log directory to write to")
     if not streaming and ("txnAppId" in given) != ("txnVersion" in given):
         there, missing = ("txnAppId", "txnVersion")[:: 1 if "txnAppId" in given else -1]
-        raise OptionError(f"{there}: requires {missing}; give both or none")
+        raise OptionError(f"{there}: requires {missing}; set both or neither")
     return WriteOptions(
         path=os.path.abspath(local_path(given["path"])),
         topic=take(given, "topic", _topic, None),

@@ -1,4 +1,4 @@
-"""Which driver a staging directory belongs to, and whether that driver has ended.
+"""The driver that owns a staging directory, and whether it has ended.
 
 Spark runs no Python process for as long as a job lasts, so no lock can stand for the job. The JVM of the driver can: it
 is identified by its number and the time when it started, which together are unique on a running machine. Needs

@@ -1,4 +1,4 @@
-"""From staging directories into the log: how the driver assigns offsets and publishes, all of a job or nothing.
+"""Publication from staging directories into the log: the driver assigns offsets and publishes all of a job or nothing.
 
 A task cannot know how many records other tasks write to the same partition, so each writes segments that start at
 offset 0. When all tasks have succeeded, the driver shifts the base offsets and renames the files into place, oldest
@@ -75,7 +75,7 @@ def publish(
     Raises:
         BlockingIOError: another writer had a partition for `recovery.WAIT` seconds, or a broker has the log directory.
         UnfinishedWrite: an earlier job was killed while it published, and its segments cannot be removed.
-        CorruptRecord: the recorded state of writes is damaged.
+        CorruptRecord: the journal of writes is damaged.
         OSError: a file cannot be written or renamed, or a task's files are missing or have not all of its records. If
             the message says that the write is in place, it is complete, but may be lost in a power failure; if it says
             that segments may be left, they are visible until the next job removes them.

@@ -1,7 +1,7 @@
-"""Rolling back what a killed job left among its renames: the I/O around the decisions of `journal`.
+"""Roll-back of a job that was killed between its renames: the I/O around the decisions of `journal`.
 
-A job that publishes holds the lock of its partitions and, while its write is pending, that of the log directory. So
-whoever has the latter and finds a pending write knows that its job has ended.
+A job that publishes holds the lock of its partitions and, while its write is pending, that of the log directory. A
+process that holds the latter and finds a pending write therefore knows that its job has ended.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def directory_lock(log_dir: str, *, wait: float) -> Iterator[PartitionLock]:
 
 
 def roll_back(log_dir: str, *, wait: float | None = None) -> None:
-    """Remove what a killed job has published of a write that was not completed. Returns at once if there is none.
+    """Remove the segments that a killed job published of an incomplete write. Returns at once if there is none.
 
     Raises:
         UnfinishedWrite: it cannot be removed.

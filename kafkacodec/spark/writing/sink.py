@@ -49,7 +49,7 @@ class SegmentsSink(DataSourceStreamArrowWriter):
         app_id = self.options.app_id or next((m.query for m in messages if isinstance(m, Staged)), "")
         if not app_id:
             if messages:
-                raise OptionError("txnAppId: Spark does not name the query to the tasks; give the option")
+                raise OptionError("txnAppId: missing, and Spark does not pass the query to the tasks; set the option")
             return  # without a task, there are no records
         publish_job(self.options, messages, Transaction(app_id, batchId))
 

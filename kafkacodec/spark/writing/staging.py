@@ -39,7 +39,7 @@ _MOST_OWNER_BYTES = 4096
 
 
 class Owner(NamedTuple):
-    """Whom a staging directory belongs to: a driver (as `owner.driver`), and the streaming query, if it is one."""
+    """The owner of a staging directory: a driver (as `owner.driver`), and the streaming query, if it is one."""
 
     driver: str = ""
     query: str = ""
@@ -114,7 +114,7 @@ def _remove_tree(directory: str) -> None:
 def remove_abandoned(
     log_dir: str | os.PathLike[str], *, older_than: float = ABANDONED_AFTER, query: str | None = None
 ) -> list[str]:
-    """Remove the staging directories of jobs that have ended without removing them.
+    """Remove the staging directories that jobs have left.
 
     Every write does this when it starts and when it has succeeded. A directory in which a process of this machine has a
     file open for writing stays. Another one is removed if its driver ran on this machine and has ended; if no task has

@@ -1,4 +1,4 @@
-"""What a writing task does: sort records by partition and encode them into segments of its own directory."""
+"""The task of a write: it sorts records by partition and encodes them into segments in its own directory."""
 
 from __future__ import annotations
 

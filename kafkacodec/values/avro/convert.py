@@ -1,4 +1,4 @@
-"""Schema resolution value by value: what a value of a writer's schema is in a reader's schema.
+"""Schema resolution value by value: conversion from a writer's schema to a reader's schema.
 
 Source: "Schema Resolution" in the Avro specification, 1.12.
 """
@@ -78,7 +78,7 @@ def default_column(field: AvroField) -> pa.Array:
 
 
 def converter(writer: AvroType, reader: AvroType) -> Convert:
-    """The conversion of one value of the writer, where it has one.
+    """The function that converts one value of the writer.
 
     Raises:
         SchemaError: no value can be converted.

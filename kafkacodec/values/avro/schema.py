@@ -54,7 +54,7 @@ class _Missing:
 
 
 MISSING = _Missing()
-"""The default of a field that has none."""
+"""Stands for the default of a field without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def infer_json(columns: Iterable[Any]) -> Schema:
 
 
 class JsonInference:
-    """Finds the types of values, then decodes them; in the place of a `ValueDecoder`. Arguments as there."""
+    """Finds the types of values, then decodes them; replaces a `ValueDecoder`. Arguments as there."""
 
     def __init__(self, **options: Any) -> None:
         self._options = options

@@ -1,4 +1,4 @@
-"""JSON Schema to the types of columns.
+"""Conversion of JSON Schema to the types of columns.
 
 An object with properties is a struct, one with only ``additionalProperties`` a map, an array with one schema for its
 items a list; string, integer (int64), number (double) and boolean are what they are called. ``null`` beside one other
@@ -155,7 +155,7 @@ class _Parser:
         return self.type(others[0], document, depth) if len(others) == 1 else TEXT
 
     def _parts(self, schema: Any, document: str, above: list[int]) -> Iterator[_Placed]:
-        """A schema and all that it and those have in ``allOf``."""
+        """A schema, and all schemas in its ``allOf``, directly or not."""
         self._count += 1
         if self._count > MAX_TYPES:
             raise SchemaError(f"the schema has more than {MAX_TYPES} types")
@@ -194,7 +194,7 @@ class _Parser:
 
 
 def _id(schema: Any) -> str:
-    """The URL that a document says to be at."""
+    """The URL in a document's id."""
     found = schema.get("$id", schema.get("id")) if isinstance(schema, dict) else None
     return urldefrag(found)[0] if isinstance(found, str) else ""
 

@@ -1,4 +1,4 @@
-"""JSON values to columns: many at once by Arrow's reader, and one by one by orjson where that does not do.
+"""Conversion of JSON values to columns: many at once with Arrow's reader, and one by one with orjson if that fails.
 
 Arrow's reader takes lines. Each value becomes the line ``{"v":VALUE}``; as a line ends with ``}``, no value can reach
 into the next one. A value that is not one JSON value makes more lines or other columns, or is an error; the group is

@@ -1,4 +1,4 @@
-"""Which Protobuf values every decoder reads alike, by a check in C."""
+"""A check in C that finds the Protobuf values that all decoders read alike."""
 
 from __future__ import annotations
 

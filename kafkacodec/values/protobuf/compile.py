@@ -1,4 +1,4 @@
-"""From the text of .proto files to descriptors, by the compiler of the package grpcio-tools.
+"""Compilation of .proto files to descriptors, with the compiler of the package grpcio-tools.
 
 The compiler runs in a process of its own, with a limit on its time, so that a schema cannot end or block this one. A
 text may also be a file's descriptor, a FileDescriptorProto in base64, as Confluent's clients for Python and .NET

@@ -1,4 +1,4 @@
-"""What .proto files may import without a reference, since registries know it.
+"""Files that .proto files may import without a reference, since registries know them.
 
 Those of Google come from packages; those of Confluent are short, and in no package without its client. Sources: the
 dependencies that Confluent Schema Registry adds to every schema, and the descriptors in confluent-kafka.
