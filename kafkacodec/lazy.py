@@ -10,20 +10,26 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["at_first_use", "import_extra", "imported_later", "np"]
 
 
-def at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def at_first_use(package: str, homes: Mapping[str, str], extra: str = "") -> Callable[[str], Any]:
     """The `__getattr__` of a package: it imports a public name when it is first asked for.
 
     Args:
         package: the package's name.
         homes: public name -> the module below the package that holds it, with a dot in front if it is beside the
             package; or "" for a module of the package itself.
+        extra: what installs the optional packages that all of them need, for errors; by default each by itself.
     """
 
     def attribute(name: str) -> Any:
         if name not in homes:
             module = sys.modules[package]
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
-        found = importlib.import_module(f".{homes[name] or name}", package)
+        try:
+            found = importlib.import_module(f".{homes[name] or name}", package)
+        except ModuleNotFoundError as error:
+            if error.name not in _INSTALL:
+                raise
+            raise _missing(error.name, extra) from None
         value = getattr(found, name) if homes[name] else found
         setattr(sys.modules[package], name, value)
         return value
@@ -58,7 +64,11 @@ def import_extra(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise ImportError(f"{module} is not installed: pip install {_INSTALL[module]}", name=module) from None
+        raise _missing(module) from None
+
+
+def _missing(module: str, extra: str = "") -> ModuleNotFoundError:
+    return ModuleNotFoundError(f"{module} is not installed: pip install {extra or _INSTALL[module]}", name=module)
 
 
 # Half of the time in which a program starts: for modules that a client or a broker loads, but that seldom use it.

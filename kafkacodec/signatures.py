@@ -124,9 +124,14 @@ def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapp
         reason = str(error)
     else:
         return None
-    by_position = [p.name for p in known.parameters.values() if p.kind in _POSITIONAL and p.name not in ("self", "cls")]
-    by_name = [f"{p.name}=" for p in known.parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
-    call = f"{function.__name__}({', '.join(by_position)})"
+    parameters = [p for p in known.parameters.values() if p.name not in ("self", "cls")]
+    by_position = [p.name for p in parameters if p.kind in _POSITIONAL]
+    by_name = [f"{p.name}=" for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+    needed = [f"{p.name}=" for p in parameters if p.kind is Parameter.KEYWORD_ONLY and p.default is Parameter.empty]
+    several = [f"*{p.name}" for p in parameters if p.kind is Parameter.VAR_POSITIONAL]
+    of, _, name = function.__qualname__.rpartition(".")
+    name = of.rpartition(".")[2] if name == "__init__" else name
+    call = f"{name}({', '.join([*by_position, *several, *needed])})"
     if reason != "too many positional arguments":
         return f"{call}: {reason}"
     others = f", and the others by name: {', '.join(by_name)}" if by_name else ""

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 
-__getattr__ = at_first_use(__name__, _HOMES)
+__getattr__ = at_first_use(__name__, _HOMES, "'kafkacodec[values]'")
 
 
 def __dir__() -> list[str]:

@@ -74,6 +74,10 @@ def test_too_many_arguments_by_position_are_refused_by_the_names_of_the_others()
 
 
 def test_missing_arguments_are_named_with_the_call() -> None:
+    with pytest.raises(TypeError, match=r"^Producer\(bootstrap_servers\): missing a required argument"):
+        kc.client.Producer()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Consumer\(\*topics, bootstrap_servers=\): missing a required argument"):
+        kc.client.Consumer("orders")  # type: ignore[call-arg]
     with kc.client.Consumer(bootstrap_servers="localhost:1") as consumer:
         with pytest.raises(TypeError, match=r"seek\(topic, partition, offset\): missing a required argument: 'offset'"):
             consumer.seek(0, 0)  # type: ignore[call-arg, arg-type]
