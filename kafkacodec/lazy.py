@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["at_first_use", "import_extra", "imported_later", "np"]
+__all__ = ["at_first_use", "import_extra", "imported_later", "np", "pyarrow_table"]
 
 
 def at_first_use(package: str, homes: Mapping[str, str], extra: str = "") -> Callable[[str], Any]:
@@ -69,6 +69,25 @@ def import_extra(module: str) -> Any:
 
 def _missing(module: str, extra: str = "") -> ModuleNotFoundError:
     return ModuleNotFoundError(f"{module} is not installed: pip install {extra or _INSTALL[module]}", name=module)
+
+
+def pyarrow_table(data: Any) -> Any:
+    """An object with the Arrow interface as a ``pyarrow.Table``, as ``pyarrow.table`` makes it.
+
+    That imports pandas wherever it is installed, which takes 0.3 s, to look whether the object is one of pandas. So do
+    ``pyarrow.array`` and ``scalar``. Where pandas is not imported, it is none.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
+    pa = import_extra("pyarrow")
+    if isinstance(data, pa.Table):
+        return data
+    if "pandas" in sys.modules:
+        return pa.table(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    return pa.Table.from_batches([pa.record_batch(data)])
 
 
 # Half of the time in which a program starts: for modules that a client or a broker loads, but that seldom use it.

@@ -12,7 +12,7 @@ from kafkacodec.arguments import limit
 from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
-from kafkacodec.lazy import import_extra, np
+from kafkacodec.lazy import import_extra, np, pyarrow_table
 from kafkacodec.records import _record_rows
 from kafkacodec.records.record import Record
 from kafkacodec.shown import cell_text, counted, html_table
@@ -230,7 +230,7 @@ class Columns(Table):
 
     def to_arrow(self) -> pa.Table:
         """The table as a ``pyarrow.Table``, without a copy. Needs pyarrow."""
-        return import_extra("pyarrow").table(self)
+        return pyarrow_table(self)
 
     def to_pandas(self) -> pd.DataFrame:
         """The table as a ``pandas.DataFrame``. Needs pandas and pyarrow."""

@@ -26,6 +26,13 @@ READ = """
 with kc.client.Consumer("t", bootstrap_servers=sys.argv[1], auto_offset_reset="earliest") as consumer:
     assert next(iter(consumer)).value == b"value"
 """
+TABLE = """
+table = kc.decode(kc.encode([(b"key", b"value")] * 1000))
+assert table.to_arrow().num_rows == 1000
+with kc.client.Producer(sys.argv[1]) as producer:
+    for data in (table, table.to_arrow(), table.to_pyarrow().select(["key", "value"])):
+        producer.send_columns(data, topic="t").result()
+"""
 CONSUME = """
 from kafkacodec.cli.app import application
 application.main(["consume", "-n", "1", "-b", sys.argv[1], "t"], standalone_mode=False)
@@ -70,6 +77,13 @@ def test_a_producer_does_not_load_what_consumers_are_made_of(broker):
 def test_a_broker_takes_and_gives_a_record_without_numpy():
     script = SERVE.replace("    pass\n", "    sys.argv[1:] = [kafka.bootstrap_servers]\n" + indented(SEND + READ))
     assert not loaded_by(script) & ONLY_FOR_COLUMNS
+
+
+def test_a_table_is_sent_without_pandas(broker):
+    pytest.importorskip("pandas")
+    loaded = loaded_by(TABLE, broker.bootstrap_servers)
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded  # 0.3 s: pyarrow.table and pyarrow.array import it
 
 
 def indented(script):

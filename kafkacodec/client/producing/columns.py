@@ -23,7 +23,7 @@ from kafkacodec.client.producing.queue import (
 )
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import EncodeError, LimitExceeded
-from kafkacodec.lazy import import_extra
+from kafkacodec.lazy import import_extra, pyarrow_table
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import EncodePlan, iter_writable
@@ -63,7 +63,7 @@ class TablePlan:
         if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
             raise TypeError(f"data must be an Arrow table, not {type(data).__name__}")
         self._pa = import_extra("pyarrow")
-        self._table = data if isinstance(data, self._pa.Table) else self._pa.table(data)
+        self._table = pyarrow_table(data)
         self._settings = settings
         names = self._table.column_names
         for name in (*_COLUMNS, "topic", "partition"):
@@ -222,17 +222,20 @@ class TablePlan:
 
     def _with_timestamps(self, table: Any) -> Any:
         """The table with the current time where rows have no timestamp."""
-        pa = self._pa
-        now = int(time.time() * 1000)
         if "timestamp" not in table.column_names:
-            return table.append_column("timestamp", pa.array(np.full(table.num_rows, now, np.int64)))
+            return table.append_column("timestamp", self._now(table.num_rows, self._pa.int64()))
         column = table.column("timestamp")
         if not column.null_count:
             return table
         import pyarrow.compute as pc
 
-        filled = pc.fill_null(column, pa.scalar(now, pa.timestamp("ms")).cast(column.type))
+        filled = pc.fill_null(column, self._now(1, self._pa.timestamp("ms"))[0].cast(column.type))
         return table.set_column(table.column_names.index("timestamp"), "timestamp", filled)
+
+    def _now(self, rows: int, kind: Any) -> Any:
+        """So many current times in ms. Not by ``pyarrow.array`` or ``scalar``: see `kafkacodec.lazy.pyarrow_table`."""
+        times = np.full(rows, int(time.time() * 1000), np.int64)
+        return self._pa.Array.from_buffers(kind, rows, [None, self._pa.py_buffer(times)])
 
 
 def _no_partition(topic: str, number: int, row: int) -> EncodeError:
