@@ -28,6 +28,12 @@ PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
 RELEASE = "4.4.0"  # by which the tests know what the broker can do
 SCENARIOS = {"default": "true", "noautocreate": "false"}
 """The brokers that tests are for: whether they make topics that are asked for."""
+CONFIG = {
+    "num.partitions": 4,
+    "allow.everyone.if.no.acl.found": "true",
+    "group.share.heartbeat.interval.ms": 500,  # a member is assigned its partitions with the second one
+    "group.share.min.record.lock.duration.ms": 1000,
+}
 KNOWN = {"0081_admin": "it waits 6 s for sessions of 6 s to end, so that it may fail with any broker"}
 """By the name of a test: why it fails."""
 
@@ -35,7 +41,7 @@ _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _SUMMARY = re.compile(r"^\| (\d\w+) +\| +([A-Z_]+) \| +[\d.]+s \|(.*)$", re.MULTILINE)
 _FAILURE = re.compile(r"^### Test \"(\d\w+).*###\n(.*)", re.MULTILINE)
 _OTHER = ("Filtered", "filtered", "scenario")  # in the reasons of tests that are not for this run
-_SECONDS = 300
+_SECONDS = 900
 
 TOPICS = """#!{python}
 import argparse
@@ -159,7 +165,7 @@ def main() -> int:
     numbers = arguments.tests.split(",") if arguments.tests else sorted({p.name[:4] for p in tests.glob("0*-*.c*")})
     results = Results(set(), {}, {})
     for scenario, creates in SCENARIOS.items():
-        config = {"num.partitions": 4, "auto.create.topics.enable": creates, "allow.everyone.if.no.acl.found": "true"}
+        config = CONFIG | {"auto.create.topics.enable": creates}
         with (
             tempfile.TemporaryDirectory() as name,
             kc.broker.serve(brokers=3, config=config, authorizer=True) as broker,

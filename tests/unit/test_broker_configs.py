@@ -52,6 +52,20 @@ def test_the_topics_own_configuration_is_stronger():
         assert _segments(broker) == 1
 
 
+def test_the_broker_has_the_limits_of_groups():
+    group = ConfigResource("group", "workers")
+    short = {group: {"share.record.lock.duration.ms": "3000"}}
+    with kc.broker.serve() as broker, Admin(broker.bootstrap_servers) as admin:
+        with pytest.raises(ExceptionGroup) as raised:
+            admin.incremental_alter_configs(short)
+        assert "must be 15000 to 60000" in str(raised.value.exceptions[0])
+    config = {"group.share.min.record.lock.duration.ms": 1000}
+    with kc.broker.serve(config=config) as broker, Admin(broker.bootstrap_servers) as admin:
+        admin.incremental_alter_configs(short)
+        entry = admin.describe_configs([group])[group]["share.record.lock.duration.ms"]
+        assert entry.value == "3000"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kafkacodec import errors
-from kafkacodec.broker.options import BROKER_CONFIGS
+from kafkacodec.broker.options import BROKER_CONFIGS, BrokerConfig
 from kafkacodec.broker.topics.configs import check
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
 
@@ -72,8 +72,11 @@ METRICS_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
 """The configurations of subscriptions to clients' metrics (KIP-714)."""
 
 
-def wrong_value(kind: int, name: str, value: str) -> tuple[int, str] | None:
-    """Return the error code and text for an invalid configuration; None if it is valid."""
+def wrong_value(kind: int, name: str, value: str, broker: BrokerConfig) -> tuple[int, str] | None:
+    """Return the error code and text for an invalid configuration; None if it is valid.
+
+    The broker may have other limits for groups, such as ``group.share.min.record.lock.duration.ms``.
+    """
     if kind == CONFIG_RESOURCES["topic"]:
         wrong = check(name, value)
         return None if wrong is None else (errors.INVALID_CONFIG, wrong)
@@ -90,7 +93,7 @@ def wrong_value(kind: int, name: str, value: str) -> tuple[int, str] | None:
     if found is None:
         return refused, f"Unknown configuration {name}"
     if found.low is not None and found.high is not None:
-        wrong = _wrong_number(found, value)
+        wrong = _wrong_number(found, value, broker)
         return None if wrong is None else (refused, wrong)
     if found.choices and value not in found.choices:
         return errors.INVALID_CONFIG, f"{name} must be one of {', '.join(found.choices)}"
@@ -101,11 +104,19 @@ def wrong_value(kind: int, name: str, value: str) -> tuple[int, str] | None:
     return None
 
 
-def _wrong_number(key: OtherKey, value: str) -> str | None:
+def _wrong_number(key: OtherKey, value: str, broker: BrokerConfig) -> str | None:
     try:
         number = int(value.strip())
     except ValueError:
         return f"{key.name} must be a number"
-    assert key.low is not None
-    assert key.high is not None
-    return None if key.low <= number <= key.high else f"{key.name} must be {key.low} to {key.high}"
+    low, high = (_limit(key.name, *limit, broker) for limit in (("min", key.low), ("max", key.high)))
+    return None if low <= number <= high else f"{key.name} must be {low} to {high}"
+
+
+def _limit(name: str, word: str, default: int | None, broker: BrokerConfig) -> int:
+    family, _, rest = name.partition(".")
+    named = f"group.{family}.{word}.{rest}"
+    if named in BROKER_CONFIGS:
+        return broker.number(named)
+    assert default is not None
+    return default

@@ -237,7 +237,7 @@ def _incremental(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
                 return _Wrong(errors.INVALID_CONFIG, f"{key} is not a list")
             value = _list(now[key].value, value, config.config_operation == _APPEND)
         changes[key] = None if config.config_operation == _DELETE else value
-    return _checked(kind, changes)
+    return _checked(node, kind, changes)
 
 
 def _list(now: str, value: str, appends: bool) -> str:
@@ -255,14 +255,14 @@ def _whole(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
     changes: dict[str, str | None] = {config.name: config.value for config in asked.configs}
     for key in node.catalog.configs(CONFIGURED[kind], asked.resource_name):
         changes.setdefault(key, None)
-    return _checked(kind, changes)
+    return _checked(node, kind, changes)
 
 
-def _checked(kind: int, changes: dict[str, str | None]) -> dict[str, str | None] | _Wrong:
+def _checked(node: Node, kind: int, changes: dict[str, str | None]) -> dict[str, str | None] | _Wrong:
     for key, value in changes.items():
         if value is None:
             continue
-        wrong = wrong_value(kind, key, value)
+        wrong = wrong_value(kind, key, value, node.config)
         if wrong is not None:
             return _Wrong(*wrong)
     return changes
