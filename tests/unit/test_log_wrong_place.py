@@ -14,7 +14,7 @@ def test_topics_of_what_is_no_log_directory_are_refused(tmp_path: Path) -> None:
     shutil.copytree(kc.sample().path, tmp_path / "broker-1")
     with pytest.raises(FileNotFoundError, match=r"directories below it; pass one of them, such as \S*broker-1:"):
         _ = kc.log.LogDirectory(tmp_path).topics
-    with pytest.raises(FileNotFoundError, match=r"but is that of one: give it to kafkacodec\.log\.Partition"):
+    with pytest.raises(FileNotFoundError, match=r"but is that of one; pass it to kafkacodec\.log\.Partition"):
         _ = kc.log.LogDirectory(tmp_path / "broker-1/orders-0").topics
     with pytest.raises(FileNotFoundError, match="pass one of them, such as"):
         kc.log.LogDirectory(tmp_path).topic("orders")

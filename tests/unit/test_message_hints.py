@@ -18,7 +18,7 @@ FRAMES = {
     "response": RESPONSE.encode(12),
 }
 NAMED = ["--version", "12", "--rpc"]
-WHOLE = "a frame with MetadataRequest version 12: give --frame alone"
+WHOLE = "a frame with MetadataRequest version 12: use --frame alone"
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ WHOLE = "a frame with MetadataRequest version 12: give --frame alone"
         ("request frame", [], WRONG_USAGE, WHOLE),
         ("request frame", [*NAMED, "MetadataRequest"], BAD_INPUT, WHOLE),
         ("request frame", [*NAMED, "MetadataResponse", "--frame"], BAD_INPUT, WHOLE),
-        ("response frame", ["--frame"], BAD_INPUT, "the frame of a response: give --frame, --rpc and --version"),
-        ("response frame", [*NAMED, "MetadataResponse"], BAD_INPUT, "a frame: give --frame"),
-        ("response frame", [*NAMED, "MetadataRequest"], BAD_INPUT, "a response: give --frame --rpc MetadataResponse"),
-        ("response", [*NAMED, "MetadataRequest"], BAD_INPUT, "a response: give --rpc MetadataResponse"),
-        ("request", [*NAMED, "MetadataResponse"], BAD_INPUT, "a request: give --rpc MetadataRequest"),
+        ("response frame", ["--frame"], BAD_INPUT, "the frame of a response: use --frame, --rpc and --version"),
+        ("response frame", [*NAMED, "MetadataResponse"], BAD_INPUT, "a frame: use --frame"),
+        ("response frame", [*NAMED, "MetadataRequest"], BAD_INPUT, "a response: use --frame --rpc MetadataResponse"),
+        ("response", [*NAMED, "MetadataRequest"], BAD_INPUT, "a response: use --rpc MetadataResponse"),
+        ("request", [*NAMED, "MetadataResponse"], BAD_INPUT, "a request: use --rpc MetadataRequest"),
         ("response", [*NAMED, "MetadataResponse", "--frame"], BAD_INPUT, "a body without size and header"),
     ],
 )

@@ -28,7 +28,7 @@ ROWS = schema_of("topic string, value binary")
         ({"kafka.value.serializer": "x"}, ROWS, "kafka.value.serializer: keys and values are binary columns"),
         ({"kafka.bootstrap.servers": " "}, ROWS, "kafka.bootstrap.servers: missing"),
         ({"txnAppId": "a"}, ROWS, "txnAppId: unknown option"),
-        ({}, schema_of("value binary"), "topic: missing; give the option topic or a column topic"),
+        ({}, schema_of("value binary"), "topic: missing; set the option topic or add a column topic"),
         ({"topic": "t"}, schema_of("key binary"), "column 'value': missing"),
         ({"topic": "t"}, schema_of("value int"), "column 'value': must be binary or string, not int"),
         ({}, schema_of("value string, topic binary"), "column 'topic': must be string, not binary"),

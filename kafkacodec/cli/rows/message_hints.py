@@ -22,22 +22,22 @@ def hint(raw: bytes, name: str | None, version: int | None, frame: bool) -> str 
     whole = int.from_bytes(raw[:_SIZE], "big") == len(raw) - _SIZE
     request = _request_in(raw) if whole else None
     if request is not None and not (frame and name in (None, request[0])):
-        return f"it looks like a frame with {request[0]} version {request[1]}: give --frame alone"
+        return f"it looks like a frame with {request[0]} version {request[1]}: use --frame alone"
     if name is None or version is None:
-        return "it looks like the frame of a response: give --frame, --rpc and --version" if whole else None
+        return "it looks like the frame of a response: use --frame, --rpc and --version" if whole else None
     other = _other_side(name)
     if not whole and frame:
         for kind in filter(None, (name, other)):
             if _decodes(kind, version, raw):
-                return f"it looks like a body without size and header: give --rpc {kind} without --frame"
+                return f"it looks like a body without size and header: use --rpc {kind} without --frame"
         return None
     if other is not None and other.endswith("Response") and whole and _is_response(other, version, raw):
-        return f"it looks like a response: give --frame --rpc {other}"
+        return f"it looks like a response: use --frame --rpc {other}"
     if other is not None and not whole and _decodes(other, version, raw):
         what = "response" if other.endswith("Response") else "request"
-        return f"it looks like a {what}: give --rpc {other}"
+        return f"it looks like a {what}: use --rpc {other}"
     if whole and not frame:
-        return "it looks like a frame: give --frame"
+        return "it looks like a frame: use --frame"
     return None
 
 

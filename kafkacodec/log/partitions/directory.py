@@ -90,14 +90,14 @@ class LogDirectory:
 
     @cached_property
     def _misplaced(self) -> str:
-        """What this directory is instead of a broker's, for the end of a sentence; empty if it may be one."""
+        """The kind of a directory that is not a broker's, as the end of a sentence; empty if it may be one."""
         names = [entry.name for entry in entries(self.path) if entry.name != LOST_AND_FOUND]
         if not names or any(layout.is_of_broker(name) for name in names):
             return ""
         if any(partition.segments for partition in self.all_partitions):
             return ""
         if Partition(self.path).segments:
-            return ", but is that of one: give it to kafkacodec.log.Partition, or this class the one above it"
+            return ", but is that of one; pass it to kafkacodec.log.Partition, or its parent to LogDirectory"
         return _instead(self.path) or ("" if self.all_partitions else ", and no file of a broker")
 
     @property

@@ -94,7 +94,7 @@ def check_sink_schema(schema: StructType, topic: str | None, *, with_time: bool)
     if "value" not in names:
         raise OptionError("column 'value': missing")
     if "topic" not in names and topic is None:
-        raise OptionError("topic: missing; give the option topic or a column topic")
+        raise OptionError("topic: missing; set the option topic or add a column topic")
     if with_time and "timestamp" not in names:
         raise OptionError("includeTimestamp: there is no column timestamp")
     sent = {*_COLUMNS} - ({"topic"} if topic is not None else set()) - (set() if with_time else {"timestamp"})

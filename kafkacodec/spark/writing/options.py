@@ -146,4 +146,4 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
     if "value" not in names:
         raise OptionError("column 'value': missing")
     if "topic" not in names and options.topic is None:
-        raise OptionError("topic: missing; give the option topic or a column topic")
+        raise OptionError("topic: missing; set the option topic or add a column topic")
