@@ -52,27 +52,33 @@ def main() -> None:
         finish(rates, said, arguments.save, "brokers")
         return
 
-    def chosen(*names: str) -> bool:
-        return not arguments.only or any(arguments.only in name for name in names)
+    def chosen(name: str) -> bool:
+        return not arguments.only or arguments.only in name
 
-    cases = [case for case in (*CASES, *sizes.CASES) if chosen(case.name)]
-    if arguments.quick:
-        cases = [replace(case, total_bytes=case.total_bytes // 10) for case in cases]
+    def sets(cases: Sequence[Case]) -> dict[Case, bytes]:
+        found = [case for case in cases if chosen(case.name)]
+        if arguments.quick:
+            found = [replace(case, total_bytes=case.total_bytes // 10) for case in found]
+        return {case: record_set(case) for case in found}
+
+    if not arguments.spark:
+        of_sizes(Runner(3 if arguments.quick else 5), sets(sizes.CASES), chosen, arguments)
+    if arguments.sizes:
+        return
+    made = sets(CASES)
+    cases, record_sets = list(made), {case.name: data for case, data in made.items()}
     bodies = [body for body in messages.bodies() if chosen(str(body))]
-    record_sets = {case.name: record_set(case) for case in cases}
     runner = Runner(3 if arguments.quick else 5)
     of_cases(runner, cases, record_sets)
     of_calls(runner, chosen)
     for body in bodies:
         for contest in messages.contests(body):
             runner.run(contest)
-    left_out: list[str | None] = ["Java and franz-go were skipped: --quick"]
-    if not arguments.quick:
-        left_out = programs.add(runner.results, record_sets, bodies)
+    left_out = by_programs(runner, record_sets, bodies, arguments.quick)
     if arguments.spark:
         for contest in spark.contests():
             runner.results[contest.name] = run(contest, 3, contest.clock or time.perf_counter, slow=float("inf"))
-    finish(runner.results, left_out, arguments.save, "rates", distributions(chosen))
+    finish(runner.results, left_out, arguments.save, "rates")
 
 
 class Runner:
@@ -87,12 +93,8 @@ class Runner:
         note(contest.name)
 
 
-def of_cases(runner: Runner, cases: Sequence[Case], record_sets: dict[str, bytes]) -> None:
+def of_cases(runner: Runner, cases: list[Case], record_sets: dict[str, bytes]) -> None:
     """The contests about the cases' record sets."""
-    read = [case for case in cases if case.name.startswith("values of ")]
-    for case in read:
-        runner.run(sizes.value_contest(case, record_sets[case.name]))
-    cases = [case for case in cases if case not in read]
     for case in cases:
         runner.run(reading.contest(case, record_sets[case.name]))
     for case in cases:
@@ -115,19 +117,38 @@ def of_cases(runner: Runner, cases: Sequence[Case], record_sets: dict[str, bytes
             runner.run(contest)
 
 
-def of_calls(runner: Runner, chosen: Callable[..., bool]) -> None:
+def of_calls(runner: Runner, chosen: Callable[[str], bool]) -> None:
     """Contests of small record sets, and of values."""
-    if chosen("small", "sets of"):
-        for contest in (*small.contests(), *sizes.set_contests()):
+    if chosen("small"):
+        for contest in small.contests():
             runner.run(contest)
     if chosen("values"):
         for contest in values.contests():
             runner.run(contest)
 
 
-def distributions(chosen: Callable[..., bool]) -> report.Distributions:
-    """How long each of many calls took."""
-    return {contest.name: latencies.measure(contest) for contest in latencies.contests() if chosen(contest.name)}
+def of_sizes(
+    runner: Runner, record_sets: Mapping[Case, bytes], chosen: Callable[[str], bool], arguments: argparse.Namespace
+) -> None:
+    """Contests by size, and how long single calls take; they have their own file of results."""
+    for case, data in record_sets.items():
+        runner.run(sizes.value_contest(case, data))
+    for contest in sizes.set_contests():
+        if chosen(contest.name):
+            runner.run(contest)
+    left_out = by_programs(runner, {case.name: data for case, data in record_sets.items()}, (), arguments.quick)
+    distributions = {found.name: latencies.measure(found) for found in latencies.contests() if chosen(found.name)}
+    if runner.results or distributions:
+        finish(runner.results, left_out, arguments.save, "sizes", distributions)
+
+
+def by_programs(
+    runner: Runner, record_sets: Mapping[str, bytes], bodies: Sequence[messages.Body], quick: bool
+) -> Sequence[str | None]:
+    """Add the rates of programs; why some are missing."""
+    if quick:
+        return ["Java and franz-go were skipped: --quick"]
+    return programs.add(runner.results, record_sets, bodies)
 
 
 def parse() -> argparse.Namespace:
@@ -135,13 +156,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME", help="cases and messages whose name contains this")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds, no Java and no Go")
     parser.add_argument("--spark", action="store_true", help="Spark too: two cores, wall-clock time, minutes")
+    parser.add_argument("--sizes", action="store_true", help="only rates by size, and the times of single calls")
     parser.add_argument("--live", action="store_true", help="only the client beside its peers, with a broker; minutes")
     parser.add_argument("--brokers", action="store_true", help="only the broker beside its peers; minutes")
     parser.add_argument(
         "--save",
         metavar="DIR",
         type=Path,
-        help="write rates.json, live.json or brokers.json there, and index.html with plots of all that are there",
+        help="write rates.json, sizes.json, live.json or brokers.json there, and index.html with plots of all of them",
     )
     return parser.parse_args()
 
@@ -160,7 +182,8 @@ def finish(
     """Print the results, and save them if a directory is given."""
     outcomes = goals.outcomes(results)
     print("\n" + report.rates_table(results))
-    print("\n" + report.goals_table(outcomes))
+    if outcomes:
+        print("\n" + report.goals_table(outcomes))
     for reason in filter(None, left_out):
         print(f"\n{reason}")
     if directory:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.page benchmarks/results/0.1.0
 
-draws them again from rates.json, live.json and brokers.json, as far as they are there.
+draws them again from rates.json, sizes.json, live.json and brokers.json, as far as they are there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks import plots
 from benchmarks.broker_servers import KAFKA, OURS as SERVED
 from benchmarks.cases import CASES
 from benchmarks.contest import Rates
-from benchmarks.goals import ALL_READ, FRANZ, JAVA, MESSAGES as _MESSAGES, Goal, Outcome
+from benchmarks.goals import ALL_MADE, ALL_READ, FRANZ, JAVA, MESSAGES as _MESSAGES, Outcome, outcomes
 
 READING_OURS = ("iter_columns", "iter_columns, views", "decode", "iter_records")
 WRITING_OURS = ("encode", "iter_encoded")
@@ -31,8 +31,8 @@ LIVE_OURS = ("kafkacodec, columns", "kafkacodec")
 READERS = (*READING_OURS, JAVA, FRANZ, "aiokafka", "kafka-python")
 WRITERS = (*WRITING_OURS, JAVA, "aiokafka")
 CLIENTS = (*LIVE_OURS, FRANZ, "confluent-kafka", "aiokafka", "kafka-python")
-CODERS = ("kafkacodec", ALL_READ, JAVA, FRANZ, "kio", "kafka-python")
-KINDS = ("rates", "live", "brokers")
+CODERS = ("kafkacodec", ALL_MADE, ALL_READ, JAVA, FRANZ, "kio", "kafka-python")
+KINDS = ("rates", "sizes", "live", "brokers")
 _CASES = tuple(case.name for case in CASES)
 
 
@@ -60,10 +60,8 @@ class Document:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        return [
-            Outcome(Goal(*(goal[name] for name in ("contest", "ours", "against", "at_least"))), goal["measured"])
-            for goal in self.content["goals"]
-        ]
+        """Of today's goals."""
+        return outcomes(self.rates)
 
     def under(self, prefix: str, names: Sequence[str] | None = None) -> dict[str, str]:
         """The contests whose names begin so, and go on with one of `names`: how they go on, and their names."""
@@ -153,7 +151,7 @@ PLOTS = (
     ),
     Plot(
         "value_sizes.png",
-        "rates",
+        "sizes",
         "Reading by the size of values",
         "Uncompressed batches of 16 KiB or one record, 24 MB in all. The limits are a copy of the record set and the"
         " CRC-32C of its bytes, each alone and in the same run.",
@@ -161,14 +159,14 @@ PLOTS = (
     ),
     Plot(
         "set_sizes.png",
-        "rates",
+        "sizes",
         "Reading by the size of record sets",
         "Sets of 160 bytes to 1.2 MB, each read with one call.",
         _set_sizes,
     ),
     Plot(
         "calls.png",
-        "rates",
+        "sizes",
         "How long single calls take",
         "Two thousand calls each, in turns. What other processes take of the processor is not in it, but what they take"
         " of its caches is.",
@@ -195,12 +193,12 @@ PLOTS = (
             "rates",
             f"Messages of the protocol: {work}",
             "Large bodies of Metadata, Fetch, Produce and OffsetCommit. " + remark,
-            _points(f"{work}, ", _MESSAGES, "MB per second", CODERS, CODERS[:2]),
+            _points(f"{work}, ", _MESSAGES, "MB per second", CODERS, CODERS[:3]),
         )
         for work, remark in (
             (
                 "decode",
-                "kafkacodec makes an array's objects when it is read, and has a point for each; its peers make all.",
+                "kafkacodec makes the objects of an array when it is read; its peers make all at once.",
             ),
             ("encode", "From the objects that were decoded."),
         )
@@ -242,9 +240,18 @@ def write(directory: Path) -> Path:
     return page
 
 
+def rate(number: float) -> str:
+    """Four digits, with the letter of a thousand, a million or a thousand million."""
+    for power, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= power:
+            return f"{number / power:.4g}{letter}"
+    return f"{number:.4g}"
+
+
 def _render(documents: Mapping[str, Document], shown: Sequence[tuple[Plot, str]]) -> str:
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["rate"] = rate
     return environment.get_template("page.jinja").render(documents=documents, shown=shown)
 
 

@@ -49,7 +49,7 @@ def points(
     names = [name for name in names if any(name in rates for rates in results.values())]
     seen = looks(names, ours)
     slowest_shown = "; lines from the slowest round" if any(rounds.values()) else ""
-    height = 1.7 + 0.13 * len(results) * (len(names) + 1.5)
+    height = 1.7 + 0.1 * len(results) * (len(names) + 1.5)
     figure = Figure(figsize=(9, height), layout="constrained")
     axes = figure.add_subplot()
     for row, (contest, rates) in enumerate(results.items()):
@@ -65,7 +65,7 @@ def points(
             label = name if name not in axes.get_legend_handles_labels()[1] else None
             axes.plot(rates[name] / scale, at, look.marker, color=look.color, markersize=6, label=label)
     axes.set(xscale="log", xlabel=f"{axis}, logarithmic{slowest_shown}", title=title)
-    axes.set_yticks(range(len(results)), list(results))
+    axes.set_yticks(range(len(results)), [_spoken(name) for name in results])
     axes.set_ylim(len(results) - 0.5, -0.5)
     _plain(axes.xaxis)
     axes.grid(axis="x", **_STYLE)
@@ -119,7 +119,7 @@ def threads(title: str, ratios: Mapping[str, Mapping[str, float]], ideal: float)
         bars = axes.bar(at, heights, width, color=_OURS[place], label=name)
         axes.bar_label(bars, fmt="%.2f", fontsize=8)
     axes.axhline(ideal, color="#111827", linestyle="--", label=f"limit: {ideal:g} times")
-    axes.set_xticks(range(len(ratios)), list(ratios))
+    axes.set_xticks(range(len(ratios)), [_spoken(name) for name in ratios])
     axes.set(ylabel="rate of two threads / of one, wall clock", title=title, ylim=(0, ideal * 1.1))
     axes.grid(axis="y", **_STYLE)
     _legend(figure, axes)
@@ -155,6 +155,11 @@ def png(figure: Figure) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
     return out.getvalue()
+
+
+def _spoken(case: str) -> str:
+    """The name of a case for readers who do not know that of its codec."""
+    return case.replace("none", "uncompressed")
 
 
 def _legend(figure: Figure, axes: Axes) -> None:

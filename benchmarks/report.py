@@ -16,7 +16,7 @@ from benchmarks.contest import Measured, Rates
 from benchmarks.goals import Outcome
 from benchmarks.latencies import Classes
 
-Kind = Literal["rates", "live", "brokers"]
+Kind = Literal["rates", "sizes", "live", "brokers"]
 Distributions = dict[str, dict[str, Classes]]
 """For each contest and competitor, how many calls took how long."""
 PEERS = (
@@ -84,7 +84,7 @@ def save(
     kind: Kind,
     distributions: Distributions,
 ) -> None:
-    """Write rates.json, live.json or brokers.json."""
+    """Write the file of results of this kind, such as rates.json."""
     directory.mkdir(parents=True, exist_ok=True)
     goals = [{**vars(outcome.goal), "measured": outcome.measured, "met": outcome.met} for outcome in outcomes]
     content = {

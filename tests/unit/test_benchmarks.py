@@ -167,7 +167,7 @@ def test_classes_of_time_hold_every_call() -> None:
 
 
 def stored(directory: Path) -> None:
-    """Results with a contest for each plot of codecs and messages."""
+    """Results with a contest for each plot of codecs, sizes and messages."""
     results: dict[str, contest.Measured] = {}
     for name, unit, rates in (
         ("none", "records", {"iter_columns": 8e7, "aiokafka": 5e6}),
@@ -182,7 +182,8 @@ def stored(directory: Path) -> None:
             results[name].add(competitor, rate * 0.9)
             results[name].add(competitor, rate)
     distributions = {"one call, decode": {"Decoder.decode": {20: 90, 25: 10}}}
-    report.save(directory, results, goals.outcomes(results), "rates", distributions)
+    report.save(directory, results, goals.outcomes(results), "rates", {})
+    report.save(directory, results, [], "sizes", distributions)
 
 
 CALLS = ("iter_columns", "decode")
@@ -192,7 +193,7 @@ LIMITS = dict.fromkeys(sizes.LIMITS, 2e10)
 def test_a_page_has_everything_in_one_file(tmp_path: Path) -> None:
     stored(tmp_path)
     text = page.write(tmp_path).read_text("utf-8")
-    expected = [plot for plot in page.PLOTS if plot.kind == "rates"]
+    expected = [plot for plot in page.PLOTS if plot.kind in ("rates", "sizes")]
     assert sorted(path.name for path in tmp_path.glob("*.png")) == sorted(plot.file for plot in expected)
     for plot in expected:
         drawn = (tmp_path / plot.file).read_bytes()
@@ -202,7 +203,7 @@ def test_a_page_has_everything_in_one_file(tmp_path: Path) -> None:
     assert not re.findall(r"https?:|<script|<link|@import|url\(", without_images)
     assert text.count(report.cpu()) >= 3  # above the plots, the goals and the rates
     assert "16 ×" in text  # iter_columns to aiokafka
-    assert ">72<" in text  # the slowest round of iter_columns
+    assert ">72 M<" in text  # the slowest round of iter_columns
 
 
 def test_bars_begin_at_zero_and_rates_of_sizes_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,6 +232,16 @@ def test_the_best_round_counts() -> None:
         contest.Contest("c", "records", 10.0, {"a": lambda: None}), rounds=3, clock=lambda: next(ticks)
     )
     assert math.isclose(measured["a"], 2.0)  # the first round was too slow to be repeated
+
+
+def test_a_turn_repeats_short_calls_and_its_fastest_counts() -> None:
+    # two turns: calls of 10, 2 and 9 ms, and one of 30 ms
+    ticks = iter([0.0, 0.010, 0.012, 0.021, 1.0, 1.030])
+    measured = contest.run(
+        contest.Contest("c", "records", 1.0, {"a": lambda: None}), rounds=2, clock=lambda: next(ticks)
+    )
+    assert measured.rounds["a"] == pytest.approx([500, 33.3], rel=0.01)
+    assert measured["a"] == pytest.approx(500)
 
 
 def test_all_messages_have_goals() -> None:
