@@ -66,6 +66,20 @@ def test_the_broker_has_the_limits_of_groups():
         assert entry.value == "3000"
 
 
+def test_a_silent_member_of_the_consumer_protocol_goes_when_the_broker_says():
+    config = {"group.consumer.session.timeout.ms": 3000}
+    with kc.broker.serve(topics=["orders"], config=config, clock="manual") as broker:
+        servers = broker.bootstrap_servers
+        options = {"bootstrap_servers": servers, "group_id": "workers", "group_protocol": "consumer"}
+        with Admin(servers) as admin, kc.client.Consumer("orders", **options, auto_offset_reset="earliest") as consumer:
+            broker.write("orders", [(None, b"one")])
+            assert next(iter(consumer)).value == b"one"
+            assert len(admin.describe_groups(["workers"])["workers"].members) == 1
+            with broker.inject("ConsumerGroupHeartbeat", drop=True, times=None):
+                broker.advance(4)
+                assert admin.describe_groups(["workers"])["workers"].members == []
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
