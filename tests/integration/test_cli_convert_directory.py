@@ -151,3 +151,12 @@ def test_internal_topics_are_left_out_unless_asked_for(kafkacodec, tmp_path):
         code, _, err = kafkacodec("convert", *asked, "-o", tmp_path / "offsets.parquet", "--force")
         assert (code, "without" in err) == (0, False)
         assert set(pq.read_table(tmp_path / "offsets.parquet")["topic"].to_pylist()) == {"__consumer_offsets"}
+
+
+def test_values_with_a_directory_of_schemas_need_a_readers_schema(kafkacodec, tmp_path):
+    append(tmp_path / "log", 0, 5)
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas/1.avsc").write_text('{"type": "string"}')
+    command = ("convert", tmp_path / "log", "-o", tmp_path / "out", "--partition-by", "topic", "--values", "avro")
+    code, _, err = kafkacodec(*command, "--schemas", tmp_path / "schemas")
+    assert (code, "--values in an export needs --reader-schema FILE, or --schemas FILE" in err) == (2, True)

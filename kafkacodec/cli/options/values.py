@@ -123,7 +123,7 @@ class ValueOptions:
             return Schema(_text(place), format)
         if not os.path.isdir(place):
             raise click.UsageError(f"--schemas: {place} is not a directory, a file or a URL")
-        if "_schemas" in LogDirectory(place).topics:
+        if LogDirectory(place).partitions("_schemas"):
             return read_schemas(place)
         return SchemaDirectory(place)
 
