@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# pyarrow: array, scalar and table import pandas, wherever it is installed, also for data that have nothing to do with it.
+# pyarrow: array, scalar and table import pandas, wherever it is installed, also for data that are none of its own.
 #
 # Versions: pyarrow 26.0.1, pandas 3.1.1, CPython 3.11.
 #
-# They look whether the data are an object of pandas, and import it for that, although there can be none in a process that
-# has not imported pandas. The first call takes the time of that import: about 0.25 s, and 57 MiB of memory.
+# They look whether the data are an object of pandas, and import it for that, although there can be none in a process
+# that has not imported pandas. The first call takes the time of that import: about 0.25 s, and 57 MiB of memory.
 # Why it matters: a program that sends or writes a few rows takes several times as long where pandas is installed.
 # What does not import it: record_batch and RecordBatchReader.from_stream of objects with the Arrow interface,
 # Table.from_batches, Array.from_buffers, and whatever pyarrow.compute does with them.
