@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -122,6 +124,29 @@ def test_a_connection_that_ends_frees_what_it_had() -> None:
                 joined(other, "n")
                 sent = other.send("ShareFetch", 1, **fetching("n", topic))
             assert acquired(other.receive(sent)) == [(0, 0, 2)]
+
+
+def test_a_session_that_ends_frees_only_what_its_broker_gave() -> None:
+    with kc.broker.serve(brokers=2, topics={"jobs": 2}) as broker, ExitStack() as stack:
+        from_the_start(broker)
+        with client.Producer(broker.bootstrap_servers) as producer:
+            for number in (0, 1):
+                producer.send("jobs", b"a", partition=number)
+        servers = [SimpleNamespace(bootstrap_servers=server) for server in broker.bootstrap_servers.split(",")]
+        wires = {number: stack.enter_context(wire_to(server)) for number, server in enumerate(servers, 1)}
+        found = wires[1].ask("FindCoordinator", 4, key_type=0, coordinator_keys=["g"])
+        topic = joined(wires[found.coordinators[0].node_id], "m")
+        first, second = (wires[broker.leader("jobs", number)] for number in (0, 1))
+        assert first is not second
+        for number, wire in enumerate((first, second)):
+            rows = [{"topic_id": topic, "partitions": [{"partition_index": number}]}]
+            assert acquired(fetch(wire, "m", topic, topics=rows)) == [(0, 0, 1)]
+        member = {"group_id": "g", "member_id": "m", "share_session_epoch": -1}
+        assert first.ask("ShareAcknowledge", 1, **member).error_code == 0
+        said = {"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}
+        rows = [{"topic_id": topic, "partitions": [{"partition_index": 1, "acknowledgement_batches": [said]}]}]
+        answer = second.ask("ShareAcknowledge", 1, **member, topics=rows)
+        assert [row.error_code for row in answer.responses[0].partitions] == [0]
 
 
 def joined(wire: Any, member: str) -> Any:

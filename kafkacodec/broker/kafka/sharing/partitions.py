@@ -154,13 +154,17 @@ class SharePartitions:
         return self._write(owner.group, place, found, change, then, now)
 
     def release(self, owner: Owner, now: float) -> Effect:
-        """Release all records of a member."""
+        """Release all records that a member has from the partitions of a broker."""
         effects = []
         for (group, topic_id, number), found in list(self._open.items()):
-            if group == owner.group:
+            if group == owner.group and self._leads(owner.broker, topic_id, number):
                 change = found.shared.release(owner.member)
                 effects.append(self._write(group, SharePlace(topic_id, number), found, change, _nothing, now))
         return together(effects)
+
+    def _leads(self, broker: int, topic_id: uuid.UUID, number: int) -> bool:
+        name = self._node.name_of(topic_id)
+        return name is not None and self._node.brokers.leads(broker, name, number)
 
     def _write(
         self, group: str, place: SharePlace, found: OpenShare, change: Change, then: Callable[[int], Effect], now: float
