@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.client.producing.few_rows import add, are_few, rows_of
-from kafkacodec.client.producing.outcome import Part, TableOutcome
+from kafkacodec.client.producing._appending import RowRuns
+from kafkacodec.client.producing.few_rows import FewRows, add, rows_of
+from kafkacodec.client.producing.outcome import TableOutcome
 from kafkacodec.errors import EncodeError
 from tests.model_producer import TOO_LARGE, ModelCluster
 from tests.patience import SOON
@@ -60,9 +61,9 @@ def test_a_row_that_is_too_large_is_named():
     rows = pa.table({"value": [b"a", b"x" * 2000, b"c"]})
     topic = model.queues.topic("t")
     assert topic is not None
-    (part,) = rows_of(rows, topic, model.queues)
+    (part,) = few(rows, topic)
     with pytest.raises(EncodeError, match="exceeds its maximum size") as raised:
-        add(part, model.queues, TableOutcome())
+        add(part, model.queues, RowRuns(TableOutcome()))
     assert raised.value.path == "records[1]"
 
 
@@ -73,8 +74,10 @@ def test_a_batch_that_is_split():
     outcome = TableOutcome()
     model.forced[0] = [TOO_LARGE]
     model.produce(b"before")
-    (part,) = rows_of(pa.table({"value": [b"%d" % n for n in range(10)]}), topic, model.queues)
-    add(part, model.queues, outcome)
+    (part,) = few(pa.table({"value": [b"%d" % n for n in range(10)]}), topic)
+    runs = RowRuns(outcome)
+    add(part, model.queues, runs)
+    runs.tell()
     outcome.finish()
     while model.forced[0]:
         model.poll()
@@ -82,24 +85,58 @@ def test_a_batch_that_is_split():
     assert not outcome._known(0)
     model.finish()
     assert outcome._known(0)
-    parts = [one for one in outcome.parts if one.end > one.first]
+    parts = sorted(one for one in outcome.parts if one.end > one.first)
     assert len(parts) > 1
     assert [row for one in parts for row in range(one.first, one.end)] == list(range(10))
     assert {one.offset - one.first for one in parts} == {1}
-    assert Part(0, 0, "", -1, -1, -1, None) in outcome.parts
+
+
+def few(rows: pa.Table, topic: Any, most: int = 10**6) -> list[FewRows]:
+    return rows_of(rows, rows.column_names, topic, most) or []
 
 
 def test_which_tables_have_few_rows():
     topic = ModelCluster(3).queues.topic("t")
     assert topic is not None
-    assert are_few(table(0, 256), topic, 10**6)
-    assert not are_few(table(0, 257), topic, 10**6)
-    assert not are_few(table(0, 0), topic, 10**6)
+    assert few(table(0, 256), topic)
+    assert not few(table(0, 257), topic)
+    assert not few(table(0, 0), topic)
     for name, column in (("timestamp", [1]), ("headers", [[]]), ("partition", [0]), ("topic", ["t"])):
-        assert not are_few(table(0, 1).append_column(name, pa.array(column)), topic, 10**6)
-    assert not are_few(pa.table({"value": [5]}), topic, 10**6)
+        assert not few(table(0, 1).append_column(name, pa.array(column)), topic)
+    assert not few(pa.table({"value": [5]}), topic)
     large = pa.table({"value": [b"x" * 5000]})
-    assert are_few(large, topic, 10**6)
-    assert not are_few(large, topic, 4000)
+    assert few(large, topic)
+    assert not few(large, topic, 4000)
     topic.limit_batches(3000)
-    assert not are_few(large, topic, 10**6)
+    assert not few(large, topic)
+
+
+def test_many_partitions_make_many_rows_few():
+    """A batch for each partition of each table would have a row or two."""
+    topic = ModelCluster(1000).queues.topic("t")
+    assert topic is not None
+    rows = pa.table({"key": [b"%d" % n for n in range(5000)], "value": [b"x" * 200] * 5000})
+    pieces = few(rows, topic)
+    assert [value for piece in pieces for value in piece.values] == rows["value"].to_pylist()
+    assert [piece.first for piece in pieces] == [0, 2048, 4096]
+    assert not few(rows.drop_columns(["key"]), topic)
+    assert not few(rows, topic, 100_000)
+
+
+def test_rows_between_records_of_another_thread():
+    """A thread that sends adds to open batches without the lock, so also between the rows of a table."""
+    model = ModelCluster(1)
+    topic = model.queues.topic("t")
+    assert topic is not None
+    model.produce(b"before")
+    outcome = TableOutcome()
+    runs = RowRuns(outcome)
+    made = [model.produce(b"%d" % n) for n in range(6)]
+    for n in (0, 1, 3, 4, 5):
+        runs.add(made[n])
+    runs.tell()
+    outcome.finish()
+    model.finish()
+    assert outcome._known(0)
+    parts = sorted(one for one in outcome.parts if one.end > one.first)
+    assert [(one.first, one.end, one.offset) for one in parts] == [(0, 2, 1), (2, 5, 4)]

@@ -214,7 +214,7 @@ class Producer(TransactionalProducer, AsyncClient):
         try:
             for batch in table.batches():
                 if self._queues.full:
-                    await self._room(batch.queue.topic)
+                    await self._room(batch.topic_name)
                 with self._queues.lock:
                     self._check_transaction(begun)
                     enough = table.queue(batch)

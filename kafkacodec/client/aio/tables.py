@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkacodec.client.producing._appending import RowRuns
 from kafkacodec.client.producing.delivery import TableDelivery
+from kafkacodec.client.producing.few_rows import FewRows, add
 from kafkacodec.client.producing.outcome import TableOutcome
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.settings import ProducerSettings
@@ -13,7 +15,6 @@ from kafkacodec.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
     from kafkacodec.client.producing.columns import TableBatch
-    from kafkacodec.client.producing.few_rows import FewRows
 
 __all__ = ["TableSending"]
 
@@ -34,6 +35,7 @@ class TableSending:
         self._plan = TablePlan(data, topic, settings)
         self._queues = queues
         self._outcome = TableOutcome(queues.loop)
+        self._runs = RowRuns(self._outcome)  # of a small table
         self._unsent = 0
         self.has_batches = False
 
@@ -58,16 +60,14 @@ class TableSending:
 
     def batches(self) -> Iterable[TableBatch | FewRows]:
         """The batches of the rows, or rows for open batches; each is to be queued."""
-        few = self._plan.few(self._known, self._queues)
+        few = self._plan.few(self._known)
         return self._plan.batches(self._known) if few is None else few
 
     def queue(self, rows: TableBatch | FewRows) -> bool:
         """Queue a batch or rows; returns whether enough is queued that it should be sent."""
-        from kafkacodec.client.producing.few_rows import FewRows, add
-
         if isinstance(rows, FewRows):
             with self._queues.lock:
-                return add(rows, self._queues, self._outcome)
+                return add(rows, self._queues, self._runs)
         self.has_batches = True
         with self._queues.lock:
             batch = self._queues.new_batch(rows.queue, self._outcome, self._outcome.queued)
@@ -81,6 +81,7 @@ class TableSending:
 
     def finish(self) -> TableDelivery:
         """No more batches follow."""
+        self._runs.tell()
         self._outcome.finish()
         return TableDelivery(self._outcome)
 

@@ -125,7 +125,7 @@ class Producer(Sending, BlockingClient):
         try:
             for batch in table.batches():
                 if self._queues.full:
-                    self._room(batch.queue.topic)
+                    self._room(batch.topic_name)
                 with self._queues.lock:
                     self._check()
                     self._inside.check_transaction(begun)

@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
 from kafkacodec.client.producing._batch cimport BatchBuilder
+from kafkacodec.client.producing._callbacks cimport Callbacks
 from kafkacodec.client.producing._delivery cimport Delivery
 
 
@@ -22,6 +23,13 @@ cdef class OpenTopic:
     cdef public object present
     cdef public OpenQueue sticky
     cdef public int64_t batch_limit
+
+
+cdef class RowRuns:
+    cdef Callbacks table
+    cdef list runs
+    cdef dict newest
+    cpdef add(self, Delivery made)
 
 
 cdef class Appending:

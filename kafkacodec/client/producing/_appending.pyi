@@ -2,8 +2,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Never
 
 from kafkacodec.client.producing._batch import BatchBuilder
+from kafkacodec.client.producing._callbacks import Callback
 from kafkacodec.client.producing._delivery import Delivery
-from kafkacodec.client.producing.outcome import Outcome
+from kafkacodec.client.producing.outcome import Outcome, TableOutcome
 from kafkacodec.moments import Moment
 
 BY_NAME: Final[str]
@@ -39,6 +40,23 @@ class OpenTopic:
     present: frozenset[int]
     sticky: Any
     batch_limit: int
+
+class RowRun(Callback):
+    """Consecutive records of a batch that are consecutive rows of a table, and are not known yet."""
+
+class RowRuns:
+    """Which records of batches are the rows of a table.
+
+    Args:
+        table: the outcome that learns about them.
+    """
+
+    def __init__(self, table: TableOutcome) -> None: ...
+    def add(self, made: Delivery) -> None:
+        """The next row is this record."""
+
+    def tell(self) -> None:
+        """Count the rows as queued, run by run; from now on the table learns what becomes of them."""
 
 class Appending:
     """Adds records to open batches, and counts the bytes of all batches.
@@ -88,6 +106,21 @@ class Appending:
 
         Raises:
             EncodeError: as in `put`.
+        """
+
+    def add_rows(
+        self,
+        topic: OpenTopic,
+        keys: list[Any] | None,
+        values: list[Any],
+        row: int,
+        timestamp: int,
+        runs: RowRuns,
+    ) -> int:
+        """Add rows from `row` on to open batches, without headers and by their keys; `runs` learns where they are.
+
+        Returns:
+            int: the first row that has no open batch, or is refused; the number of rows if all are added.
         """
 
     def pend(self, queue: OpenQueue, batch: OpenBatch) -> None:

@@ -12,7 +12,11 @@ from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kafkacodec._core cimport encode as k
 from kafkacodec.client.producing._batch cimport BatchBuilder, as_bytes, header_cells
+from kafkacodec.client.producing._callbacks cimport Callback, Callbacks
 from kafkacodec.client.producing._delivery cimport Delivery
+
+from kafkacodec.client.producing.outcome import Part
+from kafkacodec.errors import EncodeError
 
 
 cdef inline int64_t now_ms() noexcept:
@@ -89,6 +93,29 @@ cdef class Appending:
             self.take(added)
         return made
 
+    def add_rows(self, OpenTopic topic not None, list keys, list values not None, Py_ssize_t row, int64_t timestamp,
+                 RowRuns runs not None):
+        """Add rows to open batches; returns the first that has none or is refused, or the number of rows."""
+        cdef OpenQueue queue
+        cdef Delivery made
+        cdef bytes key = None
+        cdef bytes value
+        try:
+            while row < len(values):
+                if keys is not None:
+                    key = as_bytes(keys[row], "key")
+                value = as_bytes(values[row], "value")
+                queue = self.chosen(topic, None, key)
+                made = None if queue is None or queue.open is None else self.place(
+                    topic, queue.open, key, value, None, timestamp)
+                if made is None:
+                    break
+                runs.add(made)
+                row += 1
+        except EncodeError:
+            pass  # adding the row alone raises it again
+        return row
+
     def pend(self, OpenQueue queue not None, OpenBatch batch not None):
         if batch.builder is not None:
             queue.open = batch
@@ -127,6 +154,69 @@ cdef class Appending:
         if queue is None or queue.open is None:
             return None
         return self.place(topic, queue.open, own_key, own_value, cells, now_ms() if timestamp is None else time)
+
+
+cdef class RowRun(Callback):
+    """Consecutive records of a batch, `_index` to `end`, that are rows of a table from `row` on.
+
+    Those that are known already are left out.
+    """
+    cdef Callbacks batch, table
+    cdef int64_t end, row
+
+    cdef int run(self) except -1:
+        """Pass known outcomes to the table, and wait for more."""
+        while self._index < self.end:
+            part = self.batch.find(self._index)
+            if part is not None:
+                self.tell(part)
+            elif not self.batch.when(self._index, self):
+                return 0
+        return 0
+
+    cdef tell(self, part):
+        """Add the outcome of the first records to that of the table."""
+        cdef int64_t end = part[0], first = part[1], offset = part[4]
+        cdef int64_t count = min(self.end, end) - self._index
+        offset = offset + self._index - first if offset >= 0 else -1
+        error = part[6]
+        made = Part(self.row + count, self.row, part[2], part[3], offset, part[5], error)
+        # Without the lock: no other thread runs Python until all is counted.
+        self.table.parts.append(made)
+        self._index += count
+        self.row += count
+        self.table.resolved += count
+        if error is not None and self.table.failure is None:
+            self.table.failure = error
+        if self.table.whole and self.table.resolved == self.table.queued:
+            self.table.finish()
+
+
+cdef class RowRuns:
+    def __init__(self, Callbacks table not None):
+        self.table = table
+        self.runs = []
+        self.newest = {}
+
+    cpdef add(self, Delivery made):
+        """The next row of the table is a record of a batch."""
+        cdef RowRun run = self.newest.get(made._outcome)
+        # Another thread may add records of its own in between.
+        if run is None or run.end != made._index:
+            run = RowRun.__new__(RowRun)
+            run.batch, run.table, run._index, run.end = made._outcome, self.table, made._index, made._index
+            self.newest[made._outcome] = run
+            self.runs.append(run)
+        run.end += 1
+
+    def tell(self):
+        """From now on the table learns what becomes of its rows: in the order of the runs, not of the table."""
+        cdef RowRun run
+        for run in self.runs:
+            run.row = self.table.queued
+            self.table.queued += run.end - run._index
+            if not run.batch.append_first(run):
+                run.run()
 
 
 BY_NAME = "send(topic, value) takes topic, value by position, and the others by name: key=, headers=, partition=, timestamp="

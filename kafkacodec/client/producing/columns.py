@@ -12,13 +12,12 @@ import numpy as np
 
 from kafkacodec.arguments import require_int
 from kafkacodec.client.checks import check_topic
-from kafkacodec.client.producing.few_rows import FewRows, are_few, rows_of
+from kafkacodec.client.producing.few_rows import FewRows, rows_of
 from kafkacodec.client.producing.queue import (
     READABLE_BY,
     READABLE_BYTES,
     REQUEST_BYTES,
     PartitionQueue,
-    Queues,
     TopicQueues,
 )
 from kafkacodec.client.producing.settings import ProducerSettings
@@ -45,6 +44,11 @@ class TableBatch(NamedTuple):
     data: bytearray
     rows: int
 
+    @property
+    def topic_name(self) -> str:
+        """Its topic."""
+        return self.queue.topic
+
 
 class TablePlan:
     """A table to send: record batch by record batch, each divided by topic and partition.
@@ -65,11 +69,11 @@ class TablePlan:
         self._pa = import_extra("pyarrow")
         self._table = pyarrow_table(data)
         self._settings = settings
-        names = self._table.column_names
-        for name in (*_COLUMNS, "topic", "partition"):
+        self._names = names = self._table.column_names
+        for name in (*_COLUMNS, "topic", "partition") if len({*names}) < len(names) else ():
             if names.count(name) > 1:
                 raise EncodeError(f"the table has several columns {name!r}", path=f"records.{name}")
-        if not {"key", "value"} & {*names}:
+        if "key" not in names and "value" not in names:
             raise EncodeError("the table has neither a column key nor a column value", path="records")
         if topic is not None:
             check_topic(topic)
@@ -132,12 +136,11 @@ class TablePlan:
             check_topic(name)
         return topics, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
-    def few(self, queues_of: Callable[[str], TopicQueues], queues: Queues) -> list[FewRows] | None:
+    def few(self, queues_of: Callable[[str], TopicQueues]) -> list[FewRows] | None:
         """The rows, if they are better added one by one; else None."""
         if self._topic_numbers is not None or self._settings.partitioner is not None:
             return None
-        topic = queues_of(self._topics[0])
-        return rows_of(self._table, topic, queues) if are_few(self._table, topic, self._most // 2) else None
+        return rows_of(self._table, self._names, queues_of(self._topics[0]), self._most // 2)
 
     def batches(self, queues_of: Callable[[str], TopicQueues]) -> Iterator[TableBatch]:
         """The batches of all rows. `queues_of` returns the queues of a topic; it is called again for each record batch.

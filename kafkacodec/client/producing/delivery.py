@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from kafkacodec.client.producing._delivery import Awaitable
 from kafkacodec.client.producing.outcome import OffsetRange, TableMetadata, TableOutcome
 from kafkacodec.shown import counted, repr_of
@@ -20,7 +22,7 @@ class TableDelivery(Awaitable[TableMetadata]):
         if self._outcome.failure is not None:
             raise self._outcome.failure.with_traceback(None)
         offsets: dict[tuple[str, int], list[OffsetRange]] = {}
-        for part in self._outcome.parts:
+        for part in sorted(self._outcome.parts, key=attrgetter("end")):
             if part.end > part.first:
                 ranges = offsets.setdefault((part.topic, part.partition), [])
                 ranges.append(OffsetRange(part.offset, part.end - part.first))

@@ -6,119 +6,100 @@ So tables with a few rows for each partition are gathered: a batch for each of t
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, NamedTuple
 
-from kafkacodec.client.producing.outcome import Outcome, Part, TableOutcome
-from kafkacodec.client.producing.queue import PartitionQueue, Queues, TopicQueues
+from kafkacodec.client.producing._appending import RowRuns
+from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.errors import EncodeError
 from kafkacodec.lazy import import_extra
 
-__all__ = ["FewRows", "add", "are_few", "rows_of"]
+__all__ = ["FewRows", "add", "rows_of"]
 
 _FEW: Final = 256  # rows: the minimum cost of the encoder of whole tables is as much
-_FEW_OF_PARTITION: Final = 2
-_COLUMNS: Final = ("key", "value")
+_FEW_OF_PARTITION: Final = 16  # rows: likewise, with what it takes to send a batch of them alone
+_PIECE: Final = 2048  # rows that become Python objects, and are added under one lock, at a time
+_COLUMNS: Final = frozenset({"key", "value"})
+_OTHERS: Final = frozenset({"timestamp", "headers", "topic", "partition"})
 
 
 class FewRows(NamedTuple):
-    """Rows of a table for one partition."""
+    """Some rows of a table, from `first` on; `keys` is None if they have none."""
 
     topic: TopicQueues
-    queue: PartitionQueue
-    keys: list[Any]
+    keys: list[Any] | None
     values: list[Any]
-    rows: list[int]
+    first: int
+
+    @property
+    def topic_name(self) -> str:
+        """Their topic."""
+        return self.topic.name
 
 
-def are_few(table: Any, topic: TopicQueues, most: int) -> bool:
-    """Whether rows are better added one by one: they are few, and have a key and a value of bytes or text only.
+def rows_of(table: Any, names: list[str], topic: TopicQueues, most: int) -> list[FewRows] | None:
+    """The rows of a table with columns of these names, in pieces; None if they are not better added one by one.
 
-    A row of more than `most` bytes may be allowed where it is compressed, and so is left to the encoder of tables.
+    They are if they are few for a batch, and have a key and a value of bytes or text only. A row of more than `most`
+    bytes may be allowed where it is compressed, and so is left to the encoder of tables.
     """
-    names = table.column_names
-    if not 0 < table.num_rows <= max(_FEW, _FEW_OF_PARTITION * len(topic.numbers) if "key" in names else 0):
-        return False
-    if not {"timestamp", "headers", "topic", "partition"}.isdisjoint(names):
-        return False
-    if table.nbytes > min(topic.batch_limit, most):
-        return False
+    count = table.num_rows
+    # Rows without a key go to one partition until its batch is full.
+    partitions = len(topic.numbers) if "key" in names else 1
+    if not 0 < count <= max(_FEW, _FEW_OF_PARTITION * partitions) or not _OTHERS.isdisjoint(names):
+        return None
+    columns = {name: column for name, column in zip(names, table.columns, strict=True) if name in _COLUMNS}
+    kinds = _kinds()
+    for column in columns.values():
+        if column.type not in kinds:
+            return None
+    pieces = [] if count <= _PIECE else [table.slice(first, _PIECE) for first in range(0, count, _PIECE)]
+    if not _is_small(table, min(most, topic.batch_limit * partitions)):
+        sizes = [piece.nbytes for piece in pieces or [table]]
+        if max(sizes) > most or sum(sizes) > topic.batch_limit * partitions:
+            return None
+    if not pieces:
+        return [_few(topic, columns, count, 0)]
+    return [
+        _few(topic, {name: piece.column(name) for name in columns}, piece.num_rows, at * _PIECE)
+        for at, piece in enumerate(pieces)
+    ]
+
+
+@cache
+def _kinds() -> frozenset[Any]:
     pa = import_extra("pyarrow")
-    kinds = (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())
-    return all(table.column(name).type in kinds for name in ("key", "value") if name in names)
+    return frozenset({pa.binary(), pa.string(), pa.large_binary(), pa.large_string()})
 
 
-def rows_of(table: Any, topic: TopicQueues, queues: Queues) -> list[FewRows]:
-    """The rows of such a table by partition."""
-    nothing = [None] * table.num_rows
-    keys, values = (table.column(name).to_pylist() if name in table.column_names else nothing for name in _COLUMNS)
-    found: dict[PartitionQueue, FewRows] = {}
-    for row, (key, value) in enumerate(zip(keys, values, strict=True)):
-        queue = queues.choose(topic, None, key) or topic.choose_sticky()
-        part = found.get(queue)
-        if part is None:
-            part = found[queue] = FewRows(topic, queue, [], [], [])
-        part.keys.append(key)
-        part.values.append(value)
-        part.rows.append(row)
-    return list(found.values())
+def _is_small(table: Any, most: int) -> bool:
+    """Whether all buffers of a table, which it may share with others, have at most so many bytes: quick to see."""
+    size: int = table.get_total_buffer_size()
+    return size <= most
 
 
-def add(part: FewRows, queues: Queues, outcome: TableOutcome) -> bool:
-    """Add rows to the open batch of their partition; returns whether the driver must be woken. Under the queues' lock.
+def _few(topic: TopicQueues, columns: dict[str, Any], count: int, first: int) -> FewRows:
+    keys = columns["key"].to_pylist() if "key" in columns else None
+    return FewRows(topic, keys, columns["value"].to_pylist() if "value" in columns else [None] * count, first)
+
+
+def add(part: FewRows, queues: Queues, runs: RowRuns) -> bool:
+    """Add rows to the open batches of their partitions; returns whether the driver must be woken. Under their lock.
+
+    `runs` learns where they are.
 
     Raises:
         EncodeError: a row is too large; `path` names it. Those before it are queued.
     """
-    now, woken, run = int(time.time() * 1000), False, None
-    runs: list[_Run] = []
-    for key, value, row in zip(part.keys, part.values, part.rows, strict=True):
-        batch = part.queue.open
-        try:
-            made = None if batch is None else queues.put(part.topic, batch, key, value, (), now)
-            if made is None:
-                made, due = queues.append(part.topic, part.queue.number, key, value, (), now)
-                woken = woken or due
-        except EncodeError as error:
-            raise EncodeError(error.reason, path=f"records[{row}]{(error.path and f'.{error.path}') or ''}") from None
-        if run is None or made._outcome is not run.outcome:
-            run = _Run(made._outcome, made._index, made._index, outcome, outcome.queued)
-            runs.append(run)
-        run.end = made._index + 1
-        outcome.queued += 1
-    for run in runs:
-        run.known()
+    topic, keys, values, first = part
+    now, woken, at = int(time.time() * 1000), False, 0
+    try:
+        while (at := queues.add_rows(topic, keys, values, at, now, runs)) < len(values):
+            made, due = queues.append(topic, None, None if keys is None else keys[at], values[at], (), now)
+            runs.add(made)
+            woken, at = woken or due, at + 1
+    except EncodeError as error:
+        raise EncodeError(
+            error.reason, path=f"records[{first + at}]{(error.path and f'.{error.path}') or ''}"
+        ) from None
     return woken
-
-
-@dataclass(slots=True)
-class _Run:
-    """Consecutive records of a batch that are rows of a table, which gets their outcome.
-
-    Attributes:
-        outcome: the batch's.
-        first, end: the records that are not known yet.
-        table: the table's outcome.
-        row: the place of the first of them among all rows.
-    """
-
-    outcome: Outcome
-    first: int
-    end: int
-    table: TableOutcome
-    row: int
-
-    def known(self) -> None:
-        """Pass known outcomes to the table, and wait for more."""
-        while self.first < self.end:
-            if not self.outcome.when(self.first, self.known):
-                return
-            part = self.outcome.find(self.first)
-            assert part is not None
-            count = min(self.end, part.end) - self.first
-            offset = part.offset + self.first - part.first if part.offset >= 0 else -1
-            self.table.resolve(
-                Part(self.row + count, self.row, part.topic, part.partition, offset, part.time, part.error)
-            )
-            self.first += count
-            self.row += count

@@ -177,7 +177,7 @@ class Outcome(Callbacks):
 
 
 class TableOutcome(Outcome):
-    """The outcome of the rows of a table: record 0 stands for all rows."""
+    """The outcome of the rows of a table: record 0 stands for all rows. Its parts are in the order of their answers."""
 
     __slots__ = ("queued", "whole")
 
@@ -187,9 +187,12 @@ class TableOutcome(Outcome):
         self.whole = False
 
     def finish(self) -> None:
-        """Mark that no more rows follow."""
-        self.whole = True
-        self.resolve(Part(0, 0, "", -1, -1, -1, None))
+        """Mark that no more rows follow, and tell if the outcome of all is known."""
+        with _lock:
+            self.whole = True
+            self._wake_known()
+            due = self.due(0, 1) if self._known(0) else []
+        self.call(due)
 
     def _due(self, part: Part) -> list[Callback]:
         return self.due(0, 1) if self._known(0) else []
