@@ -181,6 +181,15 @@ def test_only_what_was_given_out_is_sent() -> None:
         assert kc.decode(answer.responses[0].partitions[0].records)["value"].tolist() == [b"a"]
 
 
+def test_a_fetch_of_no_bytes_gets_no_records() -> None:
+    with kc.broker.serve(topics=["jobs"]) as broker, wire_to(broker) as wire:
+        from_the_start(broker)
+        broker.write("jobs", [(None, b"a")])
+        topic = joined(wire, "m")
+        assert acquired(fetch(wire, "m", topic, max_bytes=0, max_wait_ms=1)) == []
+        assert acquired(fetch(wire, "m", topic, share_session_epoch=1)) == [(0, 0, 1)]
+
+
 def test_a_coordinator_that_refuses_lets_the_partition_be_read_anew() -> None:
     """Offsets that were altered count for those who still read once what they say is refused."""
     with kc.broker.serve(topics=["jobs"]) as broker, wire_to(broker) as wire:

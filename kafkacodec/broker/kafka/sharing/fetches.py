@@ -115,9 +115,9 @@ class ShareFetching:
         shared.delete_before(log.start_offset)
         offset = shared.next_offset
         end = log.last_stable_offset if self._settings.committed else log.high_watermark
-        if shared.is_full or offset >= end:
+        if shared.is_full or offset >= end or self._wants.max_bytes <= 0:
             return None
-        room = max(0, self._wants.max_bytes) // max(1, len(self._places))
+        room = self._wants.max_bytes // max(1, len(self._places))
         return log.read(offset, room, at_least_one=True, committed=self._settings.committed)
 
     def _fill(self, row: Any, place: SharePlace, log: Partition, shared: SharePartition, left: int, now: float) -> int:
