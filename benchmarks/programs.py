@@ -20,7 +20,7 @@ from benchmarks.messages import Body
 HERE = Path(__file__).parent
 CACHE = HERE.parent / ".cache"
 JAVA_CLASSES, GO_PROGRAM = CACHE / "bench-java", CACHE / "bench-go" / "peers"
-# Long enough for the just-in-time compiler to finish.
+# Before anything is timed: long enough for the just-in-time compiler to finish.
 SECONDS_PER_CASE = 3.0
 
 

@@ -1,5 +1,3 @@
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,21 +18,15 @@ public final class Build {
 
     private record Source(CompressionType codec, long baseOffset, List<Entry> entries) {}
 
-    private static final ThreadMXBean THREAD = ManagementFactory.getThreadMXBean();
     private static long written;
 
     public static void main(String[] argv) throws Exception {
         for (int i = 1; i < argv.length; i++) {
             List<Source> batches = load(Path.of(argv[i]));
-            long end = THREAD.getCurrentThreadCpuTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
-            long best = Long.MAX_VALUE;
             Digest digest = new Digest();
             build(batches, made -> made.records().forEach(digest::add));
-            do {
-                long start = THREAD.getCurrentThreadCpuTime();
-                build(batches, made -> written += made.sizeInBytes());
-                best = Math.min(best, THREAD.getCurrentThreadCpuTime() - start);
-            } while (THREAD.getCurrentThreadCpuTime() < end);
+            Runnable work = () -> build(batches, made -> written += made.sizeInBytes());
+            long best = Best.nanoseconds(Double.parseDouble(argv[0]), work);
             System.out.println(digest + " " + best);
         }
         if (written == 42) System.out.println();

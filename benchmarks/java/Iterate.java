@@ -1,5 +1,3 @@
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,7 +15,6 @@ import org.apache.kafka.common.utils.internals.CloseableIterator;
  * without it, it reads no byte of them.
  */
 public final class Iterate {
-    private static final ThreadMXBean THREAD = ManagementFactory.getThreadMXBean();
     private static final boolean COPY = Boolean.getBoolean("copy");
     private static long touched;
     private static byte[] kept;
@@ -27,13 +24,7 @@ public final class Iterate {
             MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(Path.of(argv[i]))));
             Digest digest = new Digest();
             read(records, digest::add);
-            long end = THREAD.getCurrentThreadCpuTime() + (long) (Double.parseDouble(argv[0]) * 1e9);
-            long best = Long.MAX_VALUE;
-            do {
-                long start = THREAD.getCurrentThreadCpuTime();
-                read(records, Iterate::touch);
-                best = Math.min(best, THREAD.getCurrentThreadCpuTime() - start);
-            } while (THREAD.getCurrentThreadCpuTime() < end);
+            long best = Best.nanoseconds(Double.parseDouble(argv[0]), () -> read(records, Iterate::touch));
             System.out.println(digest + " " + best);
         }
         if (touched == 42) System.out.println();

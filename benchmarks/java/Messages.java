@@ -1,5 +1,3 @@
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,11 +11,6 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  * key-kind-version. Prints "bytes nanoseconds" for decoding, then for encoding into an existing buffer.
  */
 public final class Messages {
-    private interface Work {
-        void run();
-    }
-
-    private static final ThreadMXBean THREAD = ManagementFactory.getThreadMXBean();
     private static Object kept;
 
     public static void main(String[] argv) throws Exception {
@@ -38,17 +31,11 @@ public final class Messages {
         }
     }
 
-    private static long best(double seconds, Work work) {
-        long end = THREAD.getCurrentThreadCpuTime() + (long) (seconds * 1e9);
-        long best = Long.MAX_VALUE;
-        long start = THREAD.getCurrentThreadCpuTime();
-        while (start < end) {
+    private static long best(double seconds, Runnable work) {
+        Runnable ten = () -> {
             for (int i = 0; i < 10; i++) work.run();
-            long now = THREAD.getCurrentThreadCpuTime();
-            best = Math.min(best, now - start);
-            start = now;
-        }
-        return best / 10;
+        };
+        return Best.nanoseconds(seconds, ten) / 10;
     }
 
     private static ApiMessage decode(ApiMessageType type, boolean request, short version, byte[] data) {
