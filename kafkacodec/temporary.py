@@ -7,8 +7,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from secrets import token_hex
-from tempfile import gettempdir
 
 _kept: dict[str, int] = {}  # directories to remove at the end of the process -> the process
 
@@ -56,7 +54,9 @@ def removed_on_error(path: str) -> Iterator[None]:
 
 def _new_name(prefix: str) -> str:
     """The path of a directory that nobody else makes; whatever happens, it is removed at the end of the process."""
-    path = os.path.join(gettempdir(), f"{prefix}{token_hex(16)}")
+    from tempfile import gettempdir  # seldom needed: with `random`, it takes a program some ms to start
+
+    path = os.path.join(gettempdir(), f"{prefix}{os.urandom(16).hex()}")
     _kept[path] = os.getpid()
     return path
 

@@ -112,6 +112,20 @@ sys.exit(f"imported {heavy}" if heavy else code)
         assert word in finished.stdout
 
 
+def test_the_first_record_of_a_file_needs_no_randomness():
+    """`secrets` loads a library for cryptography, for a name that only temporary files have."""
+    script = f"""
+import sys
+from kafkacodec.cli.__main__ import run
+code = run(["dump", "--json", "-n", "1", {str(BROKER)!r}])
+heavy = {{"secrets", "hashlib", "tempfile"}} & set(sys.modules)
+sys.exit(f"imported {{heavy}}" if heavy else code)
+"""
+    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert finished.returncode == DONE, finished.stderr
+    assert len(finished.stdout.splitlines()) == 1
+
+
 def test_every_command_of_the_table_has_help(kafkacodec):
     from kafkacodec.cli.app import COMMANDS
 

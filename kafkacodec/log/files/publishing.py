@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import secrets
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -53,7 +52,7 @@ class Committing(ABC):
 
 def new_token() -> str:
     """A token for the names of temporary files."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def temporary_name(path: str, token: str) -> str:
