@@ -178,6 +178,14 @@ def test_a_swapped_segment_with_the_records_of_two_during_reading(log: Path) -> 
     assert offsets(partition.read(columns=["offset"])) == expected
 
 
+def test_the_current_directory_may_have_no_name(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(log)
+    chunks = Partition("").read(columns=["offset"], max_rows=10)
+    begun = next(chunks)["offset"].tolist()
+    merge(log)
+    assert begun + offsets(chunks) == list(range(65)) + [o for o in offsets(Partition(log).read()) if o >= 65]
+
+
 def test_named_files_are_planned_before_the_first_row(log: Path) -> None:
     """Nothing tells when they were listed, so a file that replaced one of them would be read as it."""
     partition = Partition(log, segments=sorted(log.glob("*.log")))

@@ -98,13 +98,13 @@ class SettledDirectory(NamedTuple):
         """The state now; None if a later change might go unnoticed: it has just changed, or its names have no time."""
         if is_url(path):
             return None
-        now, settled = identity_of(path), time.time_ns() - int(SETTLED_SECONDS * 1e9)
-        return cls(path, now.inode, now.mtime_ns, settled) if now.mtime_ns <= settled else None
+        now, settled = os.stat(path or os.curdir), time.time_ns() - int(SETTLED_SECONDS * 1e9)
+        return cls(path, now.st_ino, now.st_mtime_ns, settled) if now.st_mtime_ns <= settled else None
 
     def still_has(self, path: str) -> bool:
         """Whether a file is certainly the one that had its name then. Raises as `identity_of`."""
-        now = identity_of(self.path)
-        if (now.inode, now.mtime_ns) == (self.inode, self.changed):
+        now = os.stat(self.path or os.curdir)
+        if (now.st_ino, now.st_mtime_ns) == (self.inode, self.changed):
             return True
         return identity_of(path).ctime_ns < self.known_at  # renaming a file sets this time
 
