@@ -153,8 +153,9 @@ PLOTS = (
         "value_sizes.png",
         "sizes",
         "Reading by the size of values",
-        "Uncompressed batches of 16 KiB or one record, 24 MB in all. The limits are a copy of the record set and the"
-        " CRC-32C of its bytes, each alone and in the same run.",
+        "Uncompressed batches of 16 KiB or one record, 24 MB in all. Lines without points limit kafkacodec, each"
+        " alone and in the same run: a copy of the record set, and the CRC-32C of its bytes in blocks of 16 KiB. Java"
+        " copies nothing, and its CRC-32C of large batches is faster than that of kafkacodec.",
         _value_sizes,
     ),
     Plot(

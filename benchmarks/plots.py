@@ -74,7 +74,7 @@ def points(
 
 
 def value_sizes(title: str, results: Mapping[int, Rates], names: Sequence[str], ours: Sequence[str]) -> bytes:
-    """Gigabytes per second by the size of values; the limits are lines without points. The axis begins at zero."""
+    """Gigabytes per second by the size of values; what limits kafkacodec are lines without points, from zero on."""
     figure = Figure(figsize=(9, 5.2), layout="constrained")
     axes = figure.add_subplot()
     for name, look in looks([name for name in names if any(name in rates for rates in results.values())], ours).items():
@@ -82,7 +82,7 @@ def value_sizes(title: str, results: Mapping[int, Rates], names: Sequence[str], 
         axes.plot(*zip(*known, strict=True), f"{look.marker}-", color=look.color, label=name, markersize=5)
     for name, dashes in zip(sizes.LIMITS, ("--", ":"), strict=True):
         known = [(size, rates[name] / 1e9) for size, rates in results.items() if name in rates]
-        axes.plot(*zip(*known, strict=True), dashes, color="#111827", label=f"limit: {name}")
+        axes.plot(*zip(*known, strict=True), dashes, color="#111827", label=name)
     axes.set(xscale="log", xlabel="bytes of a value, logarithmic", ylabel="GB of record set per second", title=title)
     axes.set_ylim(bottom=0)
     _plain(axes.xaxis)

@@ -13,7 +13,7 @@ from benchmarks.contest import Contest
 VALUE_BYTES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 SET_RECORDS = (1, 10, 100, 1_000, 10_000)
 CASES = [Case(f"values of {size:,} bytes", value_bytes=size, total_bytes=24_000_000) for size in VALUE_BYTES]
-COPY, CHECKSUM = "one copy", "CRC-32C alone"
+COPY, CHECKSUM = "one copy", "kc.crc32c alone"
 LIMITS = (COPY, CHECKSUM)
 _BLOCK = 16384
 _RECORDS_PER_ROUND = 20_000
