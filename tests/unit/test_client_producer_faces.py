@@ -30,9 +30,14 @@ def knowing(producer, topic="t"):
     return producer
 
 
+def unreached(**options):
+    """A producer that knows a topic, and reaches no broker for as long as any test runs."""
+    return knowing(kc.client.Producer(NOBODY, **{"bootstrap_timeout_ms": 600_000} | options))
+
+
 def test_a_blocking_producer_that_is_closed():
     before = threading.active_count()
-    with knowing(kc.client.Producer(NOBODY)) as producer:
+    with unreached() as producer:
         delivery = producer.send("t", b"v")
         producer.close(0)
         producer.close()
@@ -46,7 +51,7 @@ def test_a_blocking_producer_that_is_closed():
 
 def test_closing_in_a_callback_of_a_delivery():
     before = threading.active_count()
-    producer = knowing(kc.client.Producer(NOBODY, delivery_timeout_ms=50, linger_ms=0))
+    producer = unreached(delivery_timeout_ms=50, linger_ms=0)
     called, late = threading.Event(), []
 
     def close(delivery):
@@ -70,7 +75,7 @@ def test_closing_in_a_callback_of_a_delivery():
 
 def test_closing_in_a_signal_handler_while_the_program_closes():
     before = threading.active_count()
-    producer = knowing(kc.client.Producer(NOBODY, delivery_timeout_ms=200, linger_ms=0))
+    producer = unreached(delivery_timeout_ms=200, linger_ms=0)
     producer.send("t", b"v").add_done_callback(lambda d: signal.raise_signal(signal.SIGUSR1))
     handler = signal.signal(signal.SIGUSR1, lambda *_: producer.close())
     try:
@@ -87,7 +92,7 @@ def test_closing_while_another_thread_is_in_send():
         thread.join()
         return value
 
-    with knowing(kc.client.Producer(NOBODY, value_serializer=serializer)) as producer, pytest.raises(ClientClosed):
+    with unreached(value_serializer=serializer) as producer, pytest.raises(ClientClosed):
         producer.send("t", b"v")
 
 
@@ -104,7 +109,7 @@ def test_an_asyncio_producer_that_is_left_open_says_what_is_lost(caplog):
 
 
 def test_a_signal_handler_cannot_wait_for_the_send_that_it_interrupted():
-    with knowing(kc.client.Producer(NOBODY)) as producer:
+    with unreached() as producer:
         delivery = producer.send("t", b"v")
         calls = (producer.close, producer.flush, lambda: producer.send("t", b"w"), lambda: producer.partitions_for("t"))
         with producer._queues.lock:  # as if the signal came while it was held
@@ -124,7 +129,7 @@ def test_a_producer_that_cannot_start_leaves_no_thread():
 
 
 def test_memory_that_is_full_and_a_topic_that_is_not_known():
-    with knowing(kc.client.Producer(NOBODY, buffer_memory=1000, max_block_ms=50, delivery_timeout_ms=5000)) as producer:
+    with unreached(buffer_memory=1000, max_block_ms=50, delivery_timeout_ms=5000) as producer:
         for _ in range(9):
             producer.send("t", b"x" * 100)
         with pytest.raises(QueueFull, match=r"buffer_memory is 1000, for 0\.05 s"):
@@ -142,7 +147,7 @@ def test_memory_that_is_full_and_a_topic_that_is_not_known():
 
 
 def test_a_forked_process_gets_an_error_and_the_parent_goes_on():
-    producer = knowing(kc.client.Producer(NOBODY, max_block_ms=50))
+    producer = unreached(max_block_ms=50)
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -202,7 +207,7 @@ def test_a_blocking_producer_is_waited_for_where_another_loop_runs():
     """As in a notebook, whose cells run in a loop."""
 
     async def cell():
-        producer = knowing(kc.client.Producer(NOBODY, delivery_timeout_ms=50))
+        producer = unreached(delivery_timeout_ms=50)
         for delivery in (producer.send("t", b"v"), producer.send_columns(pa.table({"value": ["v"]}), topic="t")):
             with pytest.raises(DeadlineExceeded, match="the partition has no leader"):
                 delivery.result(SOON)
@@ -250,7 +255,7 @@ def test_a_loop_that_ended_while_it_waited_for_a_delivery():
     async def wait(delivery):
         await asyncio.wait_for(delivery, 0.01)
 
-    with knowing(kc.client.Producer(NOBODY)) as producer:
+    with unreached() as producer:
         deliveries = [producer.send("t", b"v") for _ in range(2)]
         with pytest.raises(TimeoutError):
             asyncio.run(wait(deliveries[0]))
@@ -281,7 +286,7 @@ def test_wrong_timestamps_are_refused(timestamp, kind, reason):
 
     with pytest.raises(kind, match=reason):
         asyncio.run(in_a_coroutine())
-    with knowing(kc.client.Producer(NOBODY)) as producer:
+    with unreached() as producer:
         with pytest.raises(kind, match=reason):
             producer.send("t", b"v", timestamp=timestamp)
         assert producer.send("t", b"v", timestamp=np.int64(5)).timestamp == 5
@@ -290,7 +295,7 @@ def test_wrong_timestamps_are_refused(timestamp, kind, reason):
 
 
 def test_what_exceeds_max_request_size_is_refused_at_the_call():
-    with knowing(kc.client.Producer(NOBODY, max_request_size=1000)) as producer:
+    with unreached(max_request_size=1000) as producer:
         with pytest.raises(EncodeError, match="are allowed by max_request_size"):
             producer.send("t", b"v" * 1000)
         rows = pa.table({"value": [b"a", b"b" * 1000, b"c"]})
@@ -299,7 +304,7 @@ def test_what_exceeds_max_request_size_is_refused_at_the_call():
         ):
             producer.send_columns(rows, topic="t")
         producer.close(0)
-    with knowing(kc.client.Producer(NOBODY, max_request_size=1000, compression_type="gzip")) as producer:
+    with unreached(max_request_size=1000, compression_type="gzip") as producer:
         assert not producer.send_columns(rows, topic="t").done()
         noise = pa.table({"value": [random.Random(1).randbytes(1000)]})
         with pytest.raises(EncodeError, match="bytes, compressed, 900 are allowed"):
@@ -315,7 +320,7 @@ def test_a_compressed_record_that_no_consumer_would_read_by_default_is_refused_a
     options["bootstrap_timeout_ms"] = 600_000  # compressing takes longer than it is by default, on a busy machine
     large = bytes(MOST)
     rows = pa.table({"value": [b"a", large, b"c"]})
-    with knowing(kc.client.Producer(NOBODY, compression_type="lz4", **options)) as producer:
+    with unreached(compression_type="lz4", **options) as producer:
         with pytest.raises(EncodeError, match="134217728 are allowed by the default of consumers' max_decompressed_b"):
             producer.send("t", large)
         reason = r"^records\[1\]: the row takes more than the 134217728 bytes that are allowed by the default of cons"
@@ -327,7 +332,7 @@ def test_a_compressed_record_that_no_consumer_would_read_by_default_is_refused_a
         assert all(batch.size <= MOST for batch in batches)
         assert sum(batch.count for batch in batches) == 6
         producer.close(0)
-    with knowing(kc.client.Producer(NOBODY, **options)) as producer:  # uncompressed batches have other limits
+    with unreached(**options) as producer:  # uncompressed batches have other limits
         producer.send("t", large)
         producer.send_columns(rows, topic="t")
         producer.close(0)
@@ -335,7 +340,7 @@ def test_a_compressed_record_that_no_consumer_would_read_by_default_is_refused_a
 
 @pytest.mark.parametrize(("timeout", "kind"), [("1", TypeError), (True, TypeError), (-1, ValueError)])
 def test_wrong_times_are_refused_and_close_nothing(timeout, kind):
-    with knowing(kc.client.Producer(NOBODY)) as producer:
+    with unreached() as producer:
         delivery = producer.send("t", b"v")
         for call in (producer.flush, producer.close, delivery.result):
             with pytest.raises(kind, match="timeout must "):
