@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
-from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
+from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, between
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
 __all__ = [
@@ -44,11 +43,14 @@ class BrokerKey(NamedTuple):
         """What is wrong with a value; None if nothing is."""
         if self.topic_name is not None:
             return TOPIC_CONFIGS[self.topic_name].check(text)
-        return "not a number" if self.kind in _NUMBERS and not _INTEGER.fullmatch(text.strip()) else None
+        if self.kind not in _RANGES:
+            return None
+        low, high = _RANGES[self.kind]
+        return between(_LOWEST.get(self.name, low), high)(text)
 
 
-_NUMBERS: Final = (CONFIG_TYPES["int"], CONFIG_TYPES["long"])
-_INTEGER: Final = re.compile(r"[-+]?\d{1,19}")
+_RANGES: Final = {CONFIG_TYPES["int"]: (-(1 << 31), (1 << 31) - 1), CONFIG_TYPES["long"]: (-(1 << 63), (1 << 63) - 1)}
+_LOWEST: Final = {"log.cleaner.backoff.ms": 0, "log.cleaner.threads": 0, "producer.id.expiration.ms": 1}
 
 GROUP_SETTINGS: Final = (
     "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
@@ -138,6 +140,7 @@ BROKER_CONFIGS: Final[Mapping[str, BrokerKey]] = _table()
 """The configurations of the broker by name. The rebalance delay is 0 (Kafka: 3,000), as tests wait for it."""
 
 _OF_BOTH: Final = ("log.roll.hours",)  # shown to Kafka's clients, heeded by Kafka 0.7's logs
+_HOURS: Final = "log.retention.hours"
 _BY_UNIT: Final = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 
 
@@ -190,17 +193,17 @@ class BrokerConfig:
             text = _text(value)
             topic_name = name if name in TOPIC_CONFIGS else of_broker.get(name)
             if name in _BY_UNIT:
-                self.topic_defaults["retention.ms"] = str(int(text) * _BY_UNIT[name])
+                _refuse(name, text, BROKER_CONFIGS[_HOURS].wrong(text))
+                self.topic_defaults["retention.ms"] = str(max(-1, int(text) * _BY_UNIT[name]))
             elif topic_name is not None:
-                wrong = TOPIC_CONFIGS[topic_name].check(text)
-                if wrong:
-                    raise ValueError(f"config {name}={text!r}: {wrong}")
+                _refuse(name, text, TOPIC_CONFIGS[topic_name].check(text))
                 self.topic_defaults[topic_name] = text
             elif name not in BROKER_CONFIGS and not (
                 self._takes_kafka07(name, text) or self._takes_rewrite(name, text)
             ):
                 raise ValueError(f"config has {name!r}, which this broker does not know: see docs/broker.md")
             if name in BROKER_CONFIGS:
+                _refuse(name, text, BROKER_CONFIGS[name].wrong(text))
                 self.texts[name] = text
             if name in _OF_BOTH:
                 self._takes_kafka07(name, text)
@@ -284,6 +287,11 @@ def transaction_options(config: BrokerConfig) -> TransactionOptions:
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
         ),
     )
+
+
+def _refuse(name: str, text: str, wrong: str | None) -> None:
+    if wrong is not None:
+        raise ValueError(f"config {name}={text!r}: {wrong}")
 
 
 def _text(value: Any) -> str:

@@ -86,6 +86,9 @@ def test_a_silent_member_of_the_consumer_protocol_goes_when_the_broker_says():
         ("log.segment.bytes", "many", "not a number"),
         ("log.segment.bytes", "1", "must be from"),
         ("log.cleaner.backoff.ms", "often", "not a number"),
+        ("log.cleaner.backoff.ms", "-1", "must be from 0"),
+        ("log.cleaner.threads", "2147483648", "must be from 0 to 2147483647"),
+        ("producer.id.expiration.ms", "0", "must be from 1"),
         ("num.partitions", "3", "Cannot update"),
     ],
 )
@@ -96,3 +99,24 @@ def test_wrong_values_are_refused(name, value, said):
         (error,) = raised.value.exceptions
         assert isinstance(error, BrokerError)
         assert said in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("log.cleaner.backoff.ms", "often", "not a number"),
+        ("log.retention.hours", "long", "not a number"),
+        ("num.partitions", 1.5, "not a number"),
+        ("producer.id.expiration.ms", 0, "must be from 1"),
+    ],
+)
+def test_wrong_values_that_a_broker_is_given_are_named(name, value, said):
+    with pytest.raises(ValueError, match=f"config {name}='{value}': {said}"):
+        kc.broker.serve(config={name: value})
+
+
+def test_retention_of_minus_one_hour_has_no_limit():
+    config = {"log.retention.hours": -1}
+    with kc.broker.serve(topics=["orders"], config=config) as broker, Admin(broker.bootstrap_servers) as admin:
+        found = admin.describe_configs([("topic", "orders")])
+        assert found["topic", "orders"]["retention.ms"].value == "-1"

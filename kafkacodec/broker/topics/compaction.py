@@ -43,7 +43,7 @@ class Compaction:
         every_ms: float,
     ) -> None:  # fmt: skip
         self._directory, self._partitions, self._background = directory, partitions, background
-        self._every_ms = every_ms
+        self._every_ms = max(1, every_ms)
         self._next: float | None = None
         self._running: tuple[Partition, Cleaning] | None = None
         self._failed: set[Partition] = set()
@@ -54,7 +54,8 @@ class Compaction:
         return self._running is not None and self._running[0] is partition
 
     def set_interval(self, every_ms: float) -> None:
-        """Look for something to clean as often as this from now on."""
+        """Look for something to clean as often as this from now on, but not more than once a millisecond."""
+        every_ms = max(1, every_ms)
         if self._next is not None:
             self._next += every_ms - self._every_ms
         self._every_ms = every_ms

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kafkacodec.log.growing.settings import DAY_MS, LogConfig
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
-__all__ = ["TOPIC_CONFIGS", "ConfigKey", "TopicConfig", "check"]
+__all__ = ["TOPIC_CONFIGS", "ConfigKey", "TopicConfig", "between", "check"]
 
 _LONG: Final = (1 << 63) - 1
 _INT: Final = (1 << 31) - 1
@@ -39,7 +39,9 @@ class ConfigKey(NamedTuple):
     of_broker: str | None = None
 
 
-def _between(low: int, high: int) -> Check:
+def between(low: int, high: int) -> Check:
+    """Return the check of a whole number."""
+
     def wrong(text: str) -> str | None:
         try:
             value = int(text.strip())
@@ -91,57 +93,57 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     for key in (
         _key("cleanup.policy", "list", "delete", _list_of("delete", "compact"), heeded=True,
              of_broker="log.cleanup.policy"),
-        _key("compression.gzip.level", "int", "-1", _between(-1, 9), heeded=True, of_broker="compression.gzip.level"),
-        _key("compression.lz4.level", "int", "9", _between(1, 17), heeded=True, of_broker="compression.lz4.level"),
+        _key("compression.gzip.level", "int", "-1", between(-1, 9), heeded=True, of_broker="compression.gzip.level"),
+        _key("compression.lz4.level", "int", "9", between(1, 17), heeded=True, of_broker="compression.lz4.level"),
         _key("compression.type", "string", "producer",
              _exactly("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"), heeded=True,
              of_broker="compression.type"),
-        _key("compression.zstd.level", "int", "3", _between(-131072, 22), heeded=True,
+        _key("compression.zstd.level", "int", "3", between(-131072, 22), heeded=True,
              of_broker="compression.zstd.level"),
-        _key("delete.retention.ms", "long", "86400000", _between(0, _LONG), heeded=True,
+        _key("delete.retention.ms", "long", "86400000", between(0, _LONG), heeded=True,
              of_broker="log.cleaner.delete.retention.ms"),
         _key("errors.deadletterqueue.group.enable", "boolean", "false", _BOOLEAN),
-        _key("file.delete.delay.ms", "long", "60000", _between(0, _LONG), heeded=True,
+        _key("file.delete.delay.ms", "long", "60000", between(0, _LONG), heeded=True,
              of_broker="log.segment.delete.delay.ms"),
-        _key("flush.messages", "long", str(_LONG), _between(1, _LONG), heeded=True,
+        _key("flush.messages", "long", str(_LONG), between(1, _LONG), heeded=True,
              of_broker="log.flush.interval.messages"),
-        _key("flush.ms", "long", str(_LONG), _between(0, _LONG), heeded=True),
+        _key("flush.ms", "long", str(_LONG), between(0, _LONG), heeded=True),
         _key("follower.replication.throttled.replicas", "list", "", _any),
-        _key("index.interval.bytes", "int", "4096", _between(0, _INT), heeded=True,
+        _key("index.interval.bytes", "int", "4096", between(0, _INT), heeded=True,
              of_broker="log.index.interval.bytes"),
         _key("leader.replication.throttled.replicas", "list", "", _any),
-        _key("local.retention.bytes", "long", "-2", _between(-2, _LONG), of_broker="log.local.retention.bytes"),
-        _key("local.retention.ms", "long", "-2", _between(-2, _LONG), of_broker="log.local.retention.ms"),
-        _key("max.compaction.lag.ms", "long", str(_LONG), _between(1, _LONG), heeded=True,
+        _key("local.retention.bytes", "long", "-2", between(-2, _LONG), of_broker="log.local.retention.bytes"),
+        _key("local.retention.ms", "long", "-2", between(-2, _LONG), of_broker="log.local.retention.ms"),
+        _key("max.compaction.lag.ms", "long", str(_LONG), between(1, _LONG), heeded=True,
              of_broker="log.cleaner.max.compaction.lag.ms"),
-        _key("max.decompressed.message.bytes", "int", "2147483639", _between(0, _INT)),
-        _key("max.message.bytes", "int", "1048588", _between(0, _INT), heeded=True, of_broker="message.max.bytes"),
-        _key("message.timestamp.after.max.ms", "long", "3600000", _between(0, _LONG), heeded=True,
+        _key("max.decompressed.message.bytes", "int", "2147483639", between(0, _INT)),
+        _key("max.message.bytes", "int", "1048588", between(0, _INT), heeded=True, of_broker="message.max.bytes"),
+        _key("message.timestamp.after.max.ms", "long", "3600000", between(0, _LONG), heeded=True,
              of_broker="log.message.timestamp.after.max.ms"),
-        _key("message.timestamp.before.max.ms", "long", str(_LONG), _between(0, _LONG), heeded=True,
+        _key("message.timestamp.before.max.ms", "long", str(_LONG), between(0, _LONG), heeded=True,
              of_broker="log.message.timestamp.before.max.ms"),
         _key("message.timestamp.type", "string", "CreateTime", _exactly("CreateTime", "LogAppendTime"), heeded=True,
              of_broker="log.message.timestamp.type"),
         _key("min.cleanable.dirty.ratio", "double", "0.5", _share, heeded=True,
              of_broker="log.cleaner.min.cleanable.ratio"),
-        _key("min.compaction.lag.ms", "long", "0", _between(0, _LONG), heeded=True,
+        _key("min.compaction.lag.ms", "long", "0", between(0, _LONG), heeded=True,
              of_broker="log.cleaner.min.compaction.lag.ms"),
-        _key("min.insync.replicas", "int", "1", _between(1, _INT), heeded=True, of_broker="min.insync.replicas"),
+        _key("min.insync.replicas", "int", "1", between(1, _INT), heeded=True, of_broker="min.insync.replicas"),
         _key("preallocate", "boolean", "false", _BOOLEAN, of_broker="log.preallocate"),
-        _key("remote.copy.lag.bytes", "long", "-1", _between(-1, _LONG)),
-        _key("remote.copy.lag.ms", "long", "0", _between(-1, _LONG)),
+        _key("remote.copy.lag.bytes", "long", "-1", between(-1, _LONG)),
+        _key("remote.copy.lag.ms", "long", "0", between(-1, _LONG)),
         _key("remote.log.copy.disable", "boolean", "false", _BOOLEAN),
         _key("remote.log.delete.on.disable", "boolean", "false", _BOOLEAN),
         _key("remote.storage.enable", "boolean", "false", _BOOLEAN),
-        _key("retention.bytes", "long", "-1", _between(-_LONG - 1, _LONG), heeded=True,
+        _key("retention.bytes", "long", "-1", between(-_LONG - 1, _LONG), heeded=True,
              of_broker="log.retention.bytes"),
-        _key("retention.ms", "long", "604800000", _between(-1, _LONG), heeded=True),
-        _key("segment.bytes", "int", "1073741824", _between(1 << 20, _INT), heeded=True,
+        _key("retention.ms", "long", "604800000", between(-1, _LONG), heeded=True),
+        _key("segment.bytes", "int", "1073741824", between(1 << 20, _INT), heeded=True,
              of_broker="log.segment.bytes"),
-        _key("segment.index.bytes", "int", "10485760", _between(4, _INT), heeded=True,
+        _key("segment.index.bytes", "int", "10485760", between(4, _INT), heeded=True,
              of_broker="log.index.size.max.bytes"),
-        _key("segment.jitter.ms", "long", "0", _between(0, _LONG)),
-        _key("segment.ms", "long", "604800000", _between(1, _LONG), heeded=True),
+        _key("segment.jitter.ms", "long", "0", between(0, _LONG)),
+        _key("segment.ms", "long", "604800000", between(1, _LONG), heeded=True),
         _key("unclean.leader.election.enable", "boolean", "false", _BOOLEAN,
              of_broker="unclean.leader.election.enable"),
     )
