@@ -103,14 +103,14 @@ _SHOWN_AT_ONCE = 50
 
 
 def _plain(scalar: pa.Scalar) -> Any:
-    """A value of a column as Python's objects; nanoseconds, which these do not have, as a number."""
+    """A value of a column as Python's objects; as a number where these have no nanoseconds, or no such year."""
     if isinstance(scalar, pa.StructScalar) and scalar.is_valid:
         return {name: _plain(part) for name, part in scalar.items()}
     if isinstance(scalar, pa.ListScalar) and scalar.is_valid:
         return [_plain(part) for part in scalar.values]
     try:
         return scalar.as_py()
-    except ValueError:
+    except (ValueError, OverflowError):
         return scalar.value
 
 

@@ -17,6 +17,7 @@ from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin import operations
 from kafkacodec.client.admin.quotas import QuotaOperations
 from kafkacodec.client.admin.tokens import DelegationToken
+from kafkacodec.log.analysis import log_diff
 from kafkacodec.named_rows import NamedRows, RowsByKey, Shape
 
 TIME = pa.timestamp("ms", tz="UTC")
@@ -161,15 +162,38 @@ def test_notebooks_show_decoded_values() -> None:
     assert '<td style="text-align:left">a=1</td>' in html
     assert "1 error: 3 rows" in html
     assert decoded.to_polars().height == 3
-    nanoseconds = pa.table(
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ms"), pa.timestamp("us", "UTC"), pa.duration("s")])
+def test_notebooks_show_decoded_times_that_python_does_not_have(kind: pa.DataType) -> None:
+    times = pa.array([(1 << 62) + 1]).view(kind)
+    table = pa.table(
         {
-            "value": pa.array([{"t": 1}], pa.struct({"t": pa.timestamp("ns")})),
+            "value": pa.StructArray.from_arrays([times], ["t"]),
             "schema_id": pa.nulls(1, pa.int64()),
             "schema_uuid": pa.nulls(1, pa.string()),
             "error": pa.nulls(1, pa.string()),
         }
     )
-    assert "t=" in kc.values.decoding.DecodedValues(nanoseconds)._repr_html_()
+    assert "t=" in kc.values.decoding.DecodedValues(table)._repr_html_()
+
+
+def test_a_difference_that_cannot_be_made_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, compare, fails = kc.sample(), log_diff.difference, [True]
+
+    def difference(*arguments: Any) -> Any:
+        if fails[0]:
+            raise OSError("the disk is busy")
+        return compare(*arguments)
+
+    monkeypatch.setattr(log_diff, "difference", difference)
+    found = kc.log.diff(log.path, log.path)
+    with pytest.raises(OSError, match="busy"):
+        found.to_arrow()
+    with pytest.raises(OSError, match="busy"):
+        next(found)
+    fails[0] = False
+    assert len(list(found)) == 8
 
 
 @pytest.mark.parametrize("name", ["to_arrow", "to_pandas", "to_polars"])

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import closing
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kafkacodec.client import Delivery, Producer, TableDelivery
 
 _LINES = "lines"
-_LOOK_RECORDS = 256  # after so many, deliveries are looked at
+_LOOK_RECORDS, _LOOK_SECONDS = 256, 0.1  # after so many records or so long, deliveries are looked at
 _ENCODINGS = click.Choice(["text", *DECODERS])
 
 
@@ -162,6 +163,7 @@ class _Sent:
         self._waiting: deque[Delivery | TableDelivery] = deque()
         self._counts: deque[int] = deque()
         self._delivered = self.count = 0
+        self._look_at = 0.0
 
     def records(self, records: Iterable[tuple[bytes | None, bytes | None]], headers: Any) -> None:
         """Send records, as they come."""
@@ -188,8 +190,9 @@ class _Sent:
         self._waiting.append(sent)
         self._counts.append(count)
         self.count += count
-        if count > 1 or self.count % _LOOK_RECORDS == 0:
+        if count > 1 or self.count % _LOOK_RECORDS == 0 or monotonic() >= self._look_at:
             self._look()
+            self._look_at = monotonic() + _LOOK_SECONDS
 
     def _look(self) -> None:
         """Take the deliveries that are known from the front."""

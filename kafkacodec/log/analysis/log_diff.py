@@ -40,7 +40,13 @@ class Differences(Tabular, Iterator[Difference]):
             return self._found.popleft()
         if not self._left:
             raise StopIteration
-        return difference(*self._left.popleft(), self._limit)
+        return self._compare()
+
+    def _compare(self) -> Difference:
+        """Compare the next pair; it stays the next if its files cannot be read."""
+        found = difference(*self._left[0], self._limit)
+        self._left.popleft()
+        return found
 
     def __repr__(self) -> str:
         return f"<Differences: {counted(len(self._found) + len(self._left), 'partition')}>"
@@ -50,7 +56,7 @@ class Differences(Tabular, Iterator[Difference]):
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         while self._left:
-            self._found.append(difference(*self._left.popleft(), self._limit))
+            self._found.append(self._compare())
         return (vars(found) | {"equal": found.equal} for found in self._found)
 
     def _hidden(self) -> Set[str]:
