@@ -222,7 +222,7 @@ cdef class RecordIterator(Rows):
         self.chunks = iter(chunks)
 
     cdef int advance(self) except -1:
-        """Opens the next chunk that has rows; StopIteration if there is none."""
+        """Open the next chunk that has rows; StopIteration if there is none. RuntimeError inside a call of `__next__`."""
         if self.filling:
             raise RuntimeError("the iterator is already in use")
         while self.row == self.rows:
@@ -230,7 +230,7 @@ cdef class RecordIterator(Rows):
         return 0
 
     def __next__(self):
-        if self.row == self.rows:
+        if self.row == self.rows or self.filling:
             self.advance()
         self.filling = True
         try:

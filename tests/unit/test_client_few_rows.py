@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.producing._appending import RowRuns
 from kafkacodec.client.producing.few_rows import FewRows, add, rows_of
 from kafkacodec.client.producing.outcome import TableOutcome
@@ -65,6 +66,18 @@ def test_a_row_that_is_too_large_is_named():
     with pytest.raises(EncodeError, match="exceeds its maximum size") as raised:
         add(part, model.queues, RowRuns(TableOutcome()))
     assert raised.value.path == "records[1]"
+
+
+def test_rows_before_one_that_fails_are_sent():
+    model = ModelCluster(1, max_request_size=1000)
+    sending = TableSending(model.queues, model.settings, pa.table({"value": [b"a", b"b"]}), "t")
+    (part,) = sending.batches()
+    part.values.append(b"x" * 2000)
+    with pytest.raises(EncodeError):
+        sending.queue(part)
+    assert sending.has_batches  # so that the driver is woken
+    model.finish()
+    assert [value for _, _, value in model.logs[0].records] == [b"a", b"b"]
 
 
 def test_a_batch_that_is_split():

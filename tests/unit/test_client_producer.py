@@ -13,7 +13,7 @@ from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.errors import DeadlineExceeded, EncodeError, RemoteProtocolError, UnsupportedVersion
 from tests import model_producer
-from tests.model_producer import ALL_VERSIONS, ModelCluster
+from tests.model_producer import ALL_VERSIONS, NOT_LEADER, ModelCluster
 
 
 def sent(model, node=1):
@@ -134,6 +134,22 @@ def test_what_the_broker_refuses_fails_with_its_words_and_the_next_goes_on():
     assert deliveries[1].error.code == 87
     assert "INVALID_RECORD: t-0" in str(deliveries[1].error)
     assert [d.offset for d in deliveries] == [0, None, 1, 2, 3]
+
+
+def test_an_answer_after_which_nothing_is_left_needs_no_poll_unless_it_has_an_error():
+    model = ModelCluster(1, retries=0, enable_idempotence=False)
+    settled = []
+    for code in (0, NOT_LEADER, 0):
+        model.forced[0] = [code]
+        delivery = model.produce(b"a")
+        model.poll()
+        ((send, _, _),) = model.flying[1]
+        model.answer(1)
+        assert delivery.done()
+        settled.append(send.settles)
+        # After an error, the cluster may want new metadata now, before the next record.
+        assert send.settles or model.cluster.next_deadline() <= model.now + 1
+    assert settled == [True, False, True]
 
 
 @pytest.mark.parametrize("retries", [0, 2])

@@ -17,6 +17,7 @@ import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.arrow import _columns, _reader, _single_column
 from kafkacodec.arrow._reader import ArrowReader
+from kafkacodec.client.consuming import _iterating
 from kafkacodec.dialects import kafka07
 from kafkacodec.dialects.kafka07 import _decoder as _decoder07
 from kafkacodec.dialects.line import _tokens
@@ -262,6 +263,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[BaseException] | None]] = {
             [("error_code", 12, 0, -1, None, messages.FetchResponse._rows["error_code"][2], 0)], [], [], [], False, ""),
         ValueError),
     "no program": (lambda: _decode.decode(None, b""), TypeError),
+    "a hollow producer": (lambda: new(kc.client.Producer).send("t", b"x"), AttributeError),
+    "a hollow delivery": (lambda: new(kc.client.Delivery).add_done_callback(print), TypeError),
+    "a delivery of nothing": (lambda: kc.client.Delivery(None).add_done_callback(print), TypeError),
+    "the next record of nothing": (lambda: new(_iterating.NextRecord).send(None), RuntimeError),
+    "what is next of nothing": (lambda: next(new(_iterating.NextRecord)), RuntimeError),
+    "a failure of nothing": (lambda: new(_iterating.NextRecord).throw(KeyError()), RuntimeError),
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from typing import Any
 
@@ -28,6 +29,34 @@ def test_records_have_their_own_hash(recycle: bool) -> None:
         assert record == expected
         assert hash(record) == hash(expected)
         assert {record: 1}[expected] == 1
+
+
+@pytest.mark.parametrize("recycle", [True, False])
+def test_garbage_that_asks_for_the_next_record_while_one_is_made(recycle: bool) -> None:
+    rows = [(i, i, 0, None, None, ((str(i), b"x"), (str(i), b"y"))) for i in range(1000)]
+    iterator = RecordIterator(list(kc.iter_columns(kc.encode(rows))), Record, recycle)
+    found: list[int] = []
+
+    class Asks:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            with contextlib.suppress(StopIteration, RuntimeError):  # the iterator is already in use
+                found.append(next(iterator).offset)
+
+    before = gc.get_threshold()
+    gc.set_threshold(3)
+    try:
+        kept = []
+        for record in iterator:
+            kept.append(record)
+            Asks()
+    finally:
+        gc.set_threshold(*before)
+        gc.collect()
+    assert sorted(found + [record.offset for record in kept]) == list(range(1000))
+    assert all(record.headers[0][0] == str(record.offset) for record in kept)
 
 
 @pytest.mark.slow

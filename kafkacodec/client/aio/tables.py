@@ -67,7 +67,11 @@ class TableSending:
         """Queue a batch or rows; returns whether enough is queued that it should be sent."""
         if isinstance(rows, FewRows):
             with self._queues.lock:
-                return add(rows, self._queues, self._runs)
+                try:
+                    return add(rows, self._queues, self._runs)
+                except BaseException:
+                    self.has_batches = True  # those of the rows before it
+                    raise
         self.has_batches = True
         with self._queues.lock:
             batch = self._queues.new_batch(rows.queue, self._outcome, self._outcome.queued)

@@ -81,7 +81,7 @@ cdef class NextRecord:
         kc_raised()
 
     def throw(self, *exception):
-        if self.over:
+        if self.over or self.owner is None:
             kc_refuse_again()
             kc_raised()
         if self.waiting is None:
@@ -108,7 +108,7 @@ cdef PySendResult step(PyObject *this, PyObject *value, PyObject **result) noexc
     cdef PyObject *made
     cdef PySendResult how
     result[0] = NULL
-    if self.over:
+    if self.over or self.owner is None:  # None: it was made without an iterator, or is garbage
         kc_refuse_again()
         return PYGEN_ERROR
     waiting = self.waiting

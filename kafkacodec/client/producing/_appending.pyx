@@ -227,7 +227,10 @@ cdef class Sending:
         """Queue a record."""
         if more:
             raise TypeError(BY_NAME)
-        cdef Delivery made = self._queues.append_to_open(topic, key, value, headers, partition, timestamp)
+        cdef Appending queues = self._queues
+        cdef Delivery made = None
+        if queues is not None:  # the constructor has run
+            made = queues.append_to_open(topic, key, value, headers, partition, timestamp)
         if made is None:
             return self._send(topic, value, key, headers, partition, timestamp)
         return made

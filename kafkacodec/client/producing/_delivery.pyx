@@ -58,6 +58,8 @@ cdef class Awaitable(Callback):
         """
         cdef Callbacks outcome = self._outcome
         cdef Callback made = self
+        if outcome is None:
+            raise TypeError("the delivery has no outcome: a producer makes it")
         if self.function is None:
             self.function = function
         else:

@@ -140,8 +140,9 @@ class Sender:
                 else:
                     missing = RemoteProtocolError(f"broker {answer.node} did not answer for every partition")
                     self._retry(batch, missing, now)
-            # The next batch wakes the driver. A transaction may be over now.
-            send.settles = not self.queues.pending and self.identity.transactional_id is None
+            # The next batch wakes the driver. A transaction may be over now, and new metadata be wanted after an error.
+            failed = any(reason is not None for *_, reason in self._resolved)
+            send.settles = not failed and not self.queues.pending and self.identity.transactional_id is None
         self._report()
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
