@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from itertools import repeat
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.client import Consumer, aio
+from kafkacodec.client.consuming import typed
+from kafkacodec.client.consuming.typed import reader_of
 from kafkacodec.errors import DecodeError
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_traffic import SERVER, modelled
@@ -161,6 +165,30 @@ def test_a_reader_refuses_a_later_table_of_other_types(model):
         assert reader.read_next_batch().column("value").to_pylist() == [{"id": 1}]
         with pytest.raises(Exception, match=r"a table has value of struct<id: int64, note: string>.*reader_schema"):
             reader.read_next_batch()
+
+
+def typed_tables(*rows):
+    """Tables of a row each, as of decoders without a reader's schema."""
+    return [pa.record_batch({"key": pa.array([key]), "value": pa.array([value])}) for key, value in rows]
+
+
+def test_a_reader_takes_each_type_from_the_first_value_of_its_column():
+    tables = typed_tables((None, {"id": 1}), (5, None), (None, None), (6, {"id": 2}))
+    (nothing,) = typed_tables((None, None))
+    reader = reader_of(iter(tables), None, lambda _: nothing)
+    assert [str(field.type) for field in reader.schema] == ["int64", "struct<id: int64>"]
+    assert reader.read_all().to_pylist() == [row for table in tables for row in table.to_pylist()]
+    without_keys = typed_tables((None, {"id": 1}), (None, None))
+    rows = reader_of(iter(without_keys), None, lambda _: nothing).read_all().to_pylist()
+    assert [row["value"] for row in rows] == [{"id": 1}, None]
+
+
+def test_a_reader_does_not_wait_for_ever_for_a_column_without_values(monkeypatch):
+    monkeypatch.setattr(typed, "_MOST_WAITED", 10_000)
+    (table,) = typed_tables((None, {"id": 1}))
+    reader = reader_of(repeat(table), None, lambda _: table)
+    assert reader.schema.field("key").type == pa.null()
+    assert reader.read_next_batch().to_pylist() == [{"key": None, "value": {"id": 1}}]
 
 
 def test_a_reader_that_nothing_comes_to_is_empty(model):

@@ -261,7 +261,8 @@ class Consumer(BlockingClient):
 
         Args:
             max_rows, timeout, columns, keys, values: as in `columns`. With a timeout of None, the reader never ends.
-                A decoder without a reader's schema gives the types of the first values, which are waited for.
+                A decoder without a reader's schema gives the types of the first values; the call waits for them, but
+                not longer than for 64 MiB of records.
 
         Raises:
             ImportError: pyarrow is not installed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.errors import SchemaError
 from kafkacodec.lazy import import_extra
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kafkacodec.values.framing import Part
 
 __all__ = ["reader_of", "typing_of"]
+
+_MOST_WAITED: Final = 64 << 20  # bytes of tables; a column may never have a value
 
 
 def typing_of(
@@ -51,19 +53,23 @@ def reader_of(
     """A reader of tables, of one schema.
 
     Args:
-        tables: the tables of a consumer.
+        tables: the tables of a consumer. The first ones are read until every column has had a value, which has its
+            type, but not more than `_MOST_WAITED` bytes.
         nothing: one of them without rows and without decoders.
         decoded: what `typing_of` returned for its decoders.
     """
     arrow = import_extra("pyarrow")
     first: list[Any] = []
     schema = (arrow.record_batch(nothing) if decoded is None else decoded(nothing)).schema
-    while decoded is not None and any(arrow.types.is_null(field.type) for field in schema):  # of no value so far
+    room = _MOST_WAITED
+    while decoded is not None and room > 0 and any(arrow.types.is_null(field.type) for field in schema):
         table = next(tables, None)
         if table is None:
             break
         first.append(table)
-        schema = table.schema
+        room -= table.nbytes
+        pairs = zip(schema, table.schema, strict=True)
+        schema = arrow.schema([new if arrow.types.is_null(old.type) else old for old, new in pairs])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for table in chain(first, tables):

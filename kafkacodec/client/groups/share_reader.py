@@ -1,8 +1,10 @@
 """Reading records of a share group (KIP-932): acquired by a fetch, each to be accepted, released or rejected.
 
-reader = ShareReader(cluster, lambda: membership.metadata, backoff=Backoff()) reader.assign(partitions) # after each
-Assigned reader.fetch() # the application wants records; then wake the network for fetched in reader.take():
-    counts = reader.delivered(fetched, offsets)     # the offsets of the records that were decoded
+reader = ShareReader(cluster, lambda: membership.metadata, backoff=Backoff())
+reader.assign(partitions)                  # after each Assigned
+reader.fetch()                             # the application wants records; then wake the network
+for fetched in reader.take():
+    counts = reader.delivered(fetched, offsets)     # the offsets of the decoded records
     ...                                    # deliver those in `counts`; they are this member's for some time
     reader.acknowledge(fetched.partition, offset, AcknowledgeType.ACCEPT)
 reader.fetch()                             # carries the acknowledgements; or reader.flush()
