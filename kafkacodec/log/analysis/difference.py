@@ -36,7 +36,8 @@ class OffsetRange(NamedTuple):
 
     Attributes:
         first_offset, last_offset (int): of these records.
-        num_records (int): their number. cause (str): why the other copy lacks them, as far as its files show:
+        num_records (int): their number.
+        cause (str): why the other copy lacks them, as far as its files show:
             ``start``: its log starts after them, since older records were deleted; ``end``: its log ends before them;
             ``compacted``: the log cleaner has been there; ``missing``: none of these.
     """

@@ -45,8 +45,8 @@ class PartitionStatistics(BatchTotals):
         topic (str | None): the topic; None if it is unknown.
         partition (int | None): the number; None if it is unknown, or for several partitions.
         state (str): as in `Partition`; of several, ``current`` if one is.
-        log_start_offset (int | None): records before it count as deleted; None for several partitions. num_partitions
-        (int), num_segments (int), size_in_bytes (int): of the input; sizes of files in bytes.
+        log_start_offset (int | None): records before it count as deleted; None for several partitions.
+        num_partitions (int), num_segments (int), size_in_bytes (int): of the input; sizes of files in bytes.
         num_offsets (int | None): offsets from the first to the last; None if `first_offset` is not known, or if offsets
             are byte positions, as before Kafka 0.8.
         missing_offsets (int): also those missing between segments or before the recovery point that compaction does not
