@@ -111,7 +111,7 @@ def is_ambiguous(tree: Path) -> bool:
 
 
 def is_partition(path: Path) -> bool:
-    return path.name.rpartition("-")[2].isdecimal() and has(path, "*.log")
+    return path.name.rpartition("-")[2].isdecimal() and any(any(path.glob(suffix)) for suffix in ("*.log", "*.kafka"))
 
 
 def can_read(directory: Path, command: str) -> bool:

@@ -152,7 +152,7 @@ def test_pandas_and_polars_are_asked_for_by_name(with_exactly: Callable[[Package
     place = Place(tmp_path, with_exactly(frozenset({"kafkacodec", "kafkacodec[cli,arrow]"})))
     for name in ("pandas", "polars"):
         done = place.run(place.python, "-c", f"import kafkacodec as kc; kc.sample().topic('orders').to_{name}()")
-        assert done.stderr.endswith(f"ImportError: {name} is not installed: pip install {name}\n")
+        assert done.stderr.endswith(f"ModuleNotFoundError: {name} is not installed: pip install {name}\n")
 
 
 def test_an_older_python_is_refused_before_anything_is_compiled() -> None:
