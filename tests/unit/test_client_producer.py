@@ -136,6 +136,24 @@ def test_what_the_broker_refuses_fails_with_its_words_and_the_next_goes_on():
     assert [d.offset for d in deliveries] == [0, None, 1, 2, 3]
 
 
+def test_a_producer_without_an_id_sleeps_when_nothing_waits_for_it():
+    model = ModelCluster(1, delivery_timeout_ms=200, request_timeout_ms=200)
+    late = model.produce(b"late")
+    not_yet = messages.InitProducerIdResponse(error_code=14)
+    while not late.done():
+        model.now += 20
+        for send in model.sender.poll(model.now):
+            model.sender.answered(send, Answer(not_yet, 0, 1), model.now)
+    assert model.sender.poll(model.now + 1000) == []
+    assert model.sender.next_deadline() is None
+    model.now += 2000
+    with model.queues.lock:
+        delivery, woken = model.queues.append(model.queues.topic("t"), None, None, b"next", (), 5)
+    assert woken
+    model.finish()
+    assert delivery.offset == 0
+
+
 def test_an_answer_after_which_nothing_is_left_needs_no_poll_unless_it_has_an_error():
     model = ModelCluster(1, retries=0, enable_idempotence=False)
     settled = []

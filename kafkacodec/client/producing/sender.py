@@ -95,8 +95,10 @@ class Sender:
             requests = self._choice.requests(now)
             sends = self.identity.poll(now, bool(self.queues.pending))
             later = self.identity.next_deadline()
-            deadline = self._choice.deadline
-            self.queues.asleep_until = deadline if later is None else min(deadline, later)
+            if later is not None and later > now:  # otherwise it needs nothing; the driver is woken when it does
+                self.queues.asleep_until = min(self._choice.deadline, later)
+            else:
+                self.queues.asleep_until = self._choice.deadline
         sends += [self._send(node, request, now) for node, request in requests]
         self._report()
         if self._generation != self._cluster.generation:
