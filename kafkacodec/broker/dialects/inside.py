@@ -77,18 +77,20 @@ class Replication(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """The part of the broker that services of other protocols use. Attributes:
-    path: the data directory.
-    broker_id: the broker's.
-    config: of the broker.
-    clock: the broker's.
-    catalog: its topics; `create` changes it.
-    topics: their logs.
-    was_clean: whether the last broker stopped cleanly.
-    partitions: of topics outside the catalog, by name; 0: as many as configured.
-    create: creates a topic with a number of partitions. Raises BrokerError.
-    wake: wakes Kafka clients that wait for records; call it after an append.
-    replication: the brokers with the same partitions; None: this is the only one.
+    """The part of the broker that services of other protocols use.
+
+    Attributes:
+        path: the data directory.
+        broker_id: the broker's.
+        config: of the broker.
+        clock: the broker's.
+        catalog: its topics; `create` changes it.
+        topics: their logs.
+        was_clean: whether the last broker stopped cleanly.
+        partitions: of topics outside the catalog, by name; 0: as many as configured.
+        create: creates a topic with a number of partitions. Raises BrokerError.
+        wake: wakes Kafka clients that wait for records; call it after an append.
+        replication: the brokers with the same partitions; None: this is the only one.
     """
 
     path: str

@@ -52,8 +52,10 @@ class Look:
 
 
 class Looking:
-    """Checks partitions. Args:
-    cluster, positions, validation, errors, settings: the parts of the same consumer.
+    """Checks partitions.
+
+    Args:
+        cluster, positions, validation, errors, settings: the parts of the same consumer.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 OF_RECORDS: Final = (*RECORD_COLUMNS, "partition_leader_epoch")
-"""The functions that make records."""
+"""The columns that records are made of."""
 RECORD_ROWS: Final = 2048
 """At a time, so that they stay in the cache."""
 

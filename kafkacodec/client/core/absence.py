@@ -18,9 +18,10 @@ _NOBODY: Final = frozenset(
 
 
 class Absence:
-    """The state of the bootstrap list, from the first connections of a client. A cluster is absent once every address
-    of the list has refused connections, or has an unknown name, for `limit_ms`. After the first answer of a broker it
-    never is, since restarting brokers refuse connections too.
+    """The state of the bootstrap list, from the first connections of a client.
+
+    A cluster is absent once every address of the list has refused connections, or has an unknown name, for `limit_ms`.
+    After the first answer of a broker it never is, since restarting brokers refuse connections too.
 
     Args:
         addresses: the bootstrap list.

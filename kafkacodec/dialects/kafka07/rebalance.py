@@ -108,9 +108,10 @@ class Member:
 
 
 def rebalance(member: Member, *, retries: int, backoff_ms: float) -> Generator[Step, Any, None]:
-    """Yield the steps by which a member takes its share of the partitions. It reads everything, stops, releases its
-    partitions, and claims its share. If another member still owns a part of that, it claims nothing, and tries again
-    after a while; the others do the same.
+    """Yield the steps by which a member takes its share of the partitions.
+
+    It reads everything, stops, releases its partitions, and claims its share. If another member still owns a part of
+    that, it claims nothing, and tries again after a while; the others do the same.
 
     Args:
         member: the member; its `owned` changes.

@@ -13,9 +13,10 @@ Asked = tuple[str, dict[str, Any]]
 
 
 class Membership:
-    """A member's state in its group. It joins, gets its partitions, starts each at the committed offset or at 0, and
-    stays a member as long as its heartbeats are answered. When a new generation starts, it joins again, and continues
-    from the committed offsets.
+    """A member's state in its group.
+
+    It joins, gets its partitions, starts each at the committed offset or at 0, and stays a member as long as its
+    heartbeats are answered. When a new generation starts, it joins again, and continues from the committed offsets.
 
     Args:
         group, topic, consumer_id: as in JOIN.

@@ -210,9 +210,10 @@ class Producer(ThreadClient):
         self._patience = settings.max_block_ms / 1000
 
     def send(self, *messages: KafkaMessage) -> SendResponse:
-        """Queue messages and return at once; the producer's thread collects them to batches and sends them. It waits
-        only while ``buffer.memory`` is full, up to ``max.block.ms``. The result has the error of a message that cannot
-        be sent, for instance if its topic is not known within ``max.block.ms``.
+        """Queue messages and return at once; the producer's thread collects them to batches and sends them.
+
+        It waits only while ``buffer.memory`` is full, up to ``max.block.ms``. The result has the error of a message
+        that cannot be sent, for instance if its topic is not known within ``max.block.ms``.
 
         Raises:
             ValueError: no message.

@@ -1,6 +1,7 @@
-"""Limits of places in logs from a predicate of polars: the rows for which it cannot be true. This reads a predicate in
-polars' serialized form, which changes between versions. Unknown parts limit nothing: polars filters rows with the
-predicate itself in any case.
+"""Limits of places in logs from a predicate of polars: the rows for which it cannot be true.
+
+This reads a predicate in polars' serialized form, which changes between versions. Unknown parts limit nothing: polars
+filters rows with the predicate itself in any case.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Answers about a topic's groups, which wait until their leader is known to have been the leader. A leader numbers the
-requests about groups; the number is a ticket. Followers ask for changes since a ticket, and so confirm that they have
-stored everything up to it, and serve no newer leader. An answer leaves when enough followers have confirmed its ticket,
-and the leader's own disk has it: then no other broker leads, and enough disks have the answer's state.
+"""Answers about a topic's groups, which wait until their leader is known to have been the leader.
+
+A leader numbers the requests about groups; the number is a ticket. Followers ask for changes since a ticket, and so
+confirm that they have stored everything up to it, and serve no newer leader. An answer leaves when enough followers
+have confirmed its ticket, and the leader's own disk has it: then no other broker leads, and enough disks have the
+answer's state.
 """
 
 from __future__ import annotations
