@@ -103,7 +103,7 @@ class Reading:
             auto_commit=False,
             auto_offset_reset="largest" if self._offset == "end" else "smallest",
         ) as consumer:
-            yield from limited(self._of_group(consumer), self._limit)
+            yield from self._of_group(consumer)
 
     def _of_broker(self, broker: SimpleConsumer) -> Iterator[Page | None]:
         positions = {
@@ -139,15 +139,22 @@ class Reading:
     def _of_group(self, consumer: Consumer) -> Iterator[Page | None]:
         commit_at = time.monotonic() + _COMMIT_SECONDS
         quiet_at = time.monotonic() + _QUIET_SECONDS
-        is_whole = True  # all of what was handed out is given out
+        left = self._limit
+        is_whole = True  # all of what was handed out is written
         try:
             while True:
                 messages = consumer.poll(_LOOK_SECONDS)
                 for number, one in enumerate(messages, 1):
-                    is_whole = number == len(messages)
+                    is_whole = False
                     place = Origin(one.topic, one.partition, f"{one.topic} {one.broker}-{one.partition}")
                     given: Given = {"offset": [b"%d" % one.offset], "timestamp_type": [b"-1"], "value": [one.value]}
                     yield Page(place, None, 0, 1, given)
+                    left = None if left is None else left - 1
+                    if number == len(messages) or left == 0:
+                        yield None
+                        is_whole = number == len(messages)
+                    if left == 0:
+                        return
                 if messages:
                     quiet_at = time.monotonic() + _QUIET_SECONDS
                 elif not self._follow and time.monotonic() >= quiet_at:
