@@ -120,7 +120,7 @@ def test_a_zookeeper_that_is_frozen_stops_nothing_but_what_it_is_for(zookeeper, 
 
 def test_an_id_is_of_one_broker(root, tmp_path):
     with serving(root, tmp_path / "a"):
-        with pytest.raises(OSError, match="broker 1 is registered"):
+        with pytest.raises(OSError, match="broker 1 is in ZooKeeper already"):
             serving(root, tmp_path / "b")
         with serving(root, tmp_path / "c", node_id=2):
             pass
