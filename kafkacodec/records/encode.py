@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from datetime import date
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypedDict, Unpack, cast
@@ -124,7 +123,7 @@ class EncodePlan:
         return cls(**options)
 
     def __post_init__(self) -> None:
-        if isinstance(self.default_timestamp, (date, str)):
+        if not hasattr(self.default_timestamp, "__index__"):
             object.__setattr__(self, "default_timestamp", milliseconds(self.default_timestamp, "default_timestamp"))
         require_int("magic", self.magic, 0, 2)
         one_of("codec", self.codec, CODECS)

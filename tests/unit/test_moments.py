@@ -119,5 +119,5 @@ def test_records_are_encoded_with_times_of_any_kind() -> None:
         kc.encode([], default_timestamp="soon")
     with pytest.raises(kc.EncodeError, match="timestamp: it is 'soon'"):
         kc.encode([kc.Record(0, "soon", 0, b"k", b"v", ())])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="default_timestamp must be an integer, not float"):
+    with pytest.raises(TypeError, match="default_timestamp must be milliseconds, a datetime, a date or text"):
         kc.encode([], default_timestamp=1.5)  # type: ignore[arg-type]
