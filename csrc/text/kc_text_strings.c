@@ -52,7 +52,7 @@ static bool shows(int glyph) { return (glyph & (KC_GLYPH_PRINTABLE | KC_GLYPH_BL
 static int add_escape(kc_text *t, char letter, int digits, uint32_t c, kc_error *error) {
     uint8_t text[10] = {'\\', (uint8_t)letter};
     for (int i = 0; i < digits; i++) text[2 + i] = (uint8_t)"0123456789abcdef"[c >> 4 * (digits - 1 - i) & 15];
-    return kc_text_add(t, text, (size_t)(2 + digits), error);
+    return kc_text_add(t, text, 2 + (size_t)digits, error);
 }
 
 /* The escape of one letter after a backslash, among `letters`, which follow the characters that they stand for. */
