@@ -97,7 +97,7 @@ def test_killed_queries_write_each_record_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     kills = records = 0
     while kills < KILLS:
-        with LogWriter(tmp_path / "source", "t", 0, sync=False) as writer:
+        with LogWriter(tmp_path / "source", "t", 0, sync=False, append=records > 0) as writer:
             new = range(records, records + BATCHES_PER_KILL * PER_BATCH)
             writer.write([(b"%d" % (n % 7), b"%d" % n) for n in new])
             records = new.stop

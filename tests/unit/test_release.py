@@ -32,7 +32,7 @@ def targets(text: str) -> list[str]:
 def test_links_of_the_page_lead_somewhere(page: dict[str, Any]) -> None:
     text = page["package_page"](README, "https://github.com/someone/kafkacodec", "v9.9.9")
     assert "https://github.com/someone/kafkacodec/blob/v9.9.9/docs/python.md" in targets(text)
-    assert "https://github.com/someone/kafkacodec/raw/v9.9.9/benchmarks/results/0.1.0/reading.svg" in targets(text)
+    assert "https://github.com/someone/kafkacodec/raw/v9.9.9/benchmarks/results/0.1.0/reading.png" in targets(text)
     assert all(target.startswith(("https://", "#")) for target in targets(text))
     prefix = "https://github.com/someone/kafkacodec/"
     for path in (target.removeprefix(prefix).split("/", 2)[2] for target in targets(text) if target.startswith(prefix)):

@@ -244,7 +244,7 @@ def test_what_a_table_says() -> None:
     packed = kc.decode(record_set("lz4"), layout="view")
     assert packed.nbytes > table.nbytes + sum(len(value or b"") for value in VALUES)
     assert table["value"].tolist() == VALUES
-    with pytest.raises(TypeError, match="to_pyarrow"):
+    with pytest.raises(TypeError, match="to_arrow"):
         pickle.dumps(table)
     assert expected(pa.table(pickle.loads(pickle.dumps(pa.table(table)))))
 
