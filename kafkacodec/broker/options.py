@@ -121,7 +121,9 @@ _SHOWN: Final = (
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The only supported authorizer."""
 
-_CHANGEABLE: Final = frozenset({"log.cleaner.backoff.ms", "log.cleaner.threads", "producer.id.expiration.ms"})
+_RUNNING: Final = ("log.cleaner.backoff.ms", "producer.id.expiration.ms")
+"""Settings of the broker that apply at once, in the order of `RunningConfig`."""
+_CHANGEABLE: Final = frozenset({*_RUNNING, "log.cleaner.threads"})
 
 
 def _table() -> dict[str, BrokerKey]:
@@ -144,15 +146,12 @@ _HOURS: Final = "log.retention.hours"
 _BY_UNIT: Final = {"log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 
 
-_RUNNING: Final = ("log.cleaner.backoff.ms", "producer.id.expiration.ms")
-
-
 class RunningConfig(NamedTuple):
     """What may be changed while the broker runs.
 
     Attributes:
         topic_defaults: defaults of topics that differ from Kafka's, as text.
-        clean_ms: how often is looked for a log to clean.
+        clean_ms: how often the broker looks for a log to clean.
         producer_expiration_ms: producers are forgotten when they have not written for this long.
     """
 
@@ -198,9 +197,7 @@ class BrokerConfig:
             elif topic_name is not None:
                 _refuse(name, text, TOPIC_CONFIGS[topic_name].check(text))
                 self.topic_defaults[topic_name] = text
-            elif name not in BROKER_CONFIGS and not (
-                self._takes_kafka07(name, text) or self._takes_rewrite(name, text)
-            ):
+            elif name not in BROKER_CONFIGS and not self._takes_other(name, text):
                 raise ValueError(f"config has {name!r}, which this broker does not know: see docs/broker.md")
             if name in BROKER_CONFIGS:
                 _refuse(name, text, BROKER_CONFIGS[name].wrong(text))

@@ -51,11 +51,15 @@ def glyphs(page: int) -> bytes:
     from kafkacodec.cli.rows._record_text import BLANK, PRINTABLE
 
     codes = range(page << 8, page + 1 << 8)
-    return bytes(PRINTABLE * chr(c).isprintable() + BLANK * (c in _BLANK or c in _BLANK_MARKS) for c in codes)
+    return bytes(PRINTABLE * chr(c).isprintable() + BLANK * _is_blank(c) for c in codes)
+
+
+def _is_blank(code: int) -> bool:
+    return code in _BLANK or code in _BLANK_MARKS
 
 
 def _shows(code: int) -> bool:
-    return chr(code).isprintable() and code not in _BLANK and code not in _BLANK_MARKS
+    return chr(code).isprintable() and not _is_blank(code)
 
 
 _AS_TEXT, _AS_JSON = _Spelling(), _JsonSpelling()

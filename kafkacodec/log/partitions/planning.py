@@ -119,7 +119,7 @@ def _planned(
         stop = least(end, transactions.last_stable_offset)
     for portion in partition._portions(first, stop):
         ranges = _ranges(portion, limits, transactions, threads, logs, directory)
-        yield from ranges if portion.following is None else _ended(portion, list(ranges))
+        yield from _ended(portion, ranges)
     if stop is not None and stop != end:
         # After the last stable offset, look only for gaps: a transaction whose marker is lost there seems open.
         after = stop if first is None else max(first, stop)
@@ -195,16 +195,17 @@ def _ends(portion: Portion, logs: Mapping[str, LogIdentity]) -> Iterator[Segment
         yield replace(piece, log=logs[partition.path])
 
 
-def _ended(portion: Portion, pieces: list[SegmentRange]) -> list[SegmentRange]:
+def _ended(portion: Portion, ranges: Iterable[SegmentRange]) -> Iterator[SegmentRange]:
     """The ranges of a portion, whose last one finds offsets that are missing before the next portion."""
     if portion.following is None:
-        return pieces
-    segments = portion.partition.segments
+        yield from ranges
+        return
+    segments, pieces = portion.partition.segments, list(ranges)
     if not pieces and segments:
         pieces = [segments[-1]._nothing_to_read(portion.first_offset, portion.end_offset)]
     if pieces and pieces[-1].following is None:  # the directory's log ends there
         pieces[-1] = replace(pieces[-1], following=portion.following)
-    return pieces
+    yield from pieces
 
 
 def segment_ranges(
