@@ -11,8 +11,21 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import Partition
 from kafkacodec.log.partitions.listings import Listings
+from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.reading import streaming
 from kafkacodec.spark.reading.options import parse_read_options
 from kafkacodec.spark.reading.streaming import SegmentStreamReader
+from tests.changed_logs import (
+    COMPACTED,
+    create_again,
+    delete_first,
+    delete_partition,
+    delete_records,
+    make_log,
+    truncate,
+    truncate_and_write,
+)
+from tests.stream_query import Query
 from tests.unit.test_spark_planning import log
 
 
@@ -33,6 +46,24 @@ def calls_of(monkeypatch, name):
 
     monkeypatch.setattr(os, name, counting)
     return paths
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """Files count as settled at once; `tick` has passed before one changes, so that its times show that."""
+    for module in ("files.access", "partitions.listings"):
+        monkeypatch.setattr(f"kafkacodec.log.{module}.SETTLED_SECONDS", -1.0)
+
+
+def tick(directory):
+    """Return when the system gives files other times than all below this directory."""
+    paths = [directory, *directory.rglob("*")]
+    last = max(max(found.st_mtime_ns, found.st_ctime_ns) for found in map(os.stat, paths))
+    probe = directory.parent / "probe"
+    probe.touch()
+    while probe.stat().st_mtime_ns <= last:
+        probe.touch()
+    probe.unlink()
 
 
 def reader(directory, **options):
@@ -66,6 +97,73 @@ def test_an_idle_trigger_does_the_same_for_any_number_of_segments(tmp_path, monk
     assert len([path for path in opened if path.endswith(".log")]) <= 2 * 4
     assert len(looked) <= 60
     assert ends(start) == {("t", 0): segments * 3, ("t", 1): segments * 3}
+
+
+@pytest.mark.parametrize("partitions", [2, 40])
+def test_an_idle_trigger_opens_no_file(tmp_path, monkeypatch, settled, partitions):
+    for n in range(partitions):
+        log(tmp_path / f"t-{n}", 2)
+    stream = reader(tmp_path)
+    start = latest(stream, latest(stream, stream.initialOffset()))
+    assert latest(stream, start) == start
+    opened, looked = (calls_of(monkeypatch, name) for name in ("open", "stat"))
+    assert latest(stream, start) == start
+    assert stream.reportLatestOffset() == {"t": {str(n): 6 for n in range(partitions)}}
+    assert opened == []
+    assert len(looked) <= 4 * partitions + 20
+
+
+class Running(Query):
+    """A query that is not started again: one reader for all of it."""
+
+    def _reader(self):
+        if not hasattr(self, "kept"):
+            self.kept = super()._reader()
+        return self.kept
+
+
+def outcome(query):
+    """The end of the next micro-batch, or why there is none."""
+    try:
+        return query.plan()
+    except OptionError as error:
+        return str(error)
+
+
+def higher_watermark(directory):
+    (directory.parent / "replication-offset-checkpoint").write_text("0\n1\nnone 0 150\n")
+
+
+CHANGES = [
+    *COMPACTED,
+    delete_first,
+    delete_records,
+    truncate,
+    truncate_and_write,
+    create_again,
+    delete_partition,
+    higher_watermark,
+]
+
+
+@pytest.mark.parametrize("read", [10, 100, 140, None])
+@pytest.mark.parametrize("lenient", ["true", "false"])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_whatever_changes_after_idle_triggers_is_seen(tmp_path, monkeypatch, settled, change, lenient, read):
+    """As by a reader that has seen nothing before."""
+    monkeypatch.setattr(streaming, "MISSING_TRIES", 1)
+    directory = make_log(tmp_path)
+    (tmp_path / "logs" / "replication-offset-checkpoint").write_text("0\n1\nnone 0 145\n")
+    query = Running(tmp_path / "logs", failOnDataLoss=lenient)
+    query.step(read)
+    for _ in range(2):
+        before = outcome(query)
+    tick(tmp_path / "logs")
+    change(directory)
+    now = outcome(query)
+    assert now == outcome(Query(tmp_path / "logs", query.at, failOnDataLoss=lenient))
+    if change in (truncate, create_again, higher_watermark) and read is None:
+        assert now != before
 
 
 @pytest.mark.parametrize("segments", [3, 300])

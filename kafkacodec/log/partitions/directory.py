@@ -306,7 +306,14 @@ def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offs
             offsets.get((name.topic, name.partition), 0) if name.state == "current" else 0
             for offsets in (log_starts, recovery_points)
         )
-        partition = Partition(entry.path, log_start_offset=log_start, recovery_point=recovery_point)
+        partition = Partition(
+            entry.path,
+            topic=name.topic,
+            partition=name.partition,
+            state=name.state,
+            log_start_offset=log_start,
+            recovery_point=recovery_point,
+        )
         if name.state != "remote" or partition.segments:
             yield partition
 

@@ -40,6 +40,14 @@ class Listings:
             self._known[path] = changed, segments
         return partition
 
+    def settled(self, partition: Partition) -> int | None:
+        """The time of the last change of the directory that the partition's segments are from, in ns since 1970.
+
+        None if they were not restored by this object, or a later change may have gone unnoticed.
+        """
+        changed, segments = self._known.get(partition.path, (None, None))
+        return changed if segments is not None and partition.segments is segments else None
+
     def keep(self, partitions: list[Partition]) -> None:
         """Forget all other partitions."""
         paths = {partition.path for partition in partitions}

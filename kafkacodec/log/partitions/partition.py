@@ -79,7 +79,8 @@ class Partition(Readable):
         recovery_point: int | None = None,
     ) -> None:
         self.path = os.fspath(path)
-        name = directory_name(self.path)
+        is_named = topic is not None and partition is not None and state is not None
+        name = None if is_named else directory_name(self.path)
         self.topic = topic if topic is not None or name is None else name.topic
         self.partition = partition if partition is not None or name is None else name.partition
         self.state = state or ("current" if name is None else name.state)

@@ -37,6 +37,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.names = names
         self._offsets = TopicOffsets(options)
         self._stop_at: Offsets | None = None
+        self._latest: Offsets | None = None
         self._planned_at = float("-inf")
         self._ids: dict[str, Ids] = {}  # the topics that offsets were planned in, by these offsets
 
@@ -80,7 +81,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             BrokerUnavailable: the brokers do not answer.
         """
         before, now = from_json(start), self._offsets.partitions()
-        latest = self._offsets.latest(now)
+        self._latest = latest = self._offsets.latest(now)
         ends = self._limited(latest)
         for key in sorted(before.offsets.keys() - ends.keys()):
             lost(self.options, key, "the partition was deleted")
@@ -135,8 +136,11 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return as_json(ends, starts | again, earlier | {key: before.offsets[key] for key in again})
 
     def reportLatestOffset(self) -> Json:
-        """The end of each partition, for the progress of the query."""
-        return as_json(self._offsets.latest(self._offsets.partitions()))
+        """The end of each partition, for the progress of the query: as `latestOffset`, which Spark has just asked,
+        found it.
+        """
+        latest = self._offsets.latest(self._offsets.partitions()) if self._latest is None else self._latest
+        return as_json(latest)
 
     def _limited(self, latest: Offsets) -> Offsets:
         """The offsets up to which to read now; with ``availableNow``, at most the ends at the start of the query."""

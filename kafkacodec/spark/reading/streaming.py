@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -39,6 +40,7 @@ from kafkacodec.spark.reading.discovery import partitions_of, selected, steadily
 from kafkacodec.spark.reading.observing import MAX_TRIES, batch_before, covered, key_of, observe, topic_id
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading.planning import Pruning, divide, refuse_without_batches, span
+from kafkacodec.spark.reading.sights import Found, Sights
 from kafkacodec.spark.reading.tasks import read_ranges
 
 __all__ = ["SegmentStreamReader"]
@@ -55,8 +57,6 @@ OLD_SECONDS = 60
 
 READ_STATES = ("current", "remote")
 
-Found = tuple[Partition, Observed]
-
 
 class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches on the driver, by offsets. Tasks read as in a batch job."""
@@ -68,6 +68,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._log_ends: dict[TopicPartition, int] = {}
         self._held_back: set[str] = set()
         self._listings = Listings()
+        self._sights = Sights(self._listings)
 
     @without_traceback()
     def initialOffset(self) -> Offsets:
@@ -112,13 +113,13 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 were deleted before they were read.
         """
         positions = parse(start)
-        found = self._observe_all(positions)
+        found = self._observe_all(positions, positions)
         self._log_ends = {key: log.readable_to for key, (_, log) in found.items()}
         firsts: dict[TopicPartition, int] = {}
         available: dict[TopicPartition, int] = {}
         for key, (partition, log) in found.items():
             position = positions.get(key)
-            batch = None if position is None else batch_before(partition, position.offset)
+            batch = None if position is None else self._sights.batch_before(partition, position.offset)
             firsts[key], loss = resume(position, log, batch)
             self._report(key, loss)
             end = log.readable_to if self._stop_at is None else min(log.readable_to, self._stop_at.get(key, 0))
@@ -144,10 +145,10 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: with `failOnDataLoss`, if offsets to be read were deleted or truncated. The tasks detect
                 offsets missing between segments.
         """
-        after = parse(end)
-        wanted = starts(parse(start), after)
+        before, after = parse(start), parse(end)
+        wanted = starts(before, after)
         for _ in range(MAX_TRIES):
-            found = self._observe_all(wanted)
+            found = self._observe_all(wanted, before)
             spans = self._spans(wanted, after, found)
             try:
                 tasks = divide(spans, self.options, Pruning())
@@ -191,21 +192,26 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _observe_all(
-        self, expected: dict[TopicPartition, Position] | dict[TopicPartition, int]
+        self, expected: Collection[TopicPartition], positions: Mapping[TopicPartition, Position]
     ) -> dict[TopicPartition, Found]:
-        """The selected partitions as they are now; those expected are looked for again."""
-        found = self._observe(selected(self.options, self._listings))
+        """The selected partitions as they are now, which are read from `positions` on; those expected are looked for
+        again.
+        """
+        found = self._observe(selected(self.options, self._listings), positions)
         tries = 0
-        while self.options.fail_on_data_loss and not found.keys() >= expected.keys() and tries < MISSING_TRIES:
+        while self.options.fail_on_data_loss and not found.keys() >= set(expected) and tries < MISSING_TRIES:
             tries += 1
             time.sleep(PAUSE_SECONDS)
-            found = self._observe(selected(self.options, self._listings))
-        for key in expected.keys() - found.keys():
+            found = self._observe(selected(self.options, self._listings), positions)
+        for key in set(expected) - found.keys():
             self._report(key, Loss("{name} was deleted", "without it"))
         return found
 
-    def _observe(self, partitions: list[Partition]) -> dict[TopicPartition, Found]:
+    def _observe(
+        self, partitions: list[Partition], positions: Mapping[TopicPartition, Position] = MappingProxyType({})
+    ) -> dict[TopicPartition, Found]:
         found = {}
+        self._sights.begin(partitions)
         for partition in partitions:
             if partition.state not in READ_STATES:
                 continue
@@ -213,14 +219,15 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise OptionError(
                     f"path: {partition.path} does not name a topic and partition, by which a stream keeps its place"
                 )
+            key = partition.topic, partition.partition
+            offset = positions[key].offset if key in positions else None
             with suppress(FileNotFoundError):  # its topic is being deleted
-                found[partition.topic, partition.partition] = steadily(partition, self._observed)
+                found[key] = now, log = self._sights.observe(partition, offset, self._observed)
+                self._warn_if_held_back(now, log.end_offset)
         return found
 
     def _observed(self, partition: Partition) -> Found:
-        found, log = observe(partition, self.options)
-        self._warn_if_held_back(found, log.end_offset)
-        return found, log
+        return steadily(partition, lambda now: observe(now, self.options))
 
     def _warn_if_held_back(self, partition: Partition, end: int) -> None:
         """Say once if records are not read because a high watermark is old: no broker may be there to write it."""
