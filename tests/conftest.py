@@ -83,6 +83,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
+    if "spark" in getattr(item, "fixturenames", ()):  # so that no run without Spark starts it
+        item.add_marker(pytest.mark.spark)
     for mark, missing in MISSING.items():
         if missing and item.get_closest_marker(mark):
             item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)} on PATH"))

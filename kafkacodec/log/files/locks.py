@@ -61,12 +61,12 @@ class _Lock(ABC):
 
     _writer: str
     """The holder of a colliding lock in this process."""
+    _key: str | None = None  # for __del__ after a constructor that raised
 
     def __init__(self, log_dir: str, name: str) -> None:
         self.path = os.path.join(log_dir, LOCK_FILE)
         self.name = name
         self.exclusive = False
-        self._key: str | None = None
 
     @property
     def held(self) -> bool:

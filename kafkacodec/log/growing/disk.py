@@ -33,7 +33,8 @@ class OpenFile:
         return self._descriptor
 
     def __del__(self) -> None:
-        close_read(self._descriptor)
+        if hasattr(self, "_descriptor"):  # not after a constructor that raised
+            close_read(self._descriptor)
 
 
 class Closes(Protocol):
