@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -47,7 +47,10 @@ _MOST_PLANS = 64
 _CHUNK_BYTES = 64 << 20
 _CHUNK_ROWS = 1 << 20
 
-_SCHEMA = pa.schema([("schema_id", pa.int64()), ("schema_uuid", pa.string()), ("error", pa.string())])
+
+@lru_cache(maxsize=64)
+def _schema_of(kind: pa.DataType) -> pa.Schema:
+    return pa.schema([("value", kind), ("schema_id", pa.int64()), ("schema_uuid", pa.string()), ("error", pa.string())])
 
 
 class DecodedValues(Tabular):
@@ -236,11 +239,10 @@ class ValueDecoder:
         left = self._max_bytes
         for part in _chunks(rows.payloads.sizes):
             pieces.append(self._piece(rows, part, plan, kind, left))
-            left -= pieces[-1].nbytes
+            left -= pieces[-1].get_total_buffer_size()
             if left < 0:
                 raise LimitExceeded(f"the columns need more than {self._max_bytes} bytes (max_total_bytes)")
-        schema = _SCHEMA.insert(0, pa.field("value", kind))
-        return DecodedValues(pa.Table.from_batches(pieces, schema=schema))
+        return DecodedValues(pa.Table.from_batches(pieces, schema=_schema_of(kind)))
 
     # --- schemas ------------------------------------------------------------------------------------------------------
 
@@ -314,21 +316,20 @@ class ValueDecoder:
         key_of = rows.key_of[part]
         problems = {row - part.start: text for row, text in rows.problems.items() if part.start <= row < part.stop}
         failures: dict[int, SchemaError] = {}
-        columns, places = [], np.full(len(key_of), -1, np.int64)
-        done = 0
-        for number in np.unique(key_of[key_of != UNKNOWN]).tolist():
-            members = np.flatnonzero(key_of == number)
+        groups: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
+        for number, members in _members(key_of):
             key = rows.keys[number]
             decoder = plan.decoders.get(key)
             if decoder is None:
                 failures[int(members[0])] = failure = _failure(key, plan)
                 problems |= dict.fromkeys(members.tolist(), str(failure))
                 continue
-            decoded = decoder.decode(rows.payloads.take(members + part.start), max_bytes)
+            everything = len(members) == len(rows.key_of)
+            decoded = decoder.decode(
+                rows.payloads if everything else rows.payloads.take(members + part.start), max_bytes
+            )
             problems |= {int(members[row]): text for row, text in decoded.problems.items()}
-            columns.append(decoded.column)
-            places[members] = np.arange(done, done + len(members))
-            done += len(members)
+            groups.append((decoded.column, members))
         if problems and self._on_error == "raise":
             first = min(problems)
             place = f"values[{part.start + first}]"
@@ -336,9 +337,8 @@ class ValueDecoder:
                 failure = failures[first]
                 raise type(failure)(failure.reason, path=failure.path).within(place)
             raise DecodeError(problems[first], path=place)
-        column = _placed(columns, places, kind)
-        schema = _SCHEMA.insert(0, pa.field("value", kind))
-        return pa.record_batch([column, *_descriptions(rows.keys, key_of, problems)], schema=schema)
+        column = _placed(groups, len(key_of), kind)
+        return pa.record_batch([column, *_descriptions(rows.keys, key_of, problems)], schema=_schema_of(kind))
 
 
 def require_packages(format: str, *more: str) -> None:
@@ -372,6 +372,12 @@ def _only_format(schemas: Mapping[SchemaKey, ResolvedSchema]) -> str | None:
 
 def _chunks(sizes: npt.NDArray[np.int64]) -> Iterable[slice]:
     """Runs of rows of a limited total size."""
+    if len(sizes) <= _CHUNK_ROWS and sizes.sum() <= _CHUNK_BYTES:
+        return [slice(0, len(sizes))] if len(sizes) else []
+    return _cut(sizes)
+
+
+def _cut(sizes: npt.NDArray[np.int64]) -> Iterator[slice]:
     ends = np.cumsum(sizes)
     start = 0
     while start < len(sizes):
@@ -382,21 +388,39 @@ def _chunks(sizes: npt.NDArray[np.int64]) -> Iterable[slice]:
         start = stop
 
 
-def _placed(columns: list[pa.Array], places: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array:
-    """The rows of the columns at their places; null where the place is -1."""
-    if not columns:
-        return pa.nulls(len(places), kind)
-    if len(columns) == 1 and len(columns[0]) == len(places):
-        return columns[0]
-    return pa.concat_arrays(columns).take(pa.array(places, mask=places < 0))
+def _members(key_of: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.int64]]]:
+    """The number of each key that rows have, with the rows; mostly all have the same."""
+    if len(key_of) and key_of[0] != UNKNOWN and (key_of == key_of[0]).all():
+        return [(int(key_of[0]), np.arange(len(key_of)))]
+    numbers = np.unique(key_of[key_of != UNKNOWN]).tolist()
+    return [(number, np.flatnonzero(key_of == number)) for number in numbers]
+
+
+def _placed(groups: list[tuple[pa.Array, npt.NDArray[np.int64]]], rows: int, kind: pa.DataType) -> pa.Array:
+    """A column with the values of each group in its rows, and null elsewhere."""
+    if not groups:
+        return pa.nulls(rows, kind)
+    if len(groups) == 1 and len(groups[0][0]) == rows:
+        return groups[0][0]
+    places = np.full(rows, -1, np.int64)
+    places[np.concatenate([members for _, members in groups])] = np.arange(sum(len(column) for column, _ in groups))
+    return pa.concat_arrays([column for column, _ in groups]).take(pa.array(places, mask=places < 0))
 
 
 def _descriptions(keys: list[SchemaKey], key_of: npt.NDArray[np.int64], problems: Mapping[int, str]) -> list[pa.Array]:
     """The columns of numbers, UUIDs and errors."""
-    known = pa.array(key_of, mask=key_of == UNKNOWN)
+    rows = len(key_of)
     numbers = [key.value if isinstance(key.value, int) and key.kind != "given" else None for key in keys]
     uuids = [str(key.value) if isinstance(key.value, UUID) else None for key in keys]
-    errors = pa.nulls(len(key_of), pa.string())
+    if len(keys) == 1 and (key_of == 0).all():
+        described = [_repeated(numbers[0], pa.int64(), rows), _repeated(uuids[0], pa.string(), rows)]
+    else:
+        known = pa.array(key_of, mask=key_of == UNKNOWN)
+        described = [pa.array(numbers, pa.int64()).take(known), pa.array(uuids, pa.string()).take(known)]
     if problems:
-        errors = pa.array([problems.get(row) for row in range(len(key_of))], pa.string())
-    return [pa.array(numbers, pa.int64()).take(known), pa.array(uuids, pa.string()).take(known), errors]
+        return [*described, pa.array([problems.get(row) for row in range(rows)], pa.string())]
+    return [*described, pa.nulls(rows, pa.string())]
+
+
+def _repeated(value: int | str | None, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)

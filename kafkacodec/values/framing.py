@@ -138,6 +138,11 @@ def framed(
 
     Message indexes before Protobuf payloads are left there; see `with_message_indexes`.
     """
+    if framing in ("auto", "confluent") and headers is None:
+        head = payloads.common_head(5)
+        if head is not None and head[0] == 0:
+            key = SchemaKey("id", int.from_bytes(head[1:], signed=True))
+            return Framed([key], np.zeros(len(nulls), np.int64), payloads.without(5), {})
     rows = _Rows(payloads, nulls)
     if framing == "none":
         whole = np.flatnonzero(rows.open)
@@ -272,6 +277,8 @@ def _apicurio_key(kind: Literal["global", "content"]) -> Any:
 
 def with_message_indexes(found: Framed, numbers: list[int]) -> Framed:
     """The rows whose keys have these numbers with keys for their message types, and payloads without the indexes."""
+    if not numbers and len(found.keys) == 1 and not found.problems:
+        return found
     keys, problems = dict(zip(found.keys, range(len(found.keys)), strict=True)), dict(found.problems)
     key_of, skipped = found.key_of.copy(), np.zeros(len(found.key_of), np.int64)
     for number in numbers:

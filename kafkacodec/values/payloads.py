@@ -62,6 +62,11 @@ class Payloads(NamedTuple):
         start = int(self.starts[row])
         return self.data[start : start + int(self.sizes[row])].tobytes()
 
+    def common_head(self, count: int) -> bytes | None:
+        """The first bytes, if all values have that many and the same."""
+        alike = _avro_check.begin_alike(self.data, self.starts, self.sizes, count)
+        return self.value(0)[:count] if alike else None
+
     def joined(self) -> Joined:
         """A copy of the values, next to one another."""
         ends = np.cumsum(self.sizes)
@@ -79,19 +84,21 @@ def payloads_of(column: Any) -> tuple[Payloads, npt.NDArray[np.bool_]]:
     Raises:
         TypeError: it is neither.
     """
-    array = arrow_column(column, pa.large_binary())
-    if not any(check(array.type) for check in _BYTES):
+    array = arrow_column(column, _BINARY)
+    if array.type != _BINARY and not any(check(array.type) for check in _BYTES):
         raise TypeError(f"values: expected a column of bytes or text, not {array.type}")
-    array = array.cast(pa.large_binary())
-    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
-    buffer = array.buffers()[2]
+    if array.type != _BINARY:
+        array = array.cast(_BINARY)
+    _, ends, buffer = array.buffers()
+    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)
-    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else np.zeros(len(array), bool)
     if not len(array):
         return Payloads(data, np.empty(0, np.int64), np.empty(0, np.int64)), nulls
     return Payloads(data, offsets[:-1].copy(), np.diff(offsets)), nulls
 
 
+_BINARY = pa.large_binary()
 _BYTES = (
     pa.types.is_binary,
     pa.types.is_large_binary,

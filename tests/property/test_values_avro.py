@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings, strategies as st
 
 import kafkacodec as kc
-from kafkacodec.values.avro.decode import AvroDecoder, _Slow
+from kafkacodec.values.avro.decode import AvroDecoder, _Rows
 from kafkacodec.values.avro.library import AvroLibrary, readable
 from kafkacodec.values.avro.schema import parse_avro
 from kafkacodec.values.payloads import payloads_of
@@ -26,10 +26,10 @@ def test_columns_have_what_fastavro_wrote(sample: Sample) -> None:
 
 
 @given(samples())
-def test_the_slow_reader_reads_the_same(sample: Sample) -> None:
+def test_reading_one_by_one_reads_the_same(sample: Sample) -> None:
     kind = parse_avro(json.dumps(sample.schema))
     payloads, _ = payloads_of(encoded(sample.schema, sample.written))
-    assert _Slow(kind).decode(payloads.joined()).to_pylist() == sample.read
+    assert _Rows(kind).decode(payloads.joined()).to_pylist() == sample.read
 
 
 # The library leaves bytes of no meaning in the fields of a null record.

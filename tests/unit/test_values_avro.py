@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.values.avro.decode import FEW_ROWS
 from tests.avro_samples import encoded
 
 UTC = datetime.UTC
@@ -135,6 +136,25 @@ def test_types(name):
     assert found.type == want_type
     found.validate(full=True)
     assert (found.cast(pa.int64()).to_pylist() if want is None else found.to_pylist()) == (want or values)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_few_rows_are_read_as_many_are(name):
+    """A few are read one by one, and many by a library."""
+    kind, values, *_ = KINDS[name]
+    kind_to_write = {"uuid": "string", "timestamp-nanos": "long", "invalid decimal": "bytes"}.get(name, kind)
+    payloads = encoded(kind_to_write, values)
+    few = kc.values.decode(payloads, schema(kind)).values
+    many = kc.values.decode(payloads * (FEW_ROWS + 1), schema(kind)).values
+    assert many.type == few.type
+    assert many.combine_chunks() == pa.concat_arrays(few.chunks * (FEW_ROWS + 1))
+
+
+def test_equal_keys_of_a_map_all_stay_in_few_and_many_rows():
+    twice = b"\x04\x02k\x02\x02k\x04\x00"
+    kind = schema({"type": "map", "values": "long"})
+    for rows in (1, FEW_ROWS + 1):
+        assert kc.values.decode([twice] * rows, kind).values.to_pylist() == [[("k", 1), ("k", 2)]] * rows
 
 
 def test_named_types_are_used_by_name_and_namespace():

@@ -28,3 +28,8 @@ def join(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], out: npt.NDArray[np.uint8]
 ) -> int:
     """Copies parts of the data one after another to `out`; returns their size."""
+
+def begin_alike(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], count: int
+) -> bool:
+    """Whether there are rows, and all have at least `count` bytes, of which the first are the same."""

@@ -1,6 +1,6 @@
 # Checks Avro values against a schema, and copies the payloads of rows next to one another, without the GIL.
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from kafkacodec._core cimport values as k
 from kafkacodec.values._rows cimport in_order
@@ -50,3 +50,16 @@ def join(const uint8_t[::1] data not None, const int64_t[::1] starts not None, c
             memcpy(&out[at], &data[starts[i]], sizes[i])
             at += sizes[i]
     return at
+
+
+def begin_alike(const uint8_t[::1] data not None, const int64_t[::1] starts not None,
+                const int64_t[::1] sizes not None, int64_t count):
+    cdef int64_t i, rows = starts.shape[0], size = data.shape[0]
+    if rows == 0 or sizes.shape[0] != rows or count < 1:
+        return False
+    for i in range(rows):
+        if starts[i] < 0 or sizes[i] < count or starts[i] > size or count > size - starts[i]:
+            return False
+        if memcmp(&data[starts[i]], &data[starts[0]], count):
+            return False
+    return True

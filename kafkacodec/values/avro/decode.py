@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,7 @@ from kafkacodec.values.avro._check import Checker
 from kafkacodec.values.avro.library import AvroLibrary, empty_column, readable
 from kafkacodec.values.avro.logical import MAX_BIG_DECIMAL_BYTES
 from kafkacodec.values.avro.schema import AvroType
-from kafkacodec.values.avro.types import arrow_type, branch_names, column_of
+from kafkacodec.values.avro.types import arrow_type, branch_names, column_maker
 from kafkacodec.values.columns import Decoded, spread
 from kafkacodec.values.payloads import Joined, Payloads
 
@@ -53,6 +54,9 @@ _LOGICAL_KINDS = {
 EMPTY_ITEM_BYTES = 1024
 """What an item without bytes counts: no bytes limit their number, and they are decoded one by one."""
 
+FEW_ROWS, FEW_BYTES = 32, 2048
+"""Values up to which reading them one by one takes less time than the library's start, which parses its schema."""
+
 _SIZES = {"float": 4, "double": 8}
 
 # Bytes of a value in a column; of lists, text and bytes the offset.
@@ -73,17 +77,19 @@ class AvroDecoder:
         self._checker = Checker(self._tree.nodes.tobytes())
         self._library = AvroLibrary(kind) if readable(kind) else None
         if self._library is None and not kind.is_empty:
-            _ = self._slow  # a schema that it refuses is a failure of the plan, not of a value
+            _ = self._by_rows  # a schema that it refuses is a failure of the plan, not of a value
 
     def decode(self, payloads: Payloads, max_bytes: int) -> Decoded:
         """The values; one that is not a value of the schema, or needs more memory than the limit, is null."""
         rows = len(payloads.starts)
         joined = payloads.joined()
-        problems, long = self._check(joined, max_bytes - rows * int(self._tree.nodes[0]["width"]))
+        problems, long = self._check(joined, max_bytes - rows * self._tree.width)
+        if not problems and not long and not self._tree.has_decimals:
+            return Decoded(self._read(joined), problems)
         good = np.setdiff1d(np.arange(rows), [*problems, *long]) if problems or long else np.arange(rows)
         column = self._read(joined if len(good) == rows else payloads.take(good).joined())
         if long:
-            column = pa.concat_arrays([column, self._slow.decode(payloads.take(np.array(long)).joined())])
+            column = pa.concat_arrays([column, self._by_rows.decode(payloads.take(np.array(long)).joined())])
             good = np.append(good, long)
         column, more = self._checked_decimals(column)
         problems |= {int(good[place]): reason for place, reason in more.items()}
@@ -108,18 +114,22 @@ class AvroDecoder:
         """Checked values: by the library, or value by value where it does not decode them."""
         if self._kind.is_empty:
             return empty_column(self._kind, len(joined.ends))
-        if self._library is not None:
+        if self._library is not None and not self._are_few(joined):
             try:
                 return self._library.decode(joined)
             except MemoryError:
                 raise
             except Exception:  # or a panic
                 pass
-        return self._slow.decode(joined)
+        return self._by_rows.decode(joined)
+
+    def _are_few(self, joined: Joined) -> bool:
+        """Whether the values are read sooner one by one, and not otherwise: of a map's equal keys one would be left."""
+        return len(joined.data) <= FEW_BYTES and len(joined.ends) <= FEW_ROWS and not self._tree.has_maps
 
     @cached_property
-    def _slow(self) -> _Slow:
-        return _Slow(self._kind)
+    def _by_rows(self) -> _Rows:
+        return _Rows(self._kind)
 
     def _checked_decimals(self, column: pa.Array) -> tuple[pa.Array, dict[int, str]]:
         """The column without decimals of more digits than their precision."""
@@ -165,7 +175,9 @@ class _Tree:
                 parents.append(at)
             at += 1
         self.nodes = np.array(rows, _NODE)
+        self.width = int(self.nodes[0]["width"])
         self.has_decimals = any(each.logical == "decimal" for each in kinds)
+        self.has_maps = any(each.kind == "map" for each in kinds)
 
     def reason(self, fault: Fault, start: int) -> str:
         """What is wrong, in which field, and at which byte of the value."""
@@ -222,37 +234,38 @@ def least(kind: AvroType) -> int:
     return kind.size if kind.kind == "fixed" else _SIZES.get(kind.kind, 1)
 
 
-class _Slow:
+class _Rows:
     """Decodes checked values one by one with fastavro.
 
-    A branch of a union is read as a record of one field, which has the same bytes: fastavro then tells which it is.
+    A branch of a union of several is read as a record of one field, which has the same bytes: fastavro then tells which
+    it is.
     """
 
     def __init__(self, kind: AvroType) -> None:
         import fastavro
 
-        self._kind = kind
         self._names = 0
         try:
             self._schema = fastavro.parse_schema(self._spelt(kind))
         except Exception as error:
             raise SchemaError(f"fastavro does not accept the schema: {error}") from error
+        self._read = fastavro.schemaless_reader
+        self._plain = _plain(kind)
+        self._column = column_maker(kind)
 
     def decode(self, joined: Joined) -> pa.Array:
         """The values as a column of `arrow_type`."""
-        import fastavro
-
-        values = [
-            fastavro.schemaless_reader(io.BytesIO(joined.value(row)), self._schema, None, return_record_name=True)
-            for row in range(len(joined.ends))
-        ]
-        return column_of(self._kind, [_plain(self._kind, value) for value in values])
+        read, schema, file = self._read, self._schema, io.BytesIO(joined.data.data)
+        values = [read(file, schema, None, return_record_name=True) for _ in range(len(joined.ends))]
+        return self._column(values if self._plain is None else list(map(self._plain, values)))
 
     def _name(self) -> str:
         self._names += 1
         return f"T{self._names}"
 
     def _spelt(self, kind: AvroType) -> Any:
+        if kind.nullable is not None:
+            return [self._spelt(part) for part in kind.parts]
         if kind.kind == "union":
             return [self._branch(i, part) for i, part in enumerate(kind.parts)]
         spelt: dict[str, Any] = {"type": kind.kind}
@@ -275,26 +288,57 @@ class _Slow:
         return {"type": "record", "name": self._name(), "fields": fields}
 
 
-def _plain(kind: AvroType, value: Any) -> Any:
-    """fastavro's value as `column_of` takes it."""
+Step = Callable[[Any], Any]
+
+
+def _plain(kind: AvroType) -> Step | None:
+    """What makes of fastavro's values those that `column_of` takes; None if they are the same."""
     if kind.kind == "record":
-        return {f.name: _plain(f.type, value[f"f{i}"]) for i, f in enumerate(kind.fields)}
-    if kind.kind == "array":
-        return [_plain(kind.parts[0], item) for item in value]
-    if kind.kind == "map":
-        return [(key, _plain(kind.parts[0], item)) for key, item in value.items()]
+        return _plain_record(kind)
     if kind.kind == "enum":
-        return kind.symbols[int(value[1:])]
-    if kind.kind != "union" or value is None:
-        return value
-    return _plain_branch(kind, value)
+        symbols = {f"s{i}": symbol for i, symbol in enumerate(kind.symbols)}
+        return symbols.__getitem__
+    if kind.kind == "union":
+        return _plain_union(kind)
+    inner = _plain(kind.parts[0]) if kind.parts else None
+    if inner is None:
+        return None
+    if kind.kind == "array":
+        return lambda value: list(map(inner, value))
+    return lambda value: [(key, inner(item)) for key, item in value.items()]
 
 
-def _plain_branch(union: AvroType, value: Any) -> Any:
-    # fastavro names the record only where the union has several.
-    ((name, inner),) = (value[1] if isinstance(value, tuple) else value).items()
-    part = union.parts[int(name[1:])]
-    plain = _plain(part, inner)
-    if union.nullable is not None:
-        return plain
-    return next(field for field, branch in branch_names(union) if branch is part), plain
+def _plain_record(kind: AvroType) -> Step:
+    names = [(f"f{i}", f.name) for i, f in enumerate(kind.fields)]
+    steps = [(f.name, step) for f in kind.fields if (step := _plain(f.type)) is not None]
+
+    def plain(value: Any) -> dict[str, Any]:
+        found = {name: value[spelt] for spelt, name in names}
+        for name, step in steps:
+            found[name] = step(found[name])
+        return found
+
+    return plain
+
+
+def _plain_union(union: AvroType) -> Step | None:
+    inner = union.nullable
+    if inner is not None:
+        step = _plain(inner)
+        return None if step is None else lambda value: None if value is None else step(_unnamed(value))
+    names = {id(part): name for name, part in branch_names(union)}
+    branches = {f"b{i}": (names[id(p)], _plain(p)) for i, p in enumerate(union.parts) if p.kind != "null"}
+
+    def plain(value: Any) -> tuple[str, Any] | None:
+        if value is None:
+            return None
+        ((spelt, item),) = _unnamed(value).items()
+        name, step = branches[spelt]
+        return name, item if step is None else step(item)
+
+    return plain
+
+
+def _unnamed(value: Any) -> Any:
+    """A branch without the record's name, which fastavro gives only where the union has several records."""
+    return value[1] if isinstance(value, tuple) else value

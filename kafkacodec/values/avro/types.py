@@ -17,7 +17,7 @@ import pyarrow as pa
 from kafkacodec.values.avro.logical import DURATION, decimals, from_stored
 from kafkacodec.values.avro.schema import MISSING, AvroType
 
-__all__ = ["arrow_type", "branch_names", "column_of", "plain_default"]
+__all__ = ["Maker", "arrow_type", "branch_names", "column_maker", "column_of", "plain_default"]
 
 _PLAIN = {
     "null": pa.null(),
@@ -79,45 +79,90 @@ def branch_names(union: AvroType) -> list[tuple[str, AvroType]]:
 def column_of(kind: AvroType, values: Sequence[Any]) -> pa.Array:
     """A column of plain Python values, with None for null.
 
-    Numbers, text and bytes are as Avro stores them, without logical types; bytes may be text of Latin-1, as in JSON.
-    A record is a dict, a map a list of pairs or a dict, an enum its symbol, and a value of a union with several
-    branches a pair of the branch's field name and the value.
+    Numbers, text and bytes are as Avro stores them, without logical types. A record is a dict, a map a list of pairs or
+    a dict, an enum its symbol, and a value of a union with several branches a pair of the branch's field name and the
+    value.
     """
+    return column_maker(kind)(values)
+
+
+Maker = Callable[[Sequence[Any]], pa.Array]
+
+
+def column_maker(kind: AvroType) -> Maker:
+    """What makes columns as `column_of` does, for many calls."""
+    target = arrow_type(kind)
+    if _is_direct(kind):
+        return lambda values: pa.array(values, target)
     if kind.kind == "record":
-        columns = [column_of(f.type, [None if v is None else v[f.name] for v in values]) for f in kind.fields]
-        return _struct(columns, arrow_type(kind), values)
+        return _record_maker(kind, target)
     if kind.kind == "union":
         inner = kind.nullable
-        return column_of(inner, values) if inner is not None else _branches(kind, values)
+        return column_maker(inner) if inner is not None else _branches_maker(kind, target)
     if kind.kind == "array":
-        offsets, items = _flat(values, list)
-        return pa.ListArray.from_arrays(
-            offsets, column_of(kind.parts[0], items), type=arrow_type(kind), mask=_nulls(values)
-        )
+        return _list_maker(kind, target)
     if kind.kind == "map":
-        offsets, pairs = _flat(values, lambda value: list(value.items()) if isinstance(value, dict) else value)
-        items = column_of(kind.parts[0], [value for _, value in pairs])
-        keys = pa.array([key for key, _ in pairs], pa.string())
-        return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type(kind), mask=_nulls(values))
-    return _leaf(kind, values)
+        return _map_maker(kind, target)
+    if kind.logical == "decimal":
+        return lambda values: decimals(values, target)
+    stored = _PLAIN.get(kind.kind) or pa.binary(kind.size)
+    return lambda values: from_stored(pa.array(values, stored), kind.logical, target)
+
+
+def _is_direct(kind: AvroType) -> bool:
+    """Whether Arrow makes the column from plain values by itself."""
+    if kind.kind in ("record", "array") or kind.nullable is not None:
+        return all(map(_is_direct, kind.parts))
+    if kind.kind in ("union", "map"):
+        return False
+    return kind.logical is None or (kind.logical in _LOGICAL and kind.kind in ("int", "long", "string"))
 
 
 def _nulls(values: Sequence[Any]) -> pa.Array:
     return pa.array([value is None for value in values], pa.bool_())
 
 
-def _struct(columns: list[pa.Array], kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    if not columns:
-        return pa.array([None if value is None else {} for value in values], kind)
-    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_nulls(values))
+def _record_maker(kind: AvroType, target: pa.DataType) -> Maker:
+    makers = [(f.name, column_maker(f.type)) for f in kind.fields]
+
+    def make(values: Sequence[Any]) -> pa.Array:
+        columns = [each([None if v is None else v[name] for v in values]) for name, each in makers]
+        return pa.StructArray.from_arrays(columns, fields=list(target), mask=_nulls(values))
+
+    return make
 
 
-def _branches(union: AvroType, values: Sequence[Any]) -> pa.Array:
-    columns = [
-        column_of(part, [v[1] if v is not None and v[0] == name else None for v in values])
-        for name, part in branch_names(union)
-    ]
-    return _struct(columns, arrow_type(union), values)
+def _branches_maker(union: AvroType, target: pa.DataType) -> Maker:
+    makers = [(name, column_maker(part)) for name, part in branch_names(union)]
+    if not makers:
+        return lambda values: pa.array(values, target)  # all null
+
+    def make(values: Sequence[Any]) -> pa.Array:
+        columns = [each([v[1] if v is not None and v[0] == name else None for v in values]) for name, each in makers]
+        return pa.StructArray.from_arrays(columns, fields=list(target), mask=_nulls(values))
+
+    return make
+
+
+def _list_maker(kind: AvroType, target: pa.DataType) -> Maker:
+    items = column_maker(kind.parts[0])
+
+    def make(values: Sequence[Any]) -> pa.Array:
+        offsets, flat = _flat(values, list)
+        return pa.ListArray.from_arrays(offsets, items(flat), type=target, mask=_nulls(values))
+
+    return make
+
+
+def _map_maker(kind: AvroType, target: pa.DataType) -> Maker:
+    items = column_maker(kind.parts[0])
+
+    def make(values: Sequence[Any]) -> pa.Array:
+        offsets, pairs = _flat(values, lambda value: list(value.items()) if isinstance(value, dict) else value)
+        keys = pa.array([key for key, _ in pairs], pa.string())
+        return pa.MapArray.from_arrays(offsets, keys, items([v for _, v in pairs]), type=target, mask=_nulls(values))
+
+    return make
 
 
 def _flat(values: Sequence[Any], items_of: Callable[[Any], list[Any]]) -> tuple[pa.Array, list[Any]]:
@@ -126,16 +171,6 @@ def _flat(values: Sequence[Any], items_of: Callable[[Any], list[Any]]) -> tuple[
     offsets = np.zeros(len(lists) + 1, np.int32)
     np.cumsum([len(each) for each in lists], out=offsets[1:])
     return pa.array(offsets), [item for each in lists for item in each]
-
-
-def _leaf(kind: AvroType, values: Sequence[Any]) -> pa.Array:
-    target = arrow_type(kind)
-    if kind.kind in ("bytes", "fixed"):
-        values = [value.encode("latin-1") if isinstance(value, str) else value for value in values]
-    if kind.logical == "decimal":
-        return decimals(values, target)
-    stored = _PLAIN.get(kind.kind) or pa.binary(kind.size)
-    return from_stored(pa.array(values, stored), kind.logical, target)
 
 
 def plain_default(kind: AvroType, default: Any) -> Any:
@@ -154,7 +189,7 @@ def plain_default(kind: AvroType, default: Any) -> Any:
         return [(key, plain_default(kind.parts[0], value)) for key, value in default.items()]
     if not _fits(kind, default):
         raise ValueError(f"default {default!r} is not a value of {kind.label}")
-    return default
+    return default.encode("latin-1") if kind.kind in ("bytes", "fixed") else default
 
 
 def _of_field(default: Any, name: str, own: Any) -> Any:
