@@ -398,6 +398,7 @@ def test_records_of_another_writer_are_not_withdrawn(tmp_path: Path) -> None:
 
 def test_appending_looks_at_the_last_segments_only(tmp_path, monkeypatch):
     """However many there are: the end of the log is in the last segment that has batches."""
+    from kafkacodec.log.formats import layout
     from kafkacodec.log.partitions import partition, segment07
 
     rows = [(None, b"v")] * 10
@@ -405,11 +406,13 @@ def test_appending_looks_at_the_last_segments_only(tmp_path, monkeypatch):
         with kc.log.LogWriter(tmp_path, "t", 0, append=True, sync=False) as writer:
             writer.write(rows)
     (tmp_path / "t-0" / f"{300:020d}.log").touch()  # a broker's new segment
-    opened = []
-    made = segment07.segment_at
+    opened, parsed = [], []
+    made, parse = segment07.segment_at, layout.parse_file_name
+    monkeypatch.setattr(layout, "parse_file_name", lambda name: parsed.append(name) or parse(name))
     monkeypatch.setattr(partition, "segment_at", lambda path, **place: opened.append(path) or made(path, **place))
     with kc.log.LogWriter(tmp_path, "t", 0, append=True, sync=False) as writer:
         assert writer.next_offset == 300
     assert len(opened) <= 4
+    assert len(set(parsed)) <= 12
     monkeypatch.undo()
     assert kc.log.Partition(tmp_path / "t-0").count() == 300

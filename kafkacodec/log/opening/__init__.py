@@ -44,7 +44,7 @@ __all__ = [
     "read_used",
 ]
 
-_MANIFESTS = ".rsm-manifest"
+MANIFEST_SUFFIX = ".rsm-manifest"
 
 
 def open_file(path: str) -> StoredFile:
@@ -114,7 +114,7 @@ def entries(directory: str) -> Sequence[Entry]:
         OSError: it is missing or cannot be listed. An object store has no empty directories.
     """
     found = places.entries(directory)
-    if not any(entry.name.endswith(_MANIFESTS) for entry in found):
+    if not any(entry.name.endswith(MANIFEST_SUFFIX) for entry in found):
         return found
     from kafkacodec.log.tiered.directories import list_directory
 

@@ -15,9 +15,21 @@ from typing import NamedTuple
 
 from kafkacodec.log.files.access import SETTLED_SECONDS
 from kafkacodec.log.formats import layout
-from kafkacodec.log.opening import Entry, changed_ns, entries, full_path, identity_of, is_uploaded, is_url, optional
+from kafkacodec.log.opening import (
+    MANIFEST_SUFFIX,
+    Entry,
+    changed_ns,
+    entries,
+    full_path,
+    identity_of,
+    is_uploaded,
+    is_url,
+    optional,
+)
 
 _SUFFIXES = layout.SEGMENT_SUFFIXES + layout.SWAP_SUFFIXES
+# Names with which one of two files of a base offset is the segment, or another directory lists them.
+_NOT_PLAIN = (*layout.SWAP_SUFFIXES, layout.KAFKA07_SUFFIX, MANIFEST_SUFFIX)
 
 
 class SegmentFile(NamedTuple):
@@ -42,6 +54,33 @@ def segment_files(directory: str) -> Sequence[SegmentFile]:
     if time.time_ns() - changed < SETTLED_SECONDS * 1e9:
         return _segment_files(directory, changed, 2)
     return _settled_files(directory, changed)
+
+
+def ending_files(directory: str, names: Sequence[str]) -> Sequence[SegmentFile]:
+    """The last segment with records and the empty ones after it, or all of them if there are only empty ones.
+
+    For a caller that has locked the partition: the time does not depend on the number of segments, beyond that of
+    names.
+
+    Args:
+        directory: the directory of this machine.
+        names: all names in it.
+
+    Raises:
+        OSError: a file in it cannot be looked at.
+    """
+    if not any(name.endswith(_NOT_PLAIN) for name in names):
+        found: list[SegmentFile] = []
+        for name in sorted((name for name in names if name.endswith(layout.LOG_SUFFIX)), reverse=True):
+            parsed, path = layout.parse_file_name(name), os.path.join(directory, name)
+            if parsed is None or parsed.segment_id is not None or not os.path.isfile(path):
+                break  # that decides the listing
+            found.insert(0, SegmentFile(parsed.base_offset, path))
+            if identity_of(path).size:
+                return found
+    files = segment_files(directory)
+    last = next((i for i in reversed(range(len(files))) if identity_of(files[i].path).size), 0)
+    return files[last:]
 
 
 @lru_cache(maxsize=8)

@@ -339,15 +339,15 @@ def remove_unfinished(directory: str | os.PathLike[str]) -> list[str]:
     except BlockingIOError:
         return []
     try:
-        return remove_leftovers(os.fspath(directory))
+        return remove_leftovers(os.fspath(directory), os.listdir(directory))
     finally:
         lock.release()
 
 
-def remove_leftovers(directory: str) -> list[str]:
-    """As `remove_unfinished`, for a caller that has locked the partition."""
-    with os.scandir(directory) as entries:
-        found = sorted((entry.path, match) for entry in entries if (match := _UNFINISHED.fullmatch(entry.name)))
+def remove_leftovers(directory: str, names: Iterable[str]) -> list[str]:
+    """As `remove_unfinished`, of these names, for a caller that has locked the partition."""
+    matches = [match for name in names if name.endswith(".tmp") and (match := _UNFINISHED.fullmatch(name))]
+    found = sorted((os.path.join(directory, match[0]), match) for match in matches)
     # A `SegmentWriter` without a `LogWriter` has locked its segment, not the partition.
     alive = {match["token"] for path, match in found if match["suffix"] == "log" and _is_locked(path)}
     removed = [path for path, match in found if match["token"] not in alive]

@@ -22,7 +22,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs, encode_partition_metadata
 from kafkacodec.log.opening import check_local, identity_of
 from kafkacodec.log.opening.checkpoints import read_topic_id
-from kafkacodec.log.opening.listing import directory_name, segment_files
+from kafkacodec.log.opening.listing import directory_name, ending_files
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
@@ -133,13 +133,14 @@ class LogWriter(publishing.Committing):
             if exists(self.path) and not is_directory(self.path):
                 raise NotADirectoryError(errno.ENOTDIR, "the path of the partition is not a directory", self.path)
             existing = is_directory(self.path)
-            self.next_offset = self._end_of(append, start_offset)
+            names = os.listdir(self.path) if existing else []
+            self.next_offset = self._end_of(names, append, start_offset)
             self._epochs = Partition(self.path).leader_epochs if existing else []
             self.leader_epoch = self._continued_epoch(self._epochs, leader_epoch)
             self.topic_id = self._continued_topic_id(log_dir, topic, topic_id)
             if existing and self._lock.exclusive:
-                remove_leftovers(self.path)
-                _remove_beyond(self.path, self.next_offset)
+                remove_leftovers(self.path, names)
+                _remove_beyond(self.path, names, self.next_offset)
         except BaseException:
             self._lock.release()
             raise
@@ -317,7 +318,7 @@ class LogWriter(publishing.Committing):
         if not is_directory(self.path):
             self._prepared = False
         elif os.stat(self.path).st_mtime_ns != self._seen:
-            end = self._end_of(append=True, start_offset=self.next_offset)
+            end = self._end_of(os.listdir(self.path), append=True, start_offset=self.next_offset)
             if end != self.next_offset:
                 self._lock.release()
                 reason = f"another writer has continued the partition to offset {end}: use a new LogWriter"
@@ -384,15 +385,14 @@ class LogWriter(publishing.Committing):
             count += 1
         return count
 
-    def _end_of(self, append: bool, start_offset: int) -> int:
+    def _end_of(self, names: list[str], append: bool, start_offset: int) -> int:
         """The next offset; raises if the partition cannot be continued. Looks at its last segments only."""
-        files = segment_files(self.path) if is_directory(self.path) else ()
-        last = next((i for i in reversed(range(len(files))) if identity_of(files[i].path).size), None)
-        if last is None:
+        files = ending_files(self.path, names) if names else ()
+        if not files or not identity_of(files[0].path).size:
             return max([start_offset, *(file.base_offset for file in files)])
         if not append:
             raise FileExistsError(errno.EEXIST, "the partition has records; append=True adds to them", self.path)
-        ending = Partition(self.path, segments=[file.path for file in files[last:]])
+        ending = Partition(self.path, segments=[file.path for file in files])
         segment = ending.segments[0]
         with contextlib.suppress(DecodeError):
             if segment.end_position() == segment.size_in_bytes:
@@ -431,13 +431,12 @@ def _runs(batches: Iterable[EncodedBatch]) -> Iterator[BatchRun]:
         yield BatchRun.of(waiting)
 
 
-def _remove_beyond(directory: str, end_offset: int) -> None:
+def _remove_beyond(directory: str, names: Iterable[str], end_offset: int) -> None:
     """Remove indexes and snapshots of segments that a killed writer did not publish."""
     first = {layout.PRODUCER_SNAPSHOT_SUFFIX: end_offset + 1, layout.TRANSACTION_INDEX_SUFFIX: end_offset}
     first |= {layout.OFFSET_INDEX_SUFFIX: end_offset, layout.TIME_INDEX_SUFFIX: end_offset}
     least = f"{end_offset:020d}"  # names of segments begin so
-    with os.scandir(directory) as entries:
-        found = [(entry.path, layout.parse_file_name(entry.name)) for entry in entries if entry.name >= least]
+    found = [(os.path.join(directory, name), layout.parse_file_name(name)) for name in names if name >= least]
     # A broker keeps indexes of the empty segment at the end.
     segments = {name.base_offset for _, name in found if name is not None and name.suffix == layout.LOG_SUFFIX}
     for path, name in found:
