@@ -67,18 +67,19 @@ def convert(
     schema = _schema(segments, columns)
     with progress("converting", total * (2 if record_values else 1)) as advance:
 
-        def batches() -> Iterator[pa.RecordBatch]:
+        def records() -> Iterator[RecordColumns]:
             for piece in pieces:
-                for chunk in reading.read(piece, advance, columns=columns, threads=threads):
-                    yield _filled(chunk, schema)
+                yield from reading.read(piece, advance, columns=columns, threads=threads)
 
         if record_values is None:
-            rows = output.write(schema, batches())
+            rows = output.write(schema, records())
         else:
-            for batch in batches():
-                record_values.look(batch)
+            from kafkacodec.cli.files.writers import filled
+
+            for chunk in records():
+                record_values.look(filled(chunk, schema))
             fixed = record_values.fix(schema)
-            rows = output.write(fixed, record_values.typed(batches(), fixed))
+            rows = output.write(fixed, record_values.typed((filled(chunk, schema) for chunk in records()), fixed))
     summary = f"{counted(rows, 'record')} from {counted(len(pieces), 'segment')} ({size(total)})"
     note(f"{output.shown}: {summary}")
     note_unasked(unasked)
@@ -92,13 +93,3 @@ def _schema(segments: list[str], columns: DecodeOptions) -> pa.Schema:
 
     kinds = sorted({kind_of(path) for path in segments} or {BATCHES}, key=lambda kind: kind.has_batches, reverse=True)
     return pa.unify_schemas([pa.record_batch(kind.nothing(columns)).schema for kind in kinds])
-
-
-def _filled(chunk: RecordColumns, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of the schema, with nulls for those that the chunk lacks."""
-    import pyarrow as pa
-
-    batch = pa.record_batch(chunk)
-    found = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns = [found.pop(f.name) if f.name in found else pa.nulls(batch.num_rows, f.type) for f in schema]
-    return pa.record_batch(columns, schema=schema)

@@ -21,6 +21,8 @@ from kafkacodec.cli.options.gathering import Command, gathered
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkacodec import RecordColumns
+
 # Format -> the suffixes of its files. Feather's second version is the Arrow file format, NDJSON a name of JSON lines.
 FORMATS = {
     "parquet": (".parquet", ".pq"),
@@ -85,14 +87,19 @@ class Destination:
             return
         check_new_file(path, inputs, force=self.force)
 
-    def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch | RecordColumns]) -> int:
         """Write batches of one schema; returns the number of rows. A file appears when it is complete.
+
+        Args:
+            schema: the columns of the file.
+            batches: batches with these columns, or records, which may lack some.
 
         Raises:
             OSError: the file cannot be written, or was created meanwhile and ``--force`` is not given.
             TypeError: a batch has another schema; a writer would read past its columns.
         """
         from kafkacodec.cli.files.writers import WRITERS, SafeCsvWriter
+        from kafkacodec.records.columns import RecordColumns
 
         writer = SafeCsvWriter if self.csv_safe else WRITERS[self._format()]
         rows = 0
@@ -101,6 +108,10 @@ class Destination:
             writer(file, schema, self.compression) as table,
         ):
             for batch in batches:
+                if isinstance(batch, RecordColumns):
+                    table.write_records(batch, schema)
+                    rows += len(batch)
+                    continue
                 if not batch.schema.equals(schema):
                     raise TypeError(f"a batch has the columns {batch.schema}, not {schema}")
                 table.write(batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 import pyarrow as pa
@@ -13,9 +13,21 @@ import pyarrow as pa
 from kafkacodec.cli.files.json_columns import json_values
 from kafkacodec.cli.output import json_line
 
+if TYPE_CHECKING:
+    from kafkacodec import RecordColumns
+    from kafkacodec.cli.rows._record_text import TextWriter
+
 # Limits of a Parquet row group: large enough to compress and scan well, small enough to hold in memory.
 ROW_GROUP_ROWS = 1 << 18
 ROW_GROUP_BYTES = 128 << 20
+
+
+def filled(records: RecordColumns, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the schema, with nulls for those that the records lack."""
+    batch = pa.record_batch(records)
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [found.pop(f.name) if f.name in found else pa.nulls(batch.num_rows, f.type) for f in schema]
+    return pa.record_batch(columns, schema=schema)
 
 
 class Writer(ABC):
@@ -30,6 +42,10 @@ class Writer(ABC):
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows."""
+
+    def write_records(self, records: RecordColumns, schema: pa.Schema) -> None:
+        """Append records; columns of the schema that they lack are null."""
+        self.write(filled(records, schema))
 
     @abstractmethod
     def _finish(self) -> None:
@@ -149,17 +165,30 @@ class SafeCsvWriter(CsvWriter):
 class JsonLinesWriter(Writer):
     """A JSON object per line."""
 
+    _before, _after = b"", b"\n"
+
     def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
         self._file = file
         self._names = schema.names
+        self._text: TextWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a line per row."""
-        for row in zip(*map(json_values, batch.columns), strict=True):
-            self._write_row(json_line(dict(zip(self._names, row, strict=True))).encode())
+        rows = zip(*map(json_values, batch.columns), strict=True)
+        lines = (json_line(dict(zip(self._names, row, strict=True))).encode() for row in rows)
+        self._write_lines(b"".join(b"".join((self._before, line, self._after)) for line in lines))
 
-    def _write_row(self, row: bytes) -> None:
-        self._file.write(row + b"\n")
+    def write_records(self, records: RecordColumns, schema: pa.Schema) -> None:
+        """Write a line per record, as `write` does, by the kernel that prints records."""
+        if self._text is None:
+            self._text = _text_writer(self._before, self._names, self._after)
+        row, end = 0, len(records)
+        while row < end:
+            lines, row = self._text.write(records, row, end)
+            self._write_lines(lines)
+
+    def _write_lines(self, lines: bytes) -> None:
+        self._file.write(lines)
 
     def _finish(self) -> None:
         pass
@@ -171,16 +200,32 @@ class JsonLinesWriter(Writer):
 class JsonWriter(JsonLinesWriter):
     """One JSON array, with an object per line."""
 
-    def _open(self, file: BinaryIO, schema: pa.Schema, compression: str | None) -> None:
-        super()._open(file, schema, compression)
-        self._before = b"[\n"
+    _before, _after = b",\n", b""
+    _is_empty = True
 
-    def _write_row(self, row: bytes) -> None:
-        self._file.write(self._before + row)
-        self._before = b",\n"
+    def _write_lines(self, lines: bytes) -> None:
+        if self._is_empty and lines:
+            self._is_empty = False
+            lines = b"[" + lines.removeprefix(b",")
+        self._file.write(lines)
 
     def _finish(self) -> None:
-        self._file.write(b"[]\n" if self._before == b"[\n" else b"\n]\n")
+        self._file.write(b"[]\n" if self._is_empty else b"\n]\n")
+
+
+def _text_writer(before: bytes, names: list[str], after: bytes) -> TextWriter:
+    """What writes columns of records as objects. In a file, no character has to be escaped for being invisible."""
+    from kafkacodec.cli.rows._record_text import PRINTABLE, Glyphs, TextWriter
+
+    def constant(text: bytes) -> tuple[str, str | None, bytes, int, int, bool]:
+        return "constant", None, text, 0, 0, False
+
+    pieces = [constant(before)]
+    for i, name in enumerate(names):
+        pieces.append(constant(f"{',' if i else '{'}{json.dumps(name)}:".encode()))
+        kind = "json headers" if name == "headers" else "json"
+        pieces.append((kind, name, b"null", 0, 0, False))
+    return TextWriter([*pieces, constant(b"}" + after)], Glyphs(lambda page: bytes([PRINTABLE]) * 256))
 
 
 WRITERS: dict[str, type[Writer]] = {
