@@ -269,15 +269,15 @@ lifetimes: $(VENV)/.dev $(VENV)/.built ## every entry point x exporter x way to 
 	$(PY) -m tests.lifetime.matrix
 	$(if $(PYTHONS),$(PY) -m tests.lifetime.pythons $(PYTHONS))
 
-# Left out: Spark's JVM and its workers do not run with a preloaded sanitizer, nor does valgrind; tests/limits measure
-# memory and instructions, which a sanitizer multiplies.
+# Left out: Spark's JVM and its workers do not run with a preloaded sanitizer, nor do valgrind and Chromium; tests/limits
+# measure memory and instructions, which a sanitizer multiplies.
 .PHONY: asan
 asan: $(VENV)/.dev ## the suite under AddressSanitizer and UndefinedBehaviorSanitizer (not Spark and Java)
 	$(BUILD_SANITIZED)
 	$(MAKE) --no-print-directory -j$(JOBS) -Otarget -C csrc asan
-	@echo "left out: tests marked spark, java, go or node (no JVM starts under a preloaded AddressSanitizer) and tests/limits"
+	@echo "left out: tests marked spark, java, go, node or unsanitized (programs that do not run under AddressSanitizer) and tests/limits"
 	$(SANITIZED_RUN) $(PY) -m pytest -n $(JOBS) --dist loadgroup -o pythonpath='$(SANITIZED)/lib .' \
-		-m 'not spark and not java and not go and not node' --ignore tests/limits tests $(PYTEST_ARGS)
+		-m 'not spark and not java and not go and not node and not unsanitized' --ignore tests/limits tests $(PYTEST_ARGS)
 
 # Fuzz targets in Python are in tests/fuzz.
 .PHONY: fuzz

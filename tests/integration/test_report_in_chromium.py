@@ -17,6 +17,7 @@ pytest.importorskip("jinja2")
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
     pytest.mark.slow,
+    pytest.mark.unsanitized,
 ]
 
 

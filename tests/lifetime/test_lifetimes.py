@@ -42,6 +42,7 @@ def test_another_python(version: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.unsanitized
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is missing: it follows what was set")
 def test_no_result_depends_on_memory_that_was_not_set() -> None:
     run(sys.executable, "-m", "tests.lifetime.unset")
