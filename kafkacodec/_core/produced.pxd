@@ -1,4 +1,4 @@
-# What the broker's check of produced batches needs of csrc/decode/kc_batch.h beyond decode.pxd.
+# What the broker's check of produced batches needs of csrc/decode beyond decode.pxd.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from kafkacodec._core.decode cimport kc_span
@@ -24,3 +24,8 @@ cdef extern from "decode/kc_batch.h" nogil:
     int produced_codec "kc_batch_codec"(const produced_batch *b)
     void produced_read "kc_batch_read"(const uint8_t *data, const kc_span *span, produced_batch *batch)
     uint32_t produced_crc "kc_batch_compute_crc"(const uint8_t *data, const produced_batch *batch)
+
+
+cdef extern from "decode/kc_record_table.h" nogil:
+    enum:
+        KC_COL_TIMESTAMP

@@ -17,6 +17,7 @@ cdef class Head:
     cdef p.produced_batch batch
     cdef readonly bint crc_ok
     cdef readonly bint records_ok
+    cdef readonly int64_t largest_timestamp
 
     @property
     def magic(self):
@@ -123,10 +124,21 @@ cdef int are_records_valid(const uint8_t *data, uint64_t size, a.kc_table *table
     return found == d.KC_EVENT_END
 
 
+cdef int64_t largest_in(const a.kc_column *times) noexcept nogil:
+    """The largest timestamp of a column, in which a missing one is the smallest number; -1 for none."""
+    cdef const int64_t *values = <const int64_t *>times.values.data
+    cdef int64_t largest = -1
+    cdef int64_t i
+    for i in range(times.length):
+        largest = max(largest, values[i])
+    return largest
+
+
 def read_head(data):
     """The header of the only batch in `data`; None if there is none, more than one, or a part of one.
 
-    `records_ok` is only known, and else false, of batches of magic 2 that are not compressed.
+    `records_ok` and `largest_timestamp` are only known, and else false and -1, of batches of magic 2 that are not
+    compressed.
     """
     cdef HeldBuffer held = HeldBuffer(data)
     cdef Head head = Head.__new__(Head)
@@ -134,17 +146,20 @@ def read_head(data):
     cdef d.kc_error error
     cdef d.kc_walk found
     cdef a.kc_table *table
+    cdef uint64_t wanted = <uint64_t>1 << p.KC_COL_TIMESTAMP
     cdef int valid = 0
+    head.largest_timestamp = -1
     with nogil:
         found = d.kc_walk_next(held.start, held.size, 0, &span, &error)
         if found == d.KC_WALK_BATCH:
             p.produced_read(held.start, &span, &head.batch)
             head.crc_ok = p.produced_crc(held.start, &head.batch) == head.batch.crc
             if span.size == held.size and head.batch.magic == 2 and p.produced_codec(&head.batch) == 0:
-                table = a.kc_table_new_within(d.kc_record_fields, d.KC_NUM_RECORD_COLUMNS, 0, NULL, &error)
+                table = a.kc_table_new_within(d.kc_record_fields, d.KC_NUM_RECORD_COLUMNS, wanted, NULL, &error)
                 valid = -1
                 if table != NULL:
                     valid = are_records_valid(held.start, held.size, table, &error)
+                    head.largest_timestamp = largest_in(&table.columns[p.KC_COL_TIMESTAMP])
                     a.kc_table_release(table)
     if valid < 0:
         check(&error)

@@ -60,7 +60,8 @@ def accept(data: memoryview | None, config: TopicConfig, version: int, now: floa
     """Check the records of a partition in a Produce request of version 3 or later.
 
     Args:
-        data: from the request. It changes a batch of CreateTime in a topic of LogAppendTime in place.
+        data: from the request. It changes a batch whose header has another kind of time, or another largest timestamp
+            than its records, in place.
         config: of the topic.
         version: of the request.
         now: milliseconds since 1970.
@@ -91,16 +92,19 @@ def _refuses_head(head: Head, config: TopicConfig, version: int) -> Refused | No
 
 
 def _checked(data: memoryview, head: Head, config: TopicConfig, now: float) -> Produced | Refused:
-    """Check what takes the records."""
+    """Check what takes the records. The header gets their largest timestamp, whatever the producer wrote there."""
     if not head.is_sound:
         return Refused(errors.INVALID_RECORD, late=True)
-    if head.codec or config.is_compacted or not _is_in_time(head, config, now):
+    largest = head.largest_timestamp
+    if head.codec or config.is_compacted or not _is_in_time(largest, head, config, now):
         try:
             with (_WITH_KEYS if config.is_compacted else _TIMES).decoder(data) as decoder:
                 records = read_whole(decoder, "raise")
         except KafkaCodecError:
             return Refused(errors.INVALID_RECORD, late=True)
-        refused = _refuses_records(records, head, config, now)
+        times = _times(records)
+        largest = int(times.max())
+        refused = _refuses_records(records, times, head, config, now)
         if refused is not None:
             return refused
     elif not head.records_ok:
@@ -109,35 +113,49 @@ def _checked(data: memoryview, head: Head, config: TopicConfig, now: float) -> P
         wanted = cast(Codec, config.compression.replace("uncompressed", "none"))
         if wanted != CODECS[head.codec]:
             data = _recompressed(data, head, wanted, config)
-    if config.has_append_time or head.has_append_time:
-        append_time = int(now) if config.has_append_time else _NO_TIME
-        data, max_timestamp = _stamped(data, append_time, head)
-        return head.produced(data, max_timestamp, append_time)
-    return head.produced(data, head.max_timestamp, _NO_TIME)
+    append_time = int(now) if config.has_append_time else _NO_TIME
+    if config.has_append_time:
+        largest = append_time
+    if head.has_append_time != config.has_append_time or head.max_timestamp != largest:
+        data = _stamped(data, largest, is_append_time=config.has_append_time)
+    return head.produced(data, largest, append_time)
 
 
-def _is_in_time(head: Head, config: TopicConfig, now: float) -> bool:
-    """Whether no timestamp can be too early or too late, so that they need not be looked at one by one."""
+def _is_in_time(largest: int, head: Head, config: TopicConfig, now: float) -> bool:
+    """Whether no timestamp can be wrong, so that they need not be looked at one by one."""
+    if head.has_append_time and (config.has_append_time or largest == _NO_TIME):
+        return False
     if config.has_append_time:
         return True
-    return head.max_timestamp <= now + config.after_max_ms and config.before_max_ms >= _UNLIMITED
+    return largest <= now + config.after_max_ms and config.before_max_ms >= _UNLIMITED
 
 
-def _refuses_records(records: RecordColumns, head: Head, config: TopicConfig, now: float) -> Refused | None:
+def _refuses_records(
+    records: RecordColumns, times: npt.NDArray[np.int64], head: Head, config: TopicConfig, now: float
+) -> Refused | None:
+    """Refuse a batch with the errors of its records; an error of a key comes before that of a timestamp."""
+    keyless: dict[int, str] = {}
     if config.is_compacted:
-        missing = [i for i, key in enumerate(records["key"]) if key is None]
-        if missing:
-            text = "Compacted topic cannot accept message without key"
-            return Refused(errors.INVALID_RECORD, text, [(i, text) for i in missing], late=True)
-    if _is_in_time(head, config, now):
+        text = "Compacted topic cannot accept message without key"
+        keyless = {i: text for i, key in enumerate(records["key"]) if key is None}
+    wrong = {i: text for i, text in _wrong_times(times, head, config, now).items() if i not in keyless}
+    if not keyless and not wrong:
         return None
+    first = next(iter((wrong or keyless).values()))
+    code = errors.INVALID_TIMESTAMP if wrong else errors.INVALID_RECORD
+    return Refused(code, first, sorted((keyless | wrong).items()), late=True)
+
+
+def _wrong_times(times: npt.NDArray[np.int64], head: Head, config: TopicConfig, now: float) -> dict[int, str]:
+    """The errors of timestamps, by the number of the record."""
+    if _is_in_time(int(times.max()), head, config, now):
+        return {}
+    if head.has_append_time and (config.has_append_time or head.max_timestamp == _NO_TIME):
+        return dict.fromkeys(range(len(times)), "only the broker gives records the time of the append")
     latest, earliest = now + config.after_max_ms, now - config.before_max_ms
-    times = _times(records)
     wrong = np.flatnonzero((times != _NO_TIME) & ((times > latest) | (times < earliest))).tolist()
-    if not wrong:
-        return None
     text = f"a timestamp is not within message.timestamp.before.max.ms and after.max.ms of {int(now)}"
-    return Refused(errors.INVALID_TIMESTAMP, text, [(i, text) for i in wrong], late=True)
+    return dict.fromkeys(wrong, text)
 
 
 def _times(records: RecordColumns) -> npt.NDArray[np.int64]:
@@ -155,15 +173,14 @@ def _recompressed(data: memoryview, head: Head, codec: Codec, config: TopicConfi
     return memoryview(bytearray(made))
 
 
-def _stamped(data: memoryview, time: int, head: Head) -> tuple[memoryview, int]:
-    """The batch with the time of the append, or without, and the largest timestamp."""
+def _stamped(data: memoryview, time: int, *, is_append_time: bool) -> memoryview:
+    """The batch with another largest timestamp, which is or is not the time of the append."""
     if data.readonly:
         data = memoryview(bytearray(data))
-    if time == _NO_TIME:
-        data[_ATTRIBUTES_AT + 1] &= ~_APPEND_TIME_BIT & 0xFF
-        time = head.max_timestamp
-    else:
+    if is_append_time:
         data[_ATTRIBUTES_AT + 1] |= _APPEND_TIME_BIT
+    else:
+        data[_ATTRIBUTES_AT + 1] &= ~_APPEND_TIME_BIT & 0xFF
     data[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + 8] = time.to_bytes(8, "big", signed=True)
     data[_CRC_AT : _CRC_AT + 4] = crc32c(data[_ATTRIBUTES_AT:]).to_bytes(4, "big")
-    return data, time
+    return data
