@@ -116,6 +116,7 @@ def test_files_have_what_readers_prune_by(golden):
         assert max(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)) <= 1000
         group = metadata.row_group(0)
         columns = {group.column(n).path_in_schema: group.column(n) for n in range(group.num_columns)}
+        assert "DELTA_LENGTH_BYTE_ARRAY" in columns["value"].encodings
         assert columns["offset"].statistics.min == file.first_offset
         assert columns["offset"].compression == "ZSTD"
         assert [pq.ParquetSchema.column(metadata.schema, s.column_index).name for s in group.sorting_columns] == [

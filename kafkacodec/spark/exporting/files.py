@@ -16,10 +16,18 @@ __all__ = ["RecordFile"]
 
 # Few values each. Keys and values mostly differ: to look for equal ones took half of the time, and gained nothing.
 _DICTIONARY = ("topic", "partition", "timestampType", "headers.list.element.key")
-# Both grow by small steps. Spark reads this encoding since 3.3.
-_ENCODINGS = {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"}
+# Offsets and times grow by small steps. The bytes of values are compressed faster, and to less, without the length of
+# each between them. Spark reads these encodings since 3.3.
+_ENCODINGS = {
+    "value": "DELTA_LENGTH_BYTE_ARRAY",
+    "offset": "DELTA_BINARY_PACKED",
+    "timestamp": "DELTA_BINARY_PACKED",
+}
 # By what readers look for records. Values are large, and have no order.
 _STATISTICS = ("key", "topic", "partition", "offset", "timestamp", "timestampType")
+
+_PAGE_BYTES = 4 << 20
+"""What is compressed at once: of 1 MiB, the codec takes a fifth more time, and finds less that is equal."""
 
 _ROW_GROUP_BYTES = 128 << 20
 """A row group of large records ends here: it is in memory until it is written."""
@@ -119,12 +127,19 @@ def _settings(schema: pa.Schema, options: FileOptions) -> dict[str, Any]:
         "compression": "NONE" if options.compression == "none" else options.compression,
         "compression_level": options.compression_level,
         "use_dictionary": [name for name in nested if name in _DICTIONARY],
-        "column_encoding": {name: _ENCODINGS[name] for name in columns if name in _ENCODINGS},
+        "column_encoding": {field.name: _ENCODINGS[field.name] for field in schema if _is_encoded(field)},
         "write_statistics": [name for name in columns if name in _STATISTICS],
+        "data_page_size": _PAGE_BYTES,
         "write_page_index": True,
         "sorting_columns": sorted_by,
         "store_schema": False,  # types are then the same for every reader, by the Parquet schema alone
     }
+
+
+def _is_encoded(field: pa.Field) -> bool:
+    """Whether the column has an encoding of its own; typed values do not."""
+    is_bytes = pa.types.is_binary(field.type) or pa.types.is_string(field.type)
+    return field.name in _ENCODINGS and (field.name != "value" or is_bytes)
 
 
 def _leaves(kind: pa.DataType) -> int:
