@@ -14,6 +14,7 @@ DECOMPRESSING = "fastest library alone"
 COLUMNS = "kafkacodec, columns"
 BROKER, OWN_TUNED = "Spark, a topic of a broker", "Spark's own source, tuned"
 EXPORT = "kafkacodec.spark.export"
+IDLE, SMALL = "Spark, empty triggers of 800 partitions", "Spark, a topic of 2,000 small partitions"
 BATCHES, FETCHES = "broker, produce, 16 KiB batches, requests", "broker, fetch, 1 MiB answers, bytes"
 ALL_MADE, ALL_READ = "kafkacodec, all objects made", "kafkacodec, every array read"
 ONE_THREAD = "iter_columns, threads=1"
@@ -114,8 +115,10 @@ GOALS = [
     *(Goal(BROKER, source, OWN_TUNED, 2) for source in ("kafkalog", "kafkabroker")),
     Goal(BROKER, "kafkalog, only values", OWN_TUNED, 3.5),
     Goal(f"{BROKER}, processor time", "kafkabroker", OWN_TUNED, 2),
-    Goal("Spark, segments to Parquet", EXPORT, "kafkalog, df.write.parquet", 5),
+    Goal("Spark, segments to Parquet", EXPORT, "kafkalog, df.write.parquet", 6),
     Goal(f"{BROKER}, to Parquet", EXPORT, "Spark's own source, df.write.parquet", 9),
+    *(Goal(IDLE, source, None, 20) for source in ("kafkabroker", "kafkalog")),
+    Goal(SMALL, "kafkabroker", None, 20_000 / 3),
     Goal("Spark, write", "kafkalog, none", "batches thrown away", 0.7),
     Goal("Spark, write", "kafkalog, lz4", "batches thrown away", 0.7),
 ]

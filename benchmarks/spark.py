@@ -8,84 +8,24 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    DataSourceStreamReader,
-    InputPartition,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import kafkacodec as kc
-from benchmarks import spark_broker
-from benchmarks.cases import FIRST_TIMESTAMP, Case, record_set, values
+from benchmarks import ready_made, spark_broker
+from benchmarks.cases import Case, record_set
 from benchmarks.contest import Contest
 
 ROOT = Path(__file__).parent.parent
 PARTITIONS = 4
 CASE = Case("Spark", total_bytes=120_000_000)  # a million records, in each partition
-ROWS = 8192
-
-
-class ReadyMade(DataSource):
-    """As many rows as the segments hold, from one batch that is yielded repeatedly."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "readymade"
-
-    def schema(self) -> str:
-        return (
-            "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-            "timestampType int"
-        )
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return ReadyMadeReader()
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return ReadyMadeStream()
-
-
-class ReadyMadeReader(DataSourceReader):
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(i) for i in range(PARTITIONS)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return ready_made_batches()
-
-
-class ReadyMadeStream(DataSourceStreamReader):
-    """The same rows in one micro-batch."""
-
-    def initialOffset(self) -> dict[str, int]:
-        return {"runs": 0}
-
-    def latestOffset(self) -> dict[str, int]:
-        return {"runs": 1}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [InputPartition(i) for i in range(PARTITIONS) if start != end]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return ready_made_batches()
-
-
-def ready_made_batches() -> Iterator[pa.RecordBatch]:
-    batch = ready_made()
-    whole, rest = divmod(CASE.num_records, ROWS)
-    for _ in range(whole):
-        yield batch
-    yield batch.slice(0, rest)
 
 
 class ThrownAway(DataSource):
@@ -104,21 +44,6 @@ class ThrownAwayWriter(DataSourceArrowWriter):
         for _ in iterator:
             pass
         return WriterCommitMessage()
-
-
-def ready_made() -> pa.RecordBatch:
-    bodies = values(CASE.value_bytes)
-    times = pa.array([1000 * (FIRST_TIMESTAMP + i) for i in range(ROWS)], pa.timestamp("us", "UTC"))
-    columns = {
-        "key": pa.array([b"key-%06d" % i for i in range(ROWS)], pa.binary()),
-        "value": pa.array([bodies[i % len(bodies)] for i in range(ROWS)], pa.binary()),
-        "topic": pa.array(["bench"] * ROWS),
-        "partition": pa.array([0] * ROWS, pa.int32()),
-        "offset": pa.array(range(ROWS), pa.int64()),
-        "timestamp": times,
-        "timestampType": pa.array([0] * ROWS, pa.int32()),
-    }
-    return pa.RecordBatch.from_pydict(columns)
 
 
 def contests() -> Iterator[Contest]:
@@ -148,11 +73,9 @@ def write(directory: Path) -> None:
 
 
 def contest(spark: SparkSession, directory: str) -> Contest:
-    spark.dataSource.register(ReadyMade)
     kc.spark.register(spark)
     segments = spark.read.format("kafkalog").load(directory)
-    ready = spark.read.format("readymade").load()
-    work = {"kafkalog": segments, "ready-made Arrow batches": ready}
+    work = {"kafkalog": segments, ready_made.NAME: ready_made.rows(spark, PARTITIONS, CASE.num_records)}
     expected = PARTITIONS * CASE.num_records * CASE.value_bytes
     for name, rows in work.items():
         if (found := total(rows)) != expected:
@@ -165,7 +88,7 @@ def streaming_contest(spark: SparkSession, directory: str) -> Contest:
     """All columns of all rows in one micro-batch of a query that ends after it, to a sink that discards them."""
 
     def streamed(source: str) -> None:
-        rows = spark.readStream.format(source).load(directory)
+        rows = spark.readStream.format(source).options(**given[source]).load(directory)
         with tempfile.TemporaryDirectory() as checkpoint:
             started = (
                 rows.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True)
@@ -176,7 +99,8 @@ def streaming_contest(spark: SparkSession, directory: str) -> Contest:
             raise SystemExit(f"{source}: the query had {found} rows, not {expected}")
 
     expected = PARTITIONS * CASE.num_records
-    names = {"kafkalog": "kafkalog", "ready-made Arrow batches": "readymade"}
+    names = {"kafkalog": "kafkalog", ready_made.NAME: "readymade"}
+    given = {"kafkalog": {}, "readymade": ready_made.options(PARTITIONS, CASE.num_records)}
     competitors: dict[str, Callable[[], object]] = {name: partial(streamed, source) for name, source in names.items()}
     return Contest("Spark, stream", "records", expected, competitors)
 
@@ -208,7 +132,8 @@ def exporting_contest(spark: SparkSession, directory: str) -> Contest:
 def writing_contest(spark: SparkSession, directory: str) -> Contest:
     """Write rows that Spark holds in memory to new log directories, which are removed at the end."""
     spark.dataSource.register(ThrownAway)
-    rows = spark.read.format("readymade").load().select("key", "value", "timestamp").cache()
+    ready = ready_made.rows(spark, PARTITIONS, CASE.num_records)
+    rows = ready.select("key", "value", "timestamp").cache()
     expected = PARTITIONS * CASE.num_records
     competitors: dict[str, Callable[[], object]] = {"batches thrown away": partial(throw_away, rows)}
     for codec in ("none", "lz4"):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import kafkacodec as kc
+from benchmarks import ready_made, spark_many
 from benchmarks.contest import Contest
 from tests.integration.kafka_jvm import Broker
 from tests.integration.spark_connector import add_connector
@@ -55,6 +56,7 @@ def contests(spark: SparkSession, directory: Path) -> Iterator[list[Contest]]:
             Contest(NAME, "records", RECORDS, competitors),
             Contest(f"{NAME}, processor time", "records", RECORDS, competitors, clock),
             Contest(f"{NAME}, to Parquet", "records", RECORDS, exporting(spark, broker)),
+            *spark_many.contests(spark, broker),
         ]
     finally:
         broker.kill()
@@ -71,10 +73,11 @@ def reading(spark: SparkSession, broker: Broker) -> dict[str, Callable[[], objec
         OWN: ("kafka", servers),
         OWN_TUNED: ("kafka", servers | TUNED),
     }
-    found: dict[str, Callable[[], object]] = {}
-    for name, (source, options) in sources.items():
-        found[name] = partial(total, spark.read.format(source).options(**options).load())
-        found[name]()
+    frames = {name: spark.read.format(source).options(**options).load() for name, (source, options) in sources.items()}
+    frames[ready_made.NAME] = ready_made.rows(spark, PARTITIONS, RECORDS // PARTITIONS)
+    found: dict[str, Callable[[], object]] = {name: partial(total, rows) for name, rows in frames.items()}
+    for work in found.values():
+        work()
     return found
 
 

@@ -114,6 +114,8 @@ def test_goals_name_cases_that_exist() -> None:
             goals.BROKER,
             f"{goals.BROKER}, processor time",
             f"{goals.BROKER}, to Parquet",
+            goals.IDLE,
+            goals.SMALL,
             "verify",
             "resynchronisation",
             "values in Avro",

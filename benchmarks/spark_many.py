@@ -1,0 +1,113 @@
+"""Spark and many partitions of a broker: triggers of a stream that find nothing new, and small partitions."""
+
+from __future__ import annotations
+
+import queue
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+
+import kafkacodec as kc
+from benchmarks.contest import Contest
+from benchmarks.goals import IDLE, SMALL
+from tests.integration.kafka_jvm import Broker
+
+__all__ = ["contests"]
+
+_QUIET, _SMALL = ("quiet", 800, 1), ("small", 2000, 10)  # topic, partitions, records of each
+_TRIGGERS = 20
+
+
+def contests(spark: SparkSession, broker: Broker) -> list[Contest]:
+    """Topics are made and filled; the competitors of the second contest run once, which warms up the JVM."""
+    for topic, partitions, records in (_QUIET, _SMALL):
+        _fill(broker.server, topic, partitions, records)
+    return [_empty_triggers(spark, broker), _small_partitions(spark, broker)]
+
+
+def _fill(server: str, topic: str, partitions: int, records: int) -> None:
+    with kc.client.Admin(server) as admin:
+        admin.create_topics([kc.client.NewTopic(topic, num_partitions=partitions)])
+    with kc.client.Producer(server) as producer:
+        for number in range(partitions * records):
+            producer.send(topic, b"x" * 100, partition=number % partitions)
+
+
+def _small_partitions(spark: SparkSession, broker: Broker) -> Contest:
+    topic, partitions, records = _SMALL
+    expected = partitions * records
+    options = {"kafka.bootstrap.servers": broker.server, "subscribe": topic}
+
+    def count(source: str) -> None:
+        found = spark.read.format(source).options(**options).load().selectExpr("count(value)").first()[0]
+        if found != expected:
+            raise SystemExit(f"{source}: {found} records of {expected}")
+
+    names = {"kafkabroker": "kafkabroker", "Spark's own source": "kafka"}
+    competitors: dict[str, Callable[[], object]] = {name: partial(count, source) for name, source in names.items()}
+    for work in competitors.values():
+        work()
+    return Contest(SMALL, "records", expected, competitors)
+
+
+class _Idle(StreamingQueryListener):
+    """Notes the times of triggers that find nothing; `seconds` sums up those of all queries between two triggers."""
+
+    def __init__(self) -> None:
+        self.times: queue.SimpleQueue[float] = queue.SimpleQueue()
+        self.seconds = 0.0
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        self.times.put(time.perf_counter())
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+
+def _empty_triggers(spark: SparkSession, broker: Broker) -> Contest:
+    """From one empty trigger to the next, with the pause that Spark makes between them (10 ms)."""
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
+    idle = _Idle()
+    spark.streams.addListener(idle)
+    servers = {"kafka.bootstrap.servers": broker.server, "subscribe": _QUIET[0], "startingOffsets": "latest"}
+    sources = {
+        "kafkabroker": ("kafkabroker", servers),
+        "kafkalog": ("kafkalog", {"path": str(broker.logs), "subscribe": _QUIET[0], "endAt": "logEnd"}),
+        "Spark's own source": ("kafka", servers),
+    }
+
+    def triggers(source: str, options: dict[str, str]) -> None:
+        rows = spark.readStream.format(source).options(**options).load()
+        with tempfile.TemporaryDirectory() as checkpoint:
+            query = rows.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+            try:
+                for _ in range(5):  # the first are slower
+                    start = idle.times.get(timeout=120)
+                for _ in range(_TRIGGERS):
+                    end = idle.times.get(timeout=120)
+            finally:
+                query.stop()
+        while not idle.times.empty():
+            idle.times.get()
+        idle.seconds += end - start
+
+    competitors: dict[str, Callable[[], object]] = {
+        name: partial(triggers, source, options) for name, (source, options) in sources.items()
+    }
+    return Contest(IDLE, "triggers", _TRIGGERS, competitors, lambda: idle.seconds)
