@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import logging
 import os
+import socket
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
@@ -25,9 +26,51 @@ def new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        return asyncio.new_event_loop()
+        return _Loop()
     made: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return made
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """asyncio's loop, with a bell that other threads ring at less cost than `call_soon_threadsafe`.
+
+    It handles no signals.
+
+    Attributes:
+        bell: called in the loop's thread after `ring`.
+    """
+
+    _ssock: socket.socket
+    _csock: socket.socket | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bell: Callable[[], object] | None = None
+        self._rung = False
+
+    def ring(self) -> None:
+        """Have the bell called soon, once for all calls of this before that. For any thread."""
+        if self._rung:
+            return
+        self._rung = True
+        try:
+            if self._csock is not None:
+                self._csock.send(b"\0")
+        except OSError:  # it is closed, or so much is to be read that the loop wakes anyway
+            pass
+        except BaseException:  # a signal handler's
+            self._rung = False
+            raise
+
+    def _read_from_self(self) -> None:
+        # asyncio reads again until there is nothing. What is left, if so many threads have woken it, wakes it again.
+        try:  # noqa: SIM105  # suppress() would call three functions more
+            self._ssock.recv(4096)
+        except (InterruptedError, BlockingIOError):
+            pass
+        if self._rung and self.bell is not None:
+            self._rung = False
+            self.bell()
 
 
 class LoopEnd:
@@ -114,6 +157,7 @@ class LoopThread:
 
     Attributes:
         before_waiting: called by `run` in the thread that will wait; raises if it must not wait.
+        bell: called in the loop's thread after `ring`; set it once.
     """
 
     def __init__(self, name: str) -> None:
@@ -122,6 +166,8 @@ class LoopThread:
         self._process = os.getpid()
         self._closed = False
         self.before_waiting: Callable[[], None] = lambda: None
+        self.bell: Callable[[], object] = lambda: None
+        self._rung = False  # of another loop than `_Loop`
         self._lock = threading.RLock()  # work scheduled under it before the close runs or is cancelled
         self._ending: concurrent.futures.Future[None] | None = None
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -163,6 +209,23 @@ class LoopThread:
             self.loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
             raise ClientClosed(f"{self._name} is closed") from None
+
+    def ring(self) -> None:
+        """Have the `bell` called soon, once for all calls of this before that. For any thread. Raises ClientClosed like
+        `run`.
+        """
+        if self._closed or os.getpid() != self._process:
+            self.check()  # raises
+        if isinstance(self.loop, _Loop):
+            self.loop.bell = self.bell
+            self.loop.ring()
+        elif not self._rung:
+            self._rung = True
+            self.soon(self._ringing)
+
+    def _ringing(self) -> None:
+        self._rung = False
+        self.bell()
 
     def check(self) -> None:
         """Raise ClientClosed if the loop has ended, or if this process was forked from the loop's."""

@@ -17,6 +17,7 @@ changes nothing. A broker with `max_pending` requests to answer is paused: `Conn
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from kafkacodec import errors, messages
 from kafkacodec.errors import LocalProtocolError
-from kafkacodec.messages import APIS, keys
+from kafkacodec.messages import APIS, by_key, keys
 from kafkacodec.protocol.framed import Frame, FramedConnection
 from kafkacodec.protocol.frames import (
     MAX_FRAME_SIZE,
@@ -50,6 +51,7 @@ __all__ = ["Connection", "RequestReceived", "ResponseReceived", "VersionsAgreed"
 # A broker accepts letters, digits, dots and dashes (ApiVersionsRequest.isValid); a local version has a plus sign.
 _SOFTWARE_VERSION = __version__.replace("+", "-")
 
+_correlation_at = struct.Struct(">i").unpack_from
 
 Data = TypeVar("Data", bytes, "list[bytes | memoryview]")
 
@@ -221,19 +223,20 @@ class Connection(FramedConnection[_Pending, Any]):
         client_id: str | EllipsisType | None,
         header_tags: dict[int, bytes] | None,
     ) -> tuple[int, Data]:
-        self._require("client")
+        if self.role != "client" or self._failure is not None:
+            self._require("client")  # raises
         key = getattr(message, "api_key", None)
-        api = None if key is None else APIS.get(key)
-        if api is None or not isinstance(message, api.request):
+        if key not in APIS or not isinstance(message, by_key(key)[0]):
             raise LocalProtocolError(f"not a request: {type(message).__name__}")
-        self._check_room()
+        if len(self._pending) >= self.max_pending:
+            self._check_room()  # raises
         if version is None:
-            version = self.version_of(api.key)
+            version = self.version_of(key)
         correlation_id = self._next_correlation_id
         sender = self.client_id if client_id is ... else client_id
         data = encode(message, version, correlation_id, sender, header_tags=header_tags)
-        if _wants_response(api.key, message):
-            self._pending.append(_Pending(correlation_id, api.key, version, message))
+        if key != keys.PRODUCE or _wants_response(key, message):
+            self._pending.append(_Pending(correlation_id, key, version, message))
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         return correlation_id, data
 
@@ -291,13 +294,17 @@ class Connection(FramedConnection[_Pending, Any]):
 
     def _response_events(self, frame: Frame, waiting: _Pending) -> list[Any]:
         assert waiting.request is not None
-        found = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 4], "big", signed=True)
-        if len(frame) >= SIZE_BYTES + 4 and found != waiting.correlation_id:
-            self._fail(f"unexpected correlation id {found} (the next response has {waiting.correlation_id})")
-        header, message, end = self._response_in(frame, waiting)
-        trailing = bytes(frame[end:])
+        if len(frame) >= SIZE_BYTES + 4:
+            found = _correlation_at(frame, SIZE_BYTES)[0]
+            if found != waiting.correlation_id:
+                self._fail(f"unexpected correlation id {found} (the next response has {waiting.correlation_id})")
+        end, version = len(frame), waiting.version
+        if self.allow_trailing_bytes:
+            header, message, end = decode_response_prefix(frame, waiting.api_key, version)
+        else:
+            header, message = decode_response(frame, waiting.api_key, version)
+        trailing = b"" if end == len(frame) else bytes(frame[end:])
         self._pending.popleft()
-        version = waiting.version
         events: list[Any] = []
         if waiting.api_key == keys.API_VERSIONS:
             events = self._learn_versions(message, version)
@@ -305,12 +312,6 @@ class Connection(FramedConnection[_Pending, Any]):
                 version = 0
         answered = (waiting.correlation_id, waiting.api_key, version, header, message, waiting.request)
         return [ResponseReceived(*answered, trailing), *events]
-
-    def _response_in(self, frame: Frame, waiting: _Pending) -> tuple[ResponseHeader, Message, int]:
-        """The header and the message of a response, and the position after it."""
-        if self.allow_trailing_bytes:
-            return decode_response_prefix(frame, waiting.api_key, waiting.version)
-        return *decode_response(frame, waiting.api_key, waiting.version), len(frame)
 
     def _learn_versions(self, response: Any, version: int) -> list[Any]:
         if response.error_code == errors.UNSUPPORTED_VERSION and version > 0:

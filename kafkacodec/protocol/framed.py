@@ -103,7 +103,8 @@ class FramedConnection(ABC, Generic[Waiting, Event]):
         Records in the messages are views of `frame`. Nothing is copied or kept. Raises RemoteProtocolError like
         `receive`, and LocalProtocolError on a broker, or if bytes of an incomplete frame are kept.
         """
-        self._require("client")
+        if self.role != "client" or self._failure is not None:
+            self._require("client")  # raises
         if self._received:
             raise LocalProtocolError(f"{len(self._received)} bytes of an incomplete frame were received before")
         return self._events_of([memoryview(frame).cast("B")])

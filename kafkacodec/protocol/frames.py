@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ __all__ = [
 MAX_FRAME_SIZE = 100 << 20
 
 SIZE_BYTES = 4
+_size_at = struct.Struct(">i").unpack_from
 _INT32_MAX = 2**31 - 1
 
 
@@ -125,13 +127,14 @@ def response_pieces(
 def _request_header(
     message: Message, version: int, correlation_id: int, client_id: str | None, tags: dict[int, bytes] | None
 ) -> bytes:
-    api_key = _api_key(message, 0)
-    message.require_version(version)
+    api_key = _key_of(type(message), 0)
+    if version not in message.valid_versions:
+        message.require_version(version)  # raises
     return encode_request_header(api_key, version, correlation_id, client_id, tags)
 
 
 def _response_header(message: Message, version: int, correlation_id: int, tags: dict[int, bytes] | None) -> bytes:
-    api_key = _api_key(message, 1)
+    api_key = _key_of(type(message), 1)
     if version not in message.valid_versions:
         message.require_version(version)  # raises
     return encode_response_header(api_key, version, correlation_id, tags)
@@ -174,7 +177,12 @@ def decode_response_prefix(frame: Any, api_key: int, version: int) -> tuple[Resp
 
 def _response_begun(frame: Any, api_key: int, version: int) -> tuple[ResponseHeader, type[Message], int, int]:
     """The header of a response, and the class, version and position of its message."""
-    _check_whole(frame)
+    try:
+        is_whole = _size_at(frame)[0] + SIZE_BYTES == memoryview(frame).nbytes
+    except (struct.error, TypeError, BufferError):
+        is_whole = False
+    if not is_whole:
+        _check_whole(frame)
     try:
         _, response = by_key(api_key)
     except KeyError:
@@ -198,14 +206,9 @@ def _error_code_at(frame: Any, at: int) -> int:
     return int.from_bytes(bytes(memoryview(frame).cast("B")[at : at + 2]), "big", signed=True)
 
 
-def _api_key(message: Message, side: int) -> int:
-    """The API key of a request (side 0) or a response (side 1)."""
-    kind: Any = type(message)
-    return _key_of(kind, side)
-
-
 @lru_cache(1024)
 def _key_of(kind: Any, side: int) -> int:
+    """The API key of a request (side 0) or a response (side 1)."""
     key: int | None = getattr(kind, "api_key", None)
     if key is None or not issubclass(kind, by_key(key)[side]):
         raise TypeError(f"not a {('request', 'response')[side]}: {kind.__name__}")

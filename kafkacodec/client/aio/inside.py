@@ -23,7 +23,7 @@ class ProducerInside:
     Attributes:
         is_plain: whether records need no function of the application, and no transaction.
         check_transaction, begun_at_once, serialized, table: for any thread.
-        prepare, room, rolled_back, woken: for the loop's thread.
+        prepare, room, rolled_back: for the loop's thread.
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -36,12 +36,16 @@ class ProducerInside:
         self.prepare = producer._prepare
         self.room = producer._room
         self.rolled_back = producer._rolled_back
-        self.woken = producer._woken
 
     async def start(self) -> Queues:
         """Use the running event loop from now on. Returns the queues."""
         await self._producer.start()
         return self._producer._queues
+
+    def woken(self) -> Callable[[], None]:
+        """What sends due batches, in a callback of the loop. It does not keep the producer alive."""
+        assert self._producer._network is not None
+        return self._producer._network.woken
 
 
 class ConsumerInside:

@@ -112,7 +112,7 @@ class Producer(TransactionalProducer, AsyncClient):
         settings = replace(self._settings, key_serializer=None, value_serializer=None)
         network = Network(settings)
         progress, broke = self._hold.calling(Producer._progress), self._hold.calling(Producer._broke)
-        self._queues = Queues(network.cluster, settings, lambda: network.loop.time() * 1000)
+        self._queues = Queues(network.cluster, settings, network.now)
         self._queues.loop = network.loop
         identity: Identity
         if settings.transactional_id is None:
@@ -295,11 +295,6 @@ class Producer(TransactionalProducer, AsyncClient):
         """Send due batches soon."""
         if self._network is not None:
             self._network.wake()
-
-    def _woken(self) -> None:
-        """Send due batches now. For a callback of the loop."""
-        if self._network is not None:
-            self._network.woken()
 
     def _table(self, data: Any, topic: str | None) -> TableSending:
         """A table in progress."""

@@ -57,8 +57,7 @@ class Producer(Sending, BlockingClient):
     @shows_options(ProducerOptions, ProducerSettings, instead_of)
     def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ProducerOptions]) -> None:
         self._face: aio.Producer = owned(aio.Producer(bootstrap_servers, **options))
-        self._closed = self._waking = False
-        self._forked = False
+        self._closed = self._forked = False
         self._inside = inside = ProducerInside(self._face)
         self._plain = inside.is_plain
         self._thread = LoopThread("kafkacodec producer")
@@ -67,6 +66,7 @@ class Producer(Sending, BlockingClient):
         except BaseException:
             self._thread.close()
             raise
+        self._thread.bell = inside.woken()
         self._refuse_handler = self._thread.before_waiting = self._queues.refuse_handler
         _open.add(self)
 
@@ -111,7 +111,7 @@ class Producer(Sending, BlockingClient):
             if self._plain:
                 queues.make_ready(own)
         if due:
-            self._wake_soon()
+            self._thread.ring()
         return delivery
 
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
@@ -131,10 +131,10 @@ class Producer(Sending, BlockingClient):
                     self._inside.check_transaction(begun)
                     enough = table.queue(batch)
                 if enough:
-                    self._wake_soon()
+                    self._thread.ring()
         finally:
             if table.has_batches:
-                self._wake_soon()
+                self._thread.ring()
         return table.finish()
 
     # It takes, returns and raises the same as that for asyncio.
@@ -206,15 +206,6 @@ class Producer(Sending, BlockingClient):
 
     def _room(self, topic: str, partition: int | None = None) -> TopicQueues:
         return self._thread.run(partial(self._inside.room, topic, partition))
-
-    def _wake_soon(self) -> None:
-        if not self._waking:
-            self._waking = True
-            self._thread.soon(self._woken)
-
-    def _woken(self) -> None:
-        self._waking = False
-        self._inside.woken()
 
 
 # What is compiled does not know types and text.

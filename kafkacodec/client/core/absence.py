@@ -26,6 +26,10 @@ class Absence:
     Args:
         addresses: the bootstrap list.
         limit_ms: how long to try before the cluster counts as absent.
+
+    Attributes:
+        due_at: when the cluster will count as absent, unless a broker answers before that; None if it will not.
+        reason: why the cluster is absent, the same object for as long as it is; None if it is not.
     """
 
     def __init__(self, addresses: Sequence[BrokerAddress], limit_ms: float) -> None:
@@ -33,13 +37,14 @@ class Absence:
         self._limit_ms = limit_ms
         self._found: dict[int, ConnectionFailed] = {}  # by the number of the address
         self._since: float | None = None
-        self._reason: ConnectionFailed | None = None
+        self.due_at: float | None = None
+        self.reason: ConnectionFailed | None = None
 
     def reached(self) -> None:
         """Record that a broker answered."""
         self._left.clear()
         self._found.clear()
-        self._since = self._reason = None
+        self._since = self.due_at = self.reason = None
 
     def failed(self, number: int, error: Exception, now: float) -> bool:
         """Record a failed connection to an address; return whether it was refused or the name is unknown."""
@@ -47,33 +52,23 @@ class Absence:
             return False
         if not _is_nobody(error):
             self._found.pop(number, None)
-            self._since = self._reason = None
+            self._since = self.due_at = self.reason = None
             return False
         assert isinstance(error, ConnectionFailed)
         self._found[number] = error
         if self._since is None:
             self._since = now
+        if self.reason is None and len(self._found) == len(self._left):
+            self.due_at = self._since + self._limit_ms
         return True
-
-    @property
-    def due_at(self) -> float | None:
-        """When the cluster will count as absent, unless a broker answers before that."""
-        if self._reason is not None or self._since is None or len(self._found) < len(self._left):
-            return None
-        return self._since + self._limit_ms
-
-    @property
-    def reason(self) -> ConnectionFailed | None:
-        """Why the cluster is absent, the same object for as long as it is; None if it is not."""
-        return self._reason
 
     def decide(self, now: float) -> bool:
         """Whether the cluster counts as absent from now on, and did not before."""
-        due = self.due_at
-        if due is None or now < due:
+        if self.due_at is None or now < self.due_at:
             return False
+        self.due_at = None
         told = [str(self._found[number]).removeprefix("broker ") for number in sorted(self._left, reverse=True)]
-        self._reason = ConnectionFailed(f"no broker can be reached: {'; '.join(told)}")
+        self.reason = ConnectionFailed(f"no broker can be reached: {'; '.join(told)}")
         return True
 
 

@@ -263,24 +263,27 @@ class Cluster:
         if self.absence.due_at is not None and self.absence.decide(now):
             self.generation += 1  # wakes everything that waits for metadata
         sends = self.coordinators.poll(now)
-        if not self._asks_all:
+        wanted = self._wanted
+        if not self._want_all or self.knows_all:
             if self._stale_topics:
-                self._wanted.later(self._stale_topics, max(now, self._next_at))
+                wanted.later(self._stale_topics, max(now, self._next_at))
                 self._stale_topics.clear()
-            sends += [self._ask_group(group) for group in self._wanted.due(now)]
+            if wanted.new or wanted.groups:
+                sends += [self._ask_group(group) for group in wanted.due(now)]
         if now >= self._due():
             sends.append(self._ask_all(now))
         return sends
 
     def next_deadline(self) -> float | None:
         """The time of the next request for metadata or a coordinator."""
-        first = self._due()
-        for at in (
-            self.coordinators.next_deadline(),
-            self.absence.due_at,
-            None if self._asks_all else self._wanted.next_at(),
-            self._next_at if self._stale_topics and not self._asks_all else None,
-        ):
+        first, wanted = self._due(), self._wanted
+        times = [self.coordinators.next_deadline(), self.absence.due_at]
+        if not self._want_all or self.knows_all:
+            if wanted.new or wanted.groups:
+                times.append(wanted.next_at())
+            if self._stale_topics:
+                times.append(self._next_at)
+        for at in times:
             if at is not None and at < first:
                 first = at
         return None if first == math.inf else first
@@ -330,7 +333,7 @@ class Cluster:
 
     def _due(self) -> float:
         """When to ask for everything wanted; infinite while that is in flight or requests for new topics suffice."""
-        if self._refreshing or (self._wanted.all_missing and not self._want_all):
+        if self._refreshing or (self._wanted.groups and self._wanted.all_missing and not self._want_all):
             return math.inf
         return self._next_at if self._stale else max(self._next_at, self._expires_at)
 

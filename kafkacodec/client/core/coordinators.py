@@ -49,7 +49,9 @@ class Coordinators:
 
     def node_of(self, place: Coordinator) -> int | None:
         """The coordinator's id; None while unknown, in which case it is looked up."""
-        wanted = self._wanted.setdefault(place, _Wanted())
+        wanted = self._wanted.get(place)
+        if wanted is None:
+            wanted = self._wanted[place] = _Wanted()
         wanted.used_at = None
         return wanted.node
 

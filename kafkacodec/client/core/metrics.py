@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import frexp, ldexp
 from typing import Final, Literal, NamedTuple, TypeVar
 
+from kafkacodec.client.core._metrics import Counter, Histogram
 from kafkacodec.messages import APIS
 
 __all__ = ["METRICS", "Counter", "Histogram", "Kind", "Metric", "Metrics"]
 
 Kind = Literal["counter", "gauge", "histogram"]
-Value = TypeVar("Value", "Counter", "Histogram")
+Value = TypeVar("Value", Counter, Histogram)
 
 
 class Metric(NamedTuple):
@@ -65,74 +65,6 @@ METRICS: Final[dict[str, Metric]] = {
 _MOST_LABELS = 200  # further values of a label are counted together as "other"
 _OTHER = "other"
 _QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
-
-
-class Counter:
-    """A number that increases."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value: float = 0
-
-    def add(self, amount: float = 1) -> None:
-        """Increase it."""
-        self.value += amount
-
-
-class Histogram:
-    """A distribution of values: eight classes per power of two, so quantiles are at most 1/8 too high.
-
-    Values range from 0 to 2^40; all below 2^-10 share one class, and so do all above the range.
-    """
-
-    __slots__ = ("_classes", "count", "max", "sum")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.sum: float = 0
-        self.max: float = 0
-        self._classes: dict[int, int] = {}
-
-    def add(self, value: float) -> None:
-        """Count a value."""
-        self.count += 1
-        self.sum += value
-        if value > self.max:
-            self.max = value
-        number = _class(value)
-        self._classes[number] = self._classes.get(number, 0) + 1
-
-    def quantile(self, part: float) -> float:
-        """The value below which this fraction (0 to 1) of all values lies; 0 if there are none."""
-        rank = part * self.count
-        seen = 0
-        for number, count in sorted(self._classes.copy().items()):
-            seen += count
-            if seen >= rank:
-                return min(_upper(number), self.max)
-        return self.max
-
-    def numbers(self) -> Iterator[tuple[str, float]]:
-        """Its entries in a snapshot."""
-        yield "count", self.count
-        yield "sum", self.sum
-        yield "mean", self.sum / self.count if self.count else 0
-        for name, part in _QUANTILES:
-            yield name, self.quantile(part)
-        yield "max", self.max
-
-
-def _class(value: float) -> int:
-    fraction, exponent = frexp(value)  # 0.5 <= fraction < 1
-    if exponent < -9 or value <= 0:
-        return -10 * 8
-    return min(exponent, 41) * 8 + int(fraction * 16) - 8
-
-
-def _upper(number: int) -> float:
-    exponent, eighth = divmod(number, 8)
-    return ldexp((eighth + 9) / 16, exponent)
 
 
 @dataclass(slots=True)
@@ -194,7 +126,7 @@ class Metrics:
                 if label is not None:
                     found[name] = found.get(name, 0) + value.value
             else:
-                found.update((f"{full}.{part}", number) for part, number in value.numbers())
+                found.update((f"{full}.{part}", number) for part, number in _numbers(value))
         found.update((name, read()) for name, read in list(self._gauges.items()))
         return dict(sorted(found.items()))
 
@@ -207,6 +139,16 @@ class Metrics:
             found = self._values.setdefault((name, label), new())
         assert isinstance(found, new)
         return found
+
+
+def _numbers(values: Histogram) -> Iterator[tuple[str, float]]:
+    """The entries of a histogram in a snapshot."""
+    yield "count", values.count
+    yield "sum", values.sum
+    yield "mean", values.sum / values.count if values.count else 0
+    for name, part in _QUANTILES:
+        yield name, values.quantile(part)
+    yield "max", values.max
 
 
 def _require(name: str, kind: Kind, label: str | None) -> None:

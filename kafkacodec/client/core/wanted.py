@@ -41,14 +41,15 @@ class Wanted:
 
     Attributes:
         names: all wanted topics.
-        groups: the unknown ones among them.
+        new: those to request at the next call of `due`.
+        groups: other unknown ones. Without groups and new ones, nothing is due.
     """
 
     def __init__(self, backoff: Backoff) -> None:
         self.names: set[str] = set()
         self.groups: list[Group] = []
         self._backoff = backoff
-        self._new: set[str] = set()
+        self.new: set[str] = set()
         self._group_of: dict[str, Group] = {}
         self._creatable: set[str] = set()
         self._used_at: dict[str, float | None] = {}  # of topics not kept; None: since the last `idle`
@@ -76,12 +77,12 @@ class Wanted:
             self._creatable.add(name)
             self._leave(name)
         if name not in self._group_of:
-            self._new.add(name)
+            self.new.add(name)
 
     def forget(self, name: str) -> None:
         """Stop wanting a topic."""
         self.names.discard(name)
-        self._new.discard(name)
+        self.new.discard(name)
         self._creatable.discard(name)
         self._used_at.pop(name, None)
         self._leave(name)
@@ -102,9 +103,7 @@ class Wanted:
 
     def due(self, now: float) -> list[Group]:
         """The groups to request now."""
-        if not self._new and not self.groups:
-            return []
-        new, self._new = self._new, set()
+        new, self.new = self.new, set()
         self._gather(new, now)
         due = [group for group in self.groups if not group.asking and group.next_at <= now]
         for group in due:
@@ -113,10 +112,8 @@ class Wanted:
 
     def next_at(self) -> float | None:
         """The time of the next request for a group."""
-        if self._new:
+        if self.new:
             return 0.0
-        if not self.groups:
-            return None
         return min((group.next_at for group in self.groups if not group.asking), default=None)
 
     def later(self, names: Iterable[str], next_at: float, failures: int = 0) -> None:

@@ -79,15 +79,18 @@ class Link(asyncio.BufferedProtocol):
         """The number of unanswered requests."""
         return self.opening.connection.pending
 
-    def send(self, message: Message, version: int) -> tuple[int, int]:
-        """Write a request; return its correlation id and size. Raises EncodeError, UnsupportedVersion."""
-        correlation_id, data = self.opening.connection.send_request(message, version)
-        self._transport.write(data)
-        return correlation_id, len(data)
+    def send(self, message: Message, version: int) -> tuple[int, int, bool]:
+        """Write a request; return its correlation id, its size, and whether it will be answered.
 
-    def expects(self, correlation_id: int) -> bool:
-        """Whether a request will be answered: a Produce request with acks=0 will not."""
-        return self.opening.connection.expects(correlation_id)
+        A Produce request with acks=0 will not.
+
+        Raises:
+            EncodeError, UnsupportedVersion: nothing is written.
+        """
+        connection = self.opening.connection
+        correlation_id, data = connection.send_request(message, version)
+        self._transport.write(data)
+        return correlation_id, len(data), connection.expects(correlation_id)
 
     def renew(self, exchange: Exchange, limit_ms: float) -> None:
         """Authenticate again, within a limit that starts once earlier requests are answered. Others wait."""
@@ -146,7 +149,10 @@ class Link(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take bytes received into that memory."""
-        self._step(lambda: self._take(nbytes))
+        try:
+            self._take(nbytes)
+        except KafkaCodecError as error:
+            self._end(error)
 
     def eof_received(self) -> bool:
         """The broker has closed its side."""
@@ -171,10 +177,15 @@ class Link(asyncio.BufferedProtocol):
         """Run a step; an error of the broker ends the connection."""
         try:
             step()
-        except DecodeError as error:
+        except KafkaCodecError as error:
+            self._end(error)
+
+    def _end(self, error: KafkaCodecError) -> None:
+        """Close the connection for an error of the broker."""
+        if isinstance(error, DecodeError):
             reason = foreign_protocol(self._reader.head())
             self.close(RemoteProtocolError(f"{self.name}: {reason or error}"))
-        except KafkaCodecError as error:
+        else:
             self.close(self._named(error))
 
     def _named(self, error: KafkaCodecError) -> KafkaCodecError:
@@ -203,7 +214,11 @@ class Link(asyncio.BufferedProtocol):
                 return
             if self.opening.ready:
                 for event in self.opening.connection.receive_frame(frame.view):
-                    self._received(event, frame)
+                    if self._renewal is None and isinstance(event, ResponseReceived):
+                        self._used = True
+                        self._answered(event, frame)
+                    else:
+                        self._received(event, frame)
                 continue
             self._write(self.opening.receive(frame.view, self._clock()))
             self._check_ready()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,9 @@ class Network:
     def __init__(self, settings: ClientSettings) -> None:
         self.settings = settings
         self.loop = asyncio.get_running_loop()
+        # What asyncio's own method calls, without that method; other loops have other clocks.
+        plain = getattr(type(self.loop), "time", None) is asyncio.BaseEventLoop.time
+        self._seconds = time.monotonic if plain else self.loop.time
         self.metrics = Metrics()
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self.cluster = Cluster(
@@ -92,7 +96,7 @@ class Network:
 
     def now(self) -> float:
         """The time of the loop's clock, in ms."""
-        return self.loop.time() * 1000
+        return self._seconds() * 1000
 
     def retry_backoff(self) -> Backoff:
         """The waits between attempts, from the client's options."""

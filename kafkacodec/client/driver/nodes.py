@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from typing import Final
 
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.driver.node import COORDINATION, Node
 
-__all__ = ["Nodes"]
+__all__ = ["SLOW_MS", "Nodes"]
 
-_LANES = 3  # a waiting fetch, another one, and all other requests
+SLOW_MS: Final = 2_000.0
+"""How long a request may take before it is told."""
+
+_LANES: Final = 3  # a waiting fetch, another one, and all other requests
 
 
 class Nodes:
@@ -20,6 +24,9 @@ class Nodes:
     Args:
         cluster: the source of addresses and ids.
         max_idle_ms: connections unused for longer are closed; 0 keeps them.
+
+    Attributes:
+        slow_at: when the first request takes so long that it is to be told, as of the last call of `next_deadline`.
     """
 
     def __init__(self, cluster: Cluster, max_idle_ms: float) -> None:
@@ -27,6 +34,7 @@ class Nodes:
         self._max_idle_ms = max_idle_ms
         self._nodes: dict[tuple[int, int], Node] = {}
         self._random = random.Random()
+        self.slow_at = math.inf
 
     def __iter__(self) -> Iterator[Node]:
         return iter(list(self._nodes.values()))
@@ -41,8 +49,8 @@ class Nodes:
     def free(self, number: int) -> Node:
         """The first connection to a broker that no request holds up, else one whose answers are no longer needed."""
         for lane in range(_LANES):
-            node = self.get(number, lane)
-            if not node.held:
+            node = self._nodes.get((number, lane)) or self.get(number, lane)
+            if not (node.in_flight or node.waiting) or not node.held:
                 return node
         return next((n for lane in range(_LANES) if (n := self.get(number, lane)).given_up), self.get(number))
 
@@ -60,20 +68,30 @@ class Nodes:
         # In turn; bootstrap addresses only if known brokers have failed or must not be tried yet.
         return min(known, key=lambda n: (n.retry_at if n.retry_at > now else 0.0, n.failures, n.number < 0))
 
-    def idle(self, now: float) -> list[Node]:
-        """The brokers whose connections have been idle for too long."""
+    def close_idle(self, now: float) -> None:
+        """Close the connections that have been idle for too long."""
         most = self._max_idle_ms
-        return [n for n in self._nodes.values() if most and now - n.used_at >= most and n.ready and not n.load]
+        if most:
+            for node in list(self._nodes.values()):
+                if now - node.used_at >= most and node.ready and not node.load:
+                    node.close_idle()
 
     def next_deadline(self, now: float) -> float:
-        """When a broker needs attention (a connection, the end of throttling, the idle limit); infinite for never."""
-        first = math.inf
+        """When a broker needs attention: a connection, the end of throttling, the idle limit, or a request that takes
+        so long that it is to be told; infinite for never."""
+        first = slow = math.inf
         for node in self._nodes.values():
             if node.waiting:
-                if node.link is None and node.connecting is None:
-                    first = min(first, node.retry_at)
-                if node.ready and node.muted_until > now:
-                    first = min(first, node.muted_until)
-            elif not node.in_flight and node.ready and self._max_idle_ms:
-                first = min(first, node.used_at + self._max_idle_ms)
-        return first
+                if node.link is None and node.connecting is None and node.retry_at < first:
+                    first = node.retry_at
+                if now < node.muted_until < first and node.ready:
+                    first = node.muted_until
+            elif not node.in_flight:
+                if self._max_idle_ms and node.link is not None and node.link.ready:
+                    first = min(first, node.used_at + self._max_idle_ms)
+                if node.connecting is None:
+                    continue
+            if node.quiet_until <= now and (awaited := node.awaited) is not None and awaited[0] + SLOW_MS < slow:
+                slow = awaited[0] + SLOW_MS
+        self.slow_at = slow
+        return min(first, slow)

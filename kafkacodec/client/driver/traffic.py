@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import logging
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.old_brokers import throttles_late
 from kafkacodec.client.driver.connecting import Connector
 from kafkacodec.client.driver.node import COORDINATION, Flight, Node
-from kafkacodec.client.driver.nodes import Nodes
+from kafkacodec.client.driver.nodes import SLOW_MS, Nodes
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded, KafkaCodecError
 from kafkacodec.net.frames import Frame
@@ -29,7 +30,6 @@ __all__ = ["Traffic"]
 
 _log = logging.getLogger("kafkacodec.client")
 _QUIET_MS = 60_000.0
-_SLOW_MS = 2_000.0
 
 
 class Traffic:
@@ -94,21 +94,19 @@ class Traffic:
                 self._route(flight, now)
         for node in self._nodes:
             if node.waiting:
-                self._pump(node, now)
-            if node.in_flight or node.connecting is not None:
+                if node.link is not None and node.link.ready:
+                    self._write(node, now)
+                else:
+                    self._pump(node, now)
+            if now >= self._nodes.slow_at and (node.in_flight or node.connecting is not None):
                 self._tell_slow(node, now)
-        for node in self._nodes.idle(now):
-            node.close_idle()
+        self._nodes.close_idle(now)
 
     def next_deadline(self, now: float) -> float:
         """When a step is needed; infinite for never."""
         first = self._nodes.next_deadline(now)
-        if self._deadlines:
-            first = min(first, self._deadlines[0][0])
-        for node in self._nodes:
-            waits = node.in_flight or node.connecting is not None
-            if waits and node.quiet_until <= now and (awaited := node.awaited) is not None:
-                first = min(first, awaited[0] + _SLOW_MS)
+        if self._deadlines and self._deadlines[0][0] < first:
+            return self._deadlines[0][0]
         return first
 
     async def close(self, reason: Exception) -> None:
@@ -163,7 +161,7 @@ class Traffic:
         if isinstance(place, Coordinator):
             return self._nodes.get(number, COORDINATION)
         node = self._nodes.free(number)
-        if node.held and node.given_up:
+        if (node.in_flight or node.waiting) and node.held and node.given_up:
             node.close_idle()
             for flight in node.take_all():
                 if not flight.over:
@@ -172,12 +170,10 @@ class Traffic:
         return node
 
     def _pump(self, node: Node, now: float) -> None:
-        """Write requests, or connect."""
-        if node.ready:
-            self._write(node, now)
-        elif node.waiting and now < node.retry_at and (reason := node.refused or self._cluster.absence.reason):
+        """Connect for requests that wait, or give them up."""
+        if now < node.retry_at and (reason := node.refused or self._cluster.absence.reason):
             self._land_all(node, reason)
-        elif node.waiting and node.connecting is None and node.link is None and now >= node.retry_at:
+        elif node.connecting is None and node.link is None and now >= node.retry_at:
             self._connect(node)
 
     def _write(self, node: Node, now: float) -> None:
@@ -186,11 +182,12 @@ class Traffic:
             if len(node.in_flight) >= most:
                 return
             flight = node.waiting.popleft()
-            if self._dropped(flight):
+            if flight.over or not self._runs(flight.machine):
+                flight.over = True
                 continue
             try:
-                message, version = prepared(flight.send.request, link.versions)
-                number, flight.size = link.send(message, version)
+                message, version = prepared(flight.send.request, link.opening.versions)
+                number, flight.size, answered = link.send(message, version)
             except Exception as error:  # any problem with the request is reported to its sender
                 self._land(flight, error)
                 continue
@@ -198,7 +195,7 @@ class Traffic:
             flight.correlation_id = number
             flight.api_key = message.api_key or 0
             node.in_flight[number] = flight
-            if not link.expects(number):
+            if not answered:
                 flight.outcome = Answer(None, version, node.number, request=message)
                 self._land_sent(node)
 
@@ -231,7 +228,7 @@ class Traffic:
         try:
             link = await self._connector.connect(
                 address,
-                answered=lambda event, frame: self._received(node, event, frame),
+                answered=partial(self._received, node),
                 ended=lambda link, reason: self._lost(node, link, reason),
                 resumed=lambda: self._resumed(node),
             )
@@ -263,7 +260,8 @@ class Traffic:
                 node.muted_until = max(node.muted_until, now + throttle_ms)
             self._metrics.counter("throttle_ms").add(throttle_ms)
         self._metrics.request(event.api_key, now - flight.sent_at, flight.size, len(frame.view))
-        self._land(flight, Answer(event.message, event.version, node.number, frame, event.request))
+        flight.over = True
+        self._landed(flight, Answer(event.message, event.version, node.number, frame, event.request))
 
     def _resumed(self, node: Node) -> None:
         self._land_sent(node)
@@ -298,7 +296,7 @@ class Traffic:
     def _tell_slow(self, node: Node, now: float) -> None:
         """Log a wait that takes longer than a user would expect."""
         awaited = node.awaited
-        if awaited is not None and now >= awaited[0] + _SLOW_MS and now >= node.quiet_until and not self._closed:
+        if awaited is not None and now >= awaited[0] + SLOW_MS and now >= node.quiet_until and not self._closed:
             node.quiet_until = now + _QUIET_MS
             seconds = (now - awaited[0]) / 1000
             _log.warning("waiting for %s: %s for %.0f s", self._named(node), awaited[1], seconds)

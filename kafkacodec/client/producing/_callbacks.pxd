@@ -18,4 +18,5 @@ cdef class Callbacks:
     cdef readonly object loop
     cdef list callbacks
     cdef int forks
+    cpdef find(self, int64_t index)
     cdef bint append_first(self, Callback made)

@@ -26,6 +26,9 @@ class Callbacks:
     def loop(self) -> asyncio.AbstractEventLoop | None: ...
     @property
     def is_own(self) -> bool: ...
+    def find(self, index: int) -> Any:
+        """The part that has a record; None if it is not known. The parts are in order, and do not overlap."""
+
     def add(self, index: int, function: Callable[[], object] | Callback) -> None:
         """Have a function called once the record of this index is known."""
 

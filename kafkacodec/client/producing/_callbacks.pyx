@@ -62,6 +62,19 @@ cdef class Callbacks:
     def is_own(self):
         return self.forks == forks
 
+    cpdef find(self, int64_t index):
+        cdef list parts = self.parts
+        cdef Py_ssize_t low = 0, high = len(parts), middle
+        while low < high:   # no Python code runs meanwhile, so that `parts` stays as it is
+            middle = (low + high) // 2
+            if <int64_t> (<tuple> parts[middle])[0] > index:
+                high = middle
+            else:
+                low = middle + 1
+        if low < len(parts) and <int64_t> (<tuple> parts[low])[1] <= index:
+            return parts[low]
+        return None
+
     def add(self, int64_t index, function):
         self.callbacks.append(function if isinstance(function, Callback) else callback(function, None, index))
 

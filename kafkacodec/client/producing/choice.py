@@ -45,16 +45,24 @@ class Choice:
         made: dict[int, list[Packing]] = {}
         self.deadline = math.inf
         for queue in list(self.queues.active):
-            if queue.first is not None:
+            if queue.waiting or queue.open is not None:
                 self._take(queue, made, now)
             elif not queue.flying:
                 del self.queues.active[queue]
-        return [(node, request) for node, requests in made.items() for request in requests if request.batches]
+        found = []
+        for node, requests in made.items():
+            for request in requests:
+                if request.batches:
+                    found.append((node, request))
+        return found
 
     def _take(self, queue: PartitionQueue, made: dict[int, list[Packing]], now: float) -> None:
         """Take the batches of a partition that may be sent, each for a later request than the previous one."""
         at = 0
-        while (batch := queue.first) is not None and self._is_ready(queue, batch, now):
+        while True:
+            batch = queue.waiting[0] if queue.waiting else queue.open
+            if batch is None or not self._is_ready(queue, batch, now):
+                break
             batch.sealed = True  # its size counts from now on
             node = self._cluster.leader(queue.topic, queue.number)
             if node is None:

@@ -7,10 +7,9 @@ import contextlib
 import os
 import threading
 from asyncio.events import _get_running_loop as running_loop  # None where no loop runs, without an exception
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kafkacodec.client.producing._callbacks import Callback, Callbacks, forked
 from kafkacodec.errors import ClientClosed, LocalProtocolError
@@ -87,9 +86,6 @@ class Part(NamedTuple):
     error: Exception | None
 
 
-_END: Final = attrgetter("end")
-
-
 class Outcome(Callbacks):
     """The outcome of several records, resolved part by part, since a batch may be split.
 
@@ -105,13 +101,6 @@ class Outcome(Callbacks):
         self.resolved = 0
         self.failure: Exception | None = None
         self._waiters: list[tuple[int, threading.Lock]] = []  # of threads: the lock is released once a record is known
-
-    def find(self, index: int) -> Part | None:
-        """The part that has a record, if it is resolved."""
-        parts = self.parts
-        at = 0 if len(parts) <= 1 else bisect_right(parts, index, key=_END)
-        found = parts[at] if at < len(parts) else None
-        return found if found is not None and found.first <= index < found.end else None
 
     def resolve(self, part: Part) -> None:
         """Resolve a part and call its callbacks in the order of the records."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from kafkacodec import messages
@@ -80,9 +81,11 @@ class ProduceCall:
 
     def prepare(self, versions: Versions) -> tuple[Any, int]:
         """The request and its version. Raises UnsupportedVersion; EncodeError if no batch can be represented."""
-        named_only = any(topic_id is None for topic_id in self._topic_ids.values())
-        most = min(self._highest, _TOPIC_ID_VERSION - 1) if named_only else self._highest
-        version = highest_common(PRODUCE, versions, range(messages.APIS[PRODUCE].valid_versions.start, most + 1))
+        most = self._highest
+        for topic_id in self._topic_ids.values():
+            if topic_id is None:
+                most = min(most, _TOPIC_ID_VERSION - 1)
+        version = _highest_version(versions.get(PRODUCE, range(0)), most)
         if version < _ZSTD_VERSION and CODECS[self._codec] == "zstd":
             raise UnsupportedVersion(f"zstd needs Kafka 2.1 or later (Produce version 7); the broker has {version}")
         by_topic: dict[str, list[Any]] = {}
@@ -96,11 +99,14 @@ class ProduceCall:
             by_topic.setdefault(batch.queue.topic, []).append(entry(index=batch.queue.number, records=records))
         if not by_topic:
             raise next(iter(self.refused.values()))
+        topics = []
+        for name, entries in by_topic.items():
+            topics.append(self._topic(name, entries, version))
         request = messages.ProduceRequest(
             transactional_id=self._transactional_id if version >= _PRODUCER_VERSION else None,
             acks=self._acks,
             timeout_ms=self._timeout_ms,
-            topic_data=[self._topic(name, entries, version) for name, entries in by_topic.items()],
+            topic_data=topics,
         )
         return request, version
 
@@ -126,14 +132,28 @@ class ProduceCall:
 
     def answers(self, response: Any) -> dict[Batch, Any]:
         """The partition's entry in the response, for each batch that has one."""
-        names = {topic_id: name for name, topic_id in self._topic_ids.items()}
+        # By their numbers, as the hash of an id is a function in Python.
+        names = {}
+        for known, topic_id in self._topic_ids.items():
+            if topic_id is not None:
+                names[topic_id.int] = known
         found = {}
         for topic in response.responses:
-            name = topic.name or names.get(topic.topic_id, "")
+            name = topic.name or names.get(topic.topic_id.int, "")
             for partition in topic.partition_responses:
                 found[name, partition.index] = partition
-        parts = ((batch, found.get((batch.queue.topic, batch.queue.number))) for batch in self.batches)
-        return {batch: part for batch, part in parts if part is not None}
+        parts = {}
+        for batch in self.batches:
+            part = found.get((batch.queue.topic, batch.queue.number))
+            if part is not None:
+                parts[batch] = part
+        return parts
+
+
+@lru_cache(64)
+def _highest_version(theirs: range, most: int) -> int:
+    """The version of a Produce request to a broker with the versions `theirs`. Raises UnsupportedVersion."""
+    return highest_common(PRODUCE, {PRODUCE: theirs}, range(messages.APIS[PRODUCE].valid_versions.start, most + 1))
 
 
 def split(batch: Batch, codec: int, level: int | None) -> list[tuple[bytearray, int]]:

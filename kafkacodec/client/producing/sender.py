@@ -64,6 +64,7 @@ class Sender:
         self._cluster, self._settings = cluster, settings
         self._progress = progress
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
+        self._acks, self._codec = settings.required_acks, settings.codec
         self._retries = math.inf if settings.retries is None else settings.retries
         self._choice = Choice(queues, cluster, settings, identity)
         self._calls: dict[Send, ProduceCall] = {}
@@ -99,8 +100,10 @@ class Sender:
                 self.queues.asleep_until = min(self._choice.deadline, later)
             else:
                 self.queues.asleep_until = self._choice.deadline
-        sends += [self._send(node, request, now) for node, request in requests]
-        self._report()
+        for node, request in requests:
+            sends.append(self._send(node, request, now))
+        if self._resolved:
+            self._report()
         if self._generation != self._cluster.generation:
             self._generation = self._cluster.generation
             self.queues.metadata_changed()
@@ -143,7 +146,9 @@ class Sender:
                     missing = RemoteProtocolError(f"broker {answer.node} did not answer for every partition")
                     self._retry(batch, missing, now)
             # The next batch wakes the driver. A transaction may be over now, and new metadata be wanted after an error.
-            failed = any(reason is not None for *_, reason in self._resolved)
+            failed = False
+            for resolved in self._resolved:
+                failed = failed or resolved[3] is not None
             send.settles = not failed and not self.queues.pending and self.identity.transactional_id is None
         self._report()
 
@@ -188,40 +193,37 @@ class Sender:
     # Sending
 
     def _send(self, node: int, request: Packing, now: float) -> Send:
-        settings = self._settings
+        settings, known = self._settings, self._cluster.topics
+        topic_ids, deadline = {}, math.inf
+        for batch in request.batches:
+            name = batch.queue.topic
+            topic_ids[name] = known[name].topic_id if name in known else None
+            deadline = min(deadline, batch.deadline)
+            self._finish(batch)
         call = ProduceCall(
             request.batches,
-            {batch.queue.topic: self._topic_id(batch.queue.topic) for batch in request.batches},
-            acks=settings.required_acks,
+            topic_ids,
+            acks=self._acks,
             timeout_ms=settings.request_timeout_ms,
-            codec=settings.codec,
+            codec=self._codec,
             level=settings.compression_level,
             transactional_id=self.identity.transactional_id,
             highest_version=self.identity.highest_version,
         )
-        for batch in request.batches:
-            self._finish(batch)
-        left = min(batch.deadline for batch in request.batches) - now
-        send = Send(node, call.prepare, max(min(settings.request_timeout_ms, left), _LEAST_TIMEOUT_MS))
+        send = Send(node, call.prepare, max(min(settings.request_timeout_ms, deadline - now), _LEAST_TIMEOUT_MS))
         self._choice.in_flight[node] = self._choice.in_flight.get(node, 0) + 1
         self._calls[send] = call
         return send
 
     def _finish(self, batch: Batch) -> None:
         """Compress a batch, and write the producer into it."""
-        settings = self._settings
-        squeeze = self._compress if settings.codec else None
-        data = batch.finish(settings.codec, squeeze)
+        data = batch.finish(self._codec, self._compress if self._codec else None)
         if batch.producer is not None:
             transactional = self.identity.transactional_id is not None
             set_producer(data, *batch.producer, batch.sequence, transactional)
 
     def _compress(self, records: Any) -> Any:
-        return compress(self._settings.codec, records, level=self._settings.compression_level)
-
-    def _topic_id(self, topic: str) -> Any:
-        known = self._cluster.topics.get(topic)
-        return None if known is None else known.topic_id
+        return compress(self._codec, records, level=self._settings.compression_level)
 
     # Outcomes
 
@@ -269,7 +271,7 @@ class Sender:
     def _split(self, batch: Batch) -> None:
         """Queue the records of an oversized batch in smaller ones; sequences continue across the parts."""
         queue, count, parts = batch.queue, 0, []
-        for data, records in split(batch, self._settings.codec, self._settings.compression_level):
+        for data, records in split(batch, self._codec, self._settings.compression_level):
             part = Batch(queue, (batch.order[0], batch.first + count), batch.outcome, batch.first + count)
             part.data, part.count, part.size = data, records, len(data)
             part.deadline, part.attempts = batch.deadline, batch.attempts
