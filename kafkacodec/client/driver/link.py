@@ -11,7 +11,9 @@ from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, RemoteProtocolError
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
+from kafkacodec.net.readiness import Readiness
 from kafkacodec.net.tls import tls_error
+from kafkacodec.net.writing import PieceWriter
 from kafkacodec.protocol.connection import ResponseReceived
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class Link(asyncio.BufferedProtocol):
         self._reader = FrameReader(buffers, min(OPENING_FRAME_BYTES, max_frame_size))
         self._clock, self._opened, self._answered, self._ended = clock, opened, answered, ended
         self._transport: Any = None
+        self._writer: Any = None  # these come with the transport
+        self._readiness: Any = None
         self._over = False
 
     @property
@@ -88,9 +92,14 @@ class Link(asyncio.BufferedProtocol):
             EncodeError, UnsupportedVersion: nothing is written.
         """
         connection = self.opening.connection
-        correlation_id, data = connection.send_request(message, version)
-        self._transport.write(data)
-        return correlation_id, len(data), connection.expects(correlation_id)
+        correlation_id, pieces = connection.send_request_pieces(message, version)
+        size = len(pieces[0])
+        if len(pieces) == 1 and not self.draining:
+            self._transport.write(pieces[0])
+        else:
+            size = sum(map(len, pieces))
+            self._writer.write(pieces)
+        return correlation_id, size, connection.expects(correlation_id)
 
     def renew(self, exchange: Exchange, limit_ms: float) -> None:
         """Authenticate again, within a limit that starts once earlier requests are answered. Others wait."""
@@ -121,6 +130,8 @@ class Link(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
         self._reader.drop()
+        if self._writer is not None:
+            self._writer.drop()
         self._ended(reason)
 
     # Called by the loop
@@ -128,6 +139,8 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: Any) -> None:
         """The socket is connected, and TLS if it is used."""
         self._transport = transport
+        self._writer = PieceWriter(transport)
+        self._readiness = Readiness(transport)
         if self._over:
             transport.abort()
             return
@@ -136,12 +149,13 @@ class Link(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """The output buffer is full."""
-        self.draining = True
+        self.draining = self._writer.paused = True
 
     def resume_writing(self) -> None:
         """The output buffer has room again."""
-        self.draining = False
-        self._drained()
+        if self._writer.resumed():
+            self.draining = False
+            self._drained()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """The memory for the next bytes."""
@@ -153,6 +167,9 @@ class Link(asyncio.BufferedProtocol):
             self._take(nbytes)
         except KafkaCodecError as error:
             self._end(error)
+        missing = self._reader.missing
+        if missing or self._readiness.least > 1:
+            self._readiness.missing(missing)
 
     def eof_received(self) -> bool:
         """The broker has closed its side."""
@@ -260,4 +277,4 @@ class Link(asyncio.BufferedProtocol):
 
     def _write(self, data: bytes) -> None:
         if data:
-            self._transport.write(data)
+            self._writer.write([data])
