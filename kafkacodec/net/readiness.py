@@ -30,7 +30,7 @@ class Readiness:
         self._socket = transport.get_extra_info("socket") if plain else None
 
     def missing(self, size: int) -> None:
-        """Note how many bytes are certain to come next; 0 if that is not known. What ends the connection is told too."""
+        """Note how many bytes are certain to come next; 0 if that is not known. The end is told whatever is missing."""
         least = min(size, _MOST_BYTES) if size >= _LEAST_BYTES else 1
         if least != self.least and self._socket is not None:
             try:

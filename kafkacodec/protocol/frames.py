@@ -127,14 +127,16 @@ def response_pieces(
 def _request_header(
     message: Message, version: int, correlation_id: int, client_id: str | None, tags: dict[int, bytes] | None
 ) -> bytes:
-    api_key = _key_of(type(message), 0)
+    kind: Any = type(message)
+    api_key = _key_of(kind, 0)
     if version not in message.valid_versions:
         message.require_version(version)  # raises
     return encode_request_header(api_key, version, correlation_id, client_id, tags)
 
 
 def _response_header(message: Message, version: int, correlation_id: int, tags: dict[int, bytes] | None) -> bytes:
-    api_key = _key_of(type(message), 1)
+    kind: Any = type(message)
+    api_key = _key_of(kind, 1)
     if version not in message.valid_versions:
         message.require_version(version)  # raises
     return encode_response_header(api_key, version, correlation_id, tags)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from kafkacodec.errors import ClientClosed, LocalProtocolError
 from tests.patience import SOON
 
 RECORDS = 40
+MOST_CALLS = 130  # of functions in Python, in both threads
 
 
 class Counted:
@@ -70,6 +73,32 @@ def test_an_answer_after_which_nothing_is_left_costs_no_poll() -> None:
             assert producer.send("t", b"%d" % number).result().offset == number + 1
             polls.next()
         assert polls.usual == 1
+
+
+def test_a_record_takes_few_calls_to_its_acknowledgement() -> None:
+    calls, counts = 0, list[int]()
+    mine = Path(kc.__file__).parent
+
+    def count(frame: Any, event: str, _: object) -> None:
+        nonlocal calls
+        name = threading.current_thread().name
+        if event == "call" and name in ("MainThread", "kafkacodec producer"):
+            calls += mine in Path(frame.f_code.co_filename).parents
+
+    with kc.broker.serve(topics={"t": 1}) as kafka:
+        threading.setprofile(count)
+        try:
+            with kc.client.Producer(kafka.bootstrap_servers, linger_ms=0) as producer:
+                producer.send("t", b"first").result()
+                sys.setprofile(count)
+                for _ in range(RECORDS):
+                    calls = 0
+                    producer.send("t", b"value").result()
+                    counts.append(calls)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+    assert 0 < sorted(counts)[RECORDS // 4] < MOST_CALLS
 
 
 def test_a_commit_costs_one_poll() -> None:
