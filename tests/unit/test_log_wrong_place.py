@@ -29,6 +29,29 @@ def test_topics_of_what_is_no_log_directory_are_refused(tmp_path: Path) -> None:
     assert "0 topics" in kc.log.LogDirectory(tmp_path / "home")._repr_html_()
 
 
+def test_a_partition_of_another_directory_is_refused(tmp_path: Path) -> None:
+    """Also one with segments set aside, so that nothing says that it is empty or intact."""
+    log = kc.sample().path
+    for ask in (
+        lambda partition: partition.to_arrow(),
+        lambda partition: partition.count(),
+        lambda partition: partition.verify(),
+        lambda partition: partition.end_offset(),
+        lambda partition: list(partition),
+        lambda partition: partition.ranges(),
+    ):
+        with pytest.raises(
+            FileNotFoundError, match=r"pass it to kafkacodec\.log\.LogDirectory, or .*, such as \S+-0, to"
+        ):
+            ask(kc.log.Partition(log))
+        with pytest.raises(FileNotFoundError, match="no segments, and is not named like that of a partition:"):
+            ask(kc.log.Partition(tmp_path))
+    (tmp_path / "orders-0").mkdir()
+    assert kc.log.Partition(tmp_path / "orders-0").count() == 0
+    (tmp_path / f"{0:020}.log").write_bytes(kc.encode([(None, b"a")]))
+    assert kc.log.Partition(tmp_path).count() == 1
+
+
 def test_a_new_brokers_directory_has_no_topics(tmp_path: Path) -> None:
     assert kc.log.LogDirectory(tmp_path).topics == []
     (tmp_path / "meta.properties").write_text("version=1\n")

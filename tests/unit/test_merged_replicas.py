@@ -11,6 +11,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
+from kafkacodec.log.partitions.each_once import each_once
 from kafkacodec.log.partitions.inside import relisted
 from kafkacodec.log.partitions.merged import MergedPartition, observe
 from kafkacodec.log.partitions.replicas import Part
@@ -94,6 +95,32 @@ def test_replicas_are_an_error_unless_they_are_asked_for(diverged):
         plan(options(diverged))
     assert str(raised.value) == sentence
     assert read(diverged, replicas="all").num_rows == 4 + 3 + 1
+
+
+def test_polars_reads_replicas_once(diverged):
+    paths = [diverged / number / "data" for number in "123"]
+    reason = rf"^t-0 is in {paths[0]}/t-0 and {paths[1]}/t-0 and 1 more; replicas='merge' reads .*, replicas='all'"
+    with pytest.raises(ValueError, match=reason):
+        kc.log.scan_polars(paths)
+    merged = kc.log.scan_polars(paths, replicas="merge").select("value").collect()
+    assert merged["value"].to_list() == [b"a", b"b", b"C"]
+    assert kc.log.scan_polars(paths, replicas="all").collect().height == 4 + 3 + 1
+    same = kc.log.scan_polars([paths[0], paths[0] / "t-0", paths[0] / "t-0" / f"{0:020}.log"])
+    assert same.collect().height == 4
+    with pytest.raises(ValueError, match="replicas must be 'error', 'merge' or 'all', not 'one'"):
+        kc.log.scan_polars(paths, replicas="one")
+
+
+@pytest.mark.parametrize("replicas", ["error", "all"])
+def test_named_segments_of_a_directory_by_two_ways(tmp_path, replicas):
+    path = replica(tmp_path, {0: [batch(0, 1, "a")], 1: [batch(1, 1, "b")], 2: [batch(2, 1, "c")]})
+    files = [
+        path / f"{0:020}.log",
+        tmp_path / "." / ".." / tmp_path.name / "t-0" / f"{2:020}.log",
+        path / f"{0:020}.log",
+    ]
+    [found] = each_once(kc.log.discover(files), replicas)
+    assert [os.path.basename(segment.path) for segment in found.segments] == [f"{0:020}.log", f"{2:020}.log"]
 
 
 @pytest.mark.parametrize("checkpoints", [(), (1,), (2,), (1, 2, 3)])

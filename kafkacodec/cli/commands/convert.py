@@ -10,7 +10,7 @@ import click
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.destination import destination_options
 from kafkacodec.cli.files.table_export import ExportOptions, TableDestination, export, export_options, note_unasked
-from kafkacodec.cli.options.inputs import Reading, reading_options, threads_option
+from kafkacodec.cli.options.inputs import OnceReading, once_reading_options, threads_option
 from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import counted, progress, size
 from kafkacodec.log.segments.kinds import BATCHES, kind_of
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@reading_options
+@once_reading_options
 @destination_options(TableDestination, required=True)
 @click.option("--batch-columns", is_flag=True, help="Add columns of the batches: producer, sequence, codec, ...")
 @value_options
 @threads_option
 @export_options
 def convert(
-    reading: Reading,
+    reading: OnceReading,
     output: TableDestination,
     batch_columns: bool,
     typed: ValueOptions,
@@ -59,7 +59,12 @@ def convert(
     output.check_file()
     record_values = typed.record_values()
     partitions, unasked = reading.without_internal()
-    segments = [segment.path for partition in partitions for segment in partition.segments]
+    segments = [
+        segment.path
+        for partition in partitions
+        for replica in getattr(partition, "replicas", [partition])
+        for segment in replica.segments
+    ]
     output.check(segments)
     pieces = reading.ranges(partitions)
     total = sum(piece.size_in_bytes for piece in pieces)

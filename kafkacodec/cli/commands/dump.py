@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkacodec.cli.options.inputs import Reading, reading_options
+from kafkacodec.cli.options.inputs import OnceReading, once_reading_options
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.values import ValueOptions, value_options
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@reading_options
+@once_reading_options
 @search_options
 @full_option
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @value_options
 def dump(
-    reading: Reading,
+    reading: OnceReading,
     wanted: Wanted,
     limit: int | None,
     tail: int | None,
@@ -58,6 +58,8 @@ def dump(
     from kafkacodec.cli.rows.record_rows import limited
     from kafkacodec.cli.rows.record_source import Source
 
+    if follow and reading.replicas == "merge":
+        raise click.UsageError("--follow does not support --replicas merge")
     if follow and (reading.end_offset is not None or reading.end_time is not None):
         raise click.UsageError("--follow does not end; --end-offset and --end-time do not apply")
     reading, sides = _apart(reading)
@@ -80,7 +82,7 @@ def dump(
     printer(limited(found, limit))
 
 
-def _apart(reading: Reading) -> tuple[Reading, list[SideFile]]:
+def _apart(reading: OnceReading) -> tuple[OnceReading, list[SideFile]]:
     """What to read without the files that hold no records, and those."""
     from kafkacodec.cli.rows.side_files import side_file
 
@@ -90,7 +92,7 @@ def _apart(reading: Reading) -> tuple[Reading, list[SideFile]]:
 
 
 def _print_sides(
-    reading: Reading, sides: list[SideFile], printing: Printing, limit: int | None, only_records: bool
+    reading: OnceReading, sides: list[SideFile], printing: Printing, limit: int | None, only_records: bool
 ) -> None:
     from kafkacodec.cli.rows.side_files import print_side_files
 
@@ -117,7 +119,7 @@ def _has_headers(partitions: list[Partition]) -> bool:
     return any(partition.topic not in INTERNAL_TOPICS for partition in partitions)
 
 
-def _needs_batch(reading: Reading, printing: Printing) -> bool:
+def _needs_batch(reading: OnceReading, printing: Printing) -> bool:
     """Whether fields of the batch are shown, or needed to show a control record."""
     from kafkacodec.cli.rows.record_rows import FIELDS
 

@@ -58,9 +58,10 @@ def recover(source: str, destination: str, as_json: bool) -> None:
 
 def _is_log(path: str) -> bool:
     """Whether a directory is a data directory or a partition's, rather than a tree of such."""
-    from kafkacodec.log import LogDirectory, Partition
+    from kafkacodec.log import LogDirectory
+    from kafkacodec.log.opening.listing import segment_files
 
-    return bool(Partition(path).segments or LogDirectory(path).all_partitions)
+    return bool(segment_files(path) or LogDirectory(path).all_partitions)
 
 
 def _print(report: Report, destination: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from kafkacodec.cli.console import note
 from kafkacodec.cli.files.destination import FORMATS, Destination
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.gathering import Command, gathered
-from kafkacodec.cli.options.inputs import Reading
+from kafkacodec.cli.options.inputs import OnceReading
 from kafkacodec.cli.options.values import ValueOptions
 from kafkacodec.cli.output import counted, size
 from kafkacodec.errors import KafkaCodecError
@@ -46,8 +45,6 @@ _IN_EXPORTS_ONLY = _WITH_SPARK_ONLY | {
     "catalog": "--catalog needs --spark or --partition-by",
     "file_size": "--file-size needs --spark or --partition-by",
 }
-
-_WILD = re.compile(r"(\*|\?|\[[^\]]+\])")
 
 
 class TableDestination(Destination):
@@ -101,7 +98,7 @@ class ExportOptions:
                 raise click.UsageError(reason)
 
 
-def export(reading: Reading, output: TableDestination, typed: ValueOptions, options: ExportOptions) -> None:
+def export(reading: OnceReading, output: TableDestination, typed: ValueOptions, options: ExportOptions) -> None:
     """Export what is new since the last time, and print a summary.
 
     Raises:
@@ -130,7 +127,7 @@ def export(reading: Reading, output: TableDestination, typed: ValueOptions, opti
         partitioning(arguments.get("partition_by", ()), column_names(headers=True))
         arguments |= {f"{part}s": options for part, options in typed.column_options().items()}
     source = source_options(reading)
-    unasked = _leave_out_internal(reading, source)
+    unasked = _choose_topics(reading, source)
     if not options.spark:
         _summarize(run(None, source, target, **arguments))
         note_unasked(unasked)
@@ -147,14 +144,18 @@ def export(reading: Reading, output: TableDestination, typed: ValueOptions, opti
     note_unasked(unasked)
 
 
-def _leave_out_internal(reading: Reading, source: dict[str, str]) -> list[str]:
-    """Choose all topics but the internal ones, unless topics are chosen; returns the names of these."""
+def _choose_topics(reading: OnceReading, source: dict[str, str]) -> list[str]:
+    """Choose topics by name, so that globs need no package for patterns; returns the internal ones that are left out.
+
+    All are read if no topic is chosen, and none left out.
+    """
     partitions, unasked = reading.without_internal()
     names = {partition.topic for partition in partitions}
-    if unasked and None not in names:
+    if None in names:
+        return []
+    if reading.topics or unasked:
         source["subscribe"] = ",".join(sorted(filter(None, names)))
-        return unasked
-    return []
+    return unasked
 
 
 def note_unasked(topics: list[str]) -> None:
@@ -163,39 +164,31 @@ def note_unasked(topics: list[str]) -> None:
         note(f"without {', '.join(topics)}: --topic '*' takes internal topics too")
 
 
-def source_options(reading: Reading) -> dict[str, str]:
+def source_options(reading: OnceReading) -> dict[str, str]:
     """The options of the format `kafkalog` that read the same records.
 
     Raises:
         click.UsageError: an option does not apply to exports.
     """
 
+    if reading.replicas == "all":
+        raise click.UsageError("--replicas all: an export reads each partition once; use merge")
     if reading.on_error == "stop":
         raise click.UsageError("--on-error stop: an export fails at damage, or skips it")
     found = {
         "paths": json.dumps(reading.paths),
         "includeHeaders": "true",
         "gaps": reading.gaps,
+        "replicas": reading.replicas,
         "isolationLevel": reading.isolation_level,
         "mode": "PERMISSIVE" if reading.on_error == "skip" else "FAILFAST",
     }
-    if reading.topics:
-        found["subscribePattern"] = "|".join(_expression(glob) for glob in reading.topics)
     if reading.start_time is not None:
         found["startingTimestamp"] = str(reading.start_time)
         found["startingOffsetsByTimestampStrategy"] = "latest"
     if reading.end_time is not None:
         found["endingTimestamp"] = str(reading.end_time)
     return found
-
-
-def _expression(glob: str) -> str:
-    """A glob as a regular expression in RE2's syntax."""
-    wild = {"*": ".*", "?": "."}
-    parts = _WILD.split(glob)
-    parts[::2] = [re.escape(text) for text in parts[::2]]
-    parts[1::2] = [wild.get(text) or text.replace("[!", "[^", 1) for text in parts[1::2]]
-    return "".join(parts)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the log's modules take longer to import than --help and com
     from kafkacodec import Problem, RecordColumns
     from kafkacodec.cli.output import Advance
     from kafkacodec.log import LogDirectory, Partition, SegmentRange
+    from kafkacodec.log.partitions.each_once import Replicas
     from kafkacodec.records.plan import DecodeOptions
 
 _START = 4096
@@ -70,10 +71,11 @@ class Choice:
 
     def log_directories(self, levels: int = 0) -> list[LogDirectory]:
         """The data directories, not partitions or segments, among the paths or up to `levels` below them."""
-        from kafkacodec.log import LogDirectory, Partition, discover
+        from kafkacodec.log import LogDirectory, discover
         from kafkacodec.log.opening import is_directory
+        from kafkacodec.log.opening.listing import segment_files
 
-        given = [path for path in self.paths if is_directory(path) and not Partition(path).segments]
+        given = [path for path in self.paths if is_directory(path) and not segment_files(path)]
         if levels:
             given = sorted({os.path.dirname(found.path) for path in given for found in discover(path, levels=levels)})
         return [LogDirectory(path) for path in given]
@@ -174,6 +176,24 @@ class Reading(Span):
             )
             reason = str(problem.exception).removeprefix(f"{piece.path}: ")
             note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
+
+
+@dataclass(frozen=True)
+class OnceReading(Reading):
+    """The same, with each record of replicas once, unless the user wants each of them."""
+
+    replicas: Replicas
+
+    def partitions(self, levels: int = 0) -> list[Partition]:
+        """As `Choice.partitions`, with replicas as one partition if they are merged."""
+        from kafkacodec.log.partitions.each_once import CopiesRefused, each_once
+
+        try:
+            return each_once(
+                super().partitions(levels), self.replicas, merge="--replicas merge", every="--replicas all"
+            )
+        except CopiesRefused as error:
+            raise click.ClickException(str(error)) from None
 
 
 def moment(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
@@ -277,6 +297,16 @@ _READING_OPTIONS = (
 )
 
 
+_REPLICAS_OPTIONS = (
+    click.option(
+        "--replicas",
+        type=click.Choice(["error", "merge", "all"]),
+        default="error",
+        show_default=True,
+        help="If several directories have a partition: fail; read them as one log; or read each of them.",
+    ),
+)
+
 on_error_option = click.option(
     "--on-error",
     "problems",
@@ -337,6 +367,12 @@ def optional_choice_options(command: Command) -> Command:
 def span_options(command: Command) -> Command:
     """Add PATH... and the options of `Span` to a command, as one argument, ``span``."""
     return gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS)
+
+
+def once_reading_options(command: Command) -> Command:
+    """Add PATH... and the options of `OnceReading` to a command, as one argument, ``reading``."""
+    options = _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS + _REPLICAS_OPTIONS
+    return gathered(command, "reading", OnceReading, options)
 
 
 def reading_options(command: Command) -> Command:

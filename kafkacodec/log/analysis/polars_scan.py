@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from kafkacodec.lazy import import_extra
 from kafkacodec.log.analysis.predicates import bounds_of, places_of
 from kafkacodec.log.partitions.directory import discover
+from kafkacodec.log.partitions.each_once import Replicas, each_once
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.selection import Selection
 from kafkacodec.log.reading.options import ReadOptions
@@ -24,7 +25,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 @shows_options(ReadOptions, Partition.read)
-def scan_polars(paths: Paths, **options: Unpack[ReadOptions]) -> pl.LazyFrame:
+def scan_polars(paths: Paths, *, replicas: Replicas = "error", **options: Unpack[ReadOptions]) -> pl.LazyFrame:
     """Return the records of logs as a ``polars.LazyFrame``, which reads only what a query needs.
 
     It builds only the columns that a query uses. Conditions on ``topic`` and ``partition`` choose partitions.
@@ -36,6 +37,8 @@ def scan_polars(paths: Paths, **options: Unpack[ReadOptions]) -> pl.LazyFrame:
     Args:
         paths: log directories, partition directories and segment files, as for `discover`. They are listed at once,
             and read at each ``collect``.
+        replicas: for partitions in several directories, as copies of several brokers' have: ``"error"`` refuses them,
+            ``"merge"`` reads them as one log, ``"all"`` reads the records of each.
         The other options: as in `Partition.read`. ``columns`` are those the frame has, by default ``topic``,
             ``partition`` and those of `kafkacodec.decode`; ``batch_columns=True`` adds those of batches.
 
@@ -45,10 +48,11 @@ def scan_polars(paths: Paths, **options: Unpack[ReadOptions]) -> pl.LazyFrame:
     Raises:
         ImportError: polars or pyarrow is not installed.
         FileNotFoundError: a path does not exist, or has no records.
+        ValueError: several directories have a partition, and `replicas` does not say what to do.
         As `Partition.read`, in ``collect``.
     """
     polars = import_extra("polars")
-    partitions = discover(paths)
+    partitions = each_once(discover(paths), replicas)
     selection = Selection(partitions, os.path.commonpath([os.path.abspath(partition.path) for partition in partitions]))
     schema = polars.from_arrow(selection.reader(**options).schema.empty_table()).schema
     scan = _Scan(polars, partitions, options)

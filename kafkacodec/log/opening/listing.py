@@ -168,3 +168,11 @@ def directory_name(path: str) -> layout.DirectoryName | None:
             files = [layout.parse_file_name(entry.name) for entry in entries(path)]
             tiered = any(file is not None and file.segment_id is not None for file in files)
     return layout.parse_directory_name(name, tiered=tiered)
+
+
+def partitions_below(path: str) -> str:
+    """What to write for a directory with partitions below it, as the end of a sentence."""
+    below = [e.name for e in entries(path) if e.is_dir() and layout.parse_directory_name(e.name, tiered=False)]
+    if not below:
+        return ""
+    return f"; pass it to kafkacodec.log.LogDirectory, or a directory below it, such as {min(below)}, to Partition"

@@ -16,7 +16,7 @@ from kafkacodec.log.checking.verify_files import check_offset_checkpoints
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory
 from kafkacodec.log.opening.checkpoints import known_offsets
-from kafkacodec.log.opening.listing import directory_name
+from kafkacodec.log.opening.listing import directory_name, segment_files
 from kafkacodec.log.opening.packed import packed_as
 from kafkacodec.log.partitions.inside import end_offset_now
 from kafkacodec.log.partitions.listings import Listings
@@ -96,7 +96,7 @@ class LogDirectory:
             return ""
         if any(partition.segments for partition in self.all_partitions):
             return ""
-        if Partition(self.path).segments:
+        if segment_files(self.path):
             return ", but is that of one; pass it to kafkacodec.log.Partition, or its parent to LogDirectory"
         return _instead(self.path) or ("" if self.all_partitions else ", and no file of a broker")
 

@@ -21,6 +21,7 @@ __all__ = [
     "breaks_around",
     "end_offset_now",
     "identity_of_log",
+    "listed",
     "origin_of",
     "relisted",
     "segments_between",
@@ -32,6 +33,11 @@ __all__ = [
 def origin_of(partition: Partition) -> str:
     """The directory, or the file if only one segment was named."""
     return partition._origin
+
+
+def listed(partition: Partition) -> list[Segment]:
+    """The segments of a directory that may be of anything, as it is now."""
+    return partition._list()
 
 
 def relisted(partition: Partition) -> Partition:

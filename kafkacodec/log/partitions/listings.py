@@ -6,6 +6,7 @@ import time
 
 from kafkacodec.log.files.access import SETTLED_SECONDS
 from kafkacodec.log.opening import changed_ns
+from kafkacodec.log.partitions.inside import listed
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment
 
@@ -35,7 +36,7 @@ class Listings:
             partition.segments = known[1]
             return partition
         self._known.pop(path, None)
-        segments = partition.segments
+        segments = partition.segments = listed(partition)
         if time.time_ns() - changed >= SETTLED_SECONDS * 1e9:
             self._known[path] = changed, segments
         return partition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import full_path, open_file, optional
 from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity, identify
-from kafkacodec.log.opening.listing import SettledDirectory, directory_name, segment_files
+from kafkacodec.log.opening.listing import SettledDirectory, directory_name, partitions_below, segment_files
 from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.partitions.breaks import breaks_around
 from kafkacodec.log.partitions.planning import Portion, end_of, least, plan_ranges, ranges_in_turn
@@ -112,8 +113,18 @@ class Partition(Readable):
         """The segments, by offset; listed once, as `listing.segment_files` finds them.
 
         Raises:
+            FileNotFoundError: there are none, and the directory has not the name of a partition's; the message says
+                what it is, if that shows.
             OSError: the directory cannot be listed.
         """
+        found = self._list()
+        if not found and self.topic is None:
+            text = "this directory has no segments, and is not named like that of a partition"
+            raise FileNotFoundError(errno.ENOENT, f"{text}{partitions_below(self.path)}", self.path)
+        return found
+
+    def _list(self) -> list[Segment]:
+        """The segments of any directory."""
         self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
         self._listed = SettledDirectory.of(self.path)
         return [listed_segment(file, self.topic, self.partition) for file in segment_files(self.path)]

@@ -22,6 +22,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs
 from kafkacodec.log.opening import StoredFile, is_uploaded
 from kafkacodec.log.opening.checkpoints import read_topic_id
+from kafkacodec.log.opening.listing import segment_files
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs, told_by
 from kafkacodec.log.order.placement import Ints
 from kafkacodec.log.partitions.directory import LogDirectory, discover
@@ -189,10 +190,10 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
 def _cleaned(partition: Partition, target: str) -> dict[tuple[str, int], int]:
     """The entry of a partition in the cleaner's checkpoint, at most the end of the saved log."""
     saved = Partition(target)
-    offset = min(partition.cleaned_to, saved.end_offset())
-    if not offset or saved.topic is None or saved.partition is None:
+    if saved.topic is None or saved.partition is None:
         return {}
-    return {(saved.topic, saved.partition): offset}
+    offset = min(partition.cleaned_to, saved.end_offset())
+    return {(saved.topic, saved.partition): offset} if offset else {}
 
 
 def _left_out(path: str, text: str, report: Report) -> None:
@@ -336,9 +337,9 @@ class _Copier:
 
 def _write_producer_files(target: str) -> None:
     """Transaction indexes, and the producers known where each segment ends."""
-    partition = Partition(target)
-    if not partition.segments:
+    if not segment_files(target):
         return
+    partition = Partition(target)
     producers = ProducerState(target, [], 0)
     ends = [segment.base_offset or 0 for segment in partition.segments[1:]] + [partition.end_offset()]
     for segment, end in zip(partition.segments, ends, strict=True):

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.files.pool import in_threads
+from kafkacodec.log.partitions.each_once import THREADS, steadily
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.report import ExportProblem
 from kafkacodec.spark.reading.bounds import EARLIEST, Bound
 from kafkacodec.spark.reading.checkpoint import Loss, Position, advance, deleted_before, resume, vanished
-from kafkacodec.spark.reading.discovery import THREADS, partitions_of, steadily
+from kafkacodec.spark.reading.discovery import partitions_of
 from kafkacodec.spark.reading.observing import batch_before, covered, key_of, observe
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading.planning import Pruning, divide, span

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity
+from kafkacodec.log.partitions.each_once import steadily
 from kafkacodec.log.partitions.inside import batch_at, identity_of_log, relisted
 from kafkacodec.spark.reading.checkpoint import Observed
-from kafkacodec.spark.reading.discovery import steadily
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading.planning import readable_end
 

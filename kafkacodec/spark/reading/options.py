@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.order.continuity import Gaps
+from kafkacodec.log.partitions.each_once import REPLICAS, Replicas
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.objects import SCHEMES
 from kafkacodec.spark.errors import OptionError
@@ -51,9 +51,6 @@ __all__ = [
 
 MEBIBYTE = 1 << 20
 MAX_PARTITION_BYTES = 128 * MEBIBYTE
-
-Replicas = Literal["error", "merge", "all"]
-"""What to do with several replicas of a partition."""
 
 _READ_OPTIONS = (
     "path",
@@ -155,7 +152,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool = False) -
         to_high_watermark=end_at == "highWatermark",
         # A permissive batch reads what there is; a stream would never know of what it has left out.
         fail_on_data_loss=(streaming or not permissive) if fail_on_data_loss is None else fail_on_data_loss,
-        replicas=take(given, "replicas", one_of(*get_args(Replicas)), "error"),  # type: ignore[arg-type]
+        replicas=take(given, "replicas", one_of(*REPLICAS), "error"),  # type: ignore[arg-type]
         access=access_of(given),
         max_offsets_per_trigger=take(given, "maxOffsetsPerTrigger", positive, None),
     )

@@ -14,10 +14,11 @@ from itertools import chain
 
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.files.pool import in_threads
+from kafkacodec.log.partitions.each_once import THREADS, steadily
 from kafkacodec.log.reading.cuts import Limits
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading.checkpoint import deleted_before
-from kafkacodec.spark.reading.discovery import THREADS, partitions_of, steadily
+from kafkacodec.spark.reading.discovery import partitions_of
 from kafkacodec.spark.reading.options import EARLIEST, LATEST, Bound, ReadOptions
 from kafkacodec.spark.schema import METADATA
 

@@ -17,6 +17,7 @@ from kafkacodec.log import Partition
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import full_path, identity_of
 from kafkacodec.log.opening.identity import LogIdentity, epoch_at
+from kafkacodec.log.partitions.each_once import steadily
 from kafkacodec.log.partitions.inside import identity_of_log
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.spark.errors import OptionError, without_traceback
@@ -36,7 +37,7 @@ from kafkacodec.spark.reading.checkpoint import (
     stays,
     vanished,
 )
-from kafkacodec.spark.reading.discovery import partitions_of, selected, steadily
+from kafkacodec.spark.reading.discovery import partitions_of, selected
 from kafkacodec.spark.reading.observing import MAX_TRIES, batch_before, covered, key_of, observe, topic_id
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading.planning import Pruning, divide, refuse_without_batches, span
