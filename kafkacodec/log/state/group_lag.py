@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.files.access import note
+from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.partitions.directory import discover
-from kafkacodec.log.partitions.inside import segments_between
+from kafkacodec.log.partitions.each_once import THREADS
+from kafkacodec.log.partitions.inside import breaks_around, end_offset_now, segments_between
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.planning import end_of, least
 from kafkacodec.log.partitions.segment import Segment
@@ -35,6 +38,9 @@ __all__ = ["PartitionLag", "lag"]
 Place = tuple[str, int]
 """A topic and a partition's number."""
 
+Span = tuple[int, int]
+"""The first offset and the one after the last."""
+
 
 class PartitionLag(NamedTuple):
     """The lag of a group in one partition. Times are in ms since the epoch.
@@ -49,10 +55,13 @@ class PartitionLag(NamedTuple):
             stable offset.
         log_end_offset (int | None): where the log ends.
         lag (int | None): `end_offset` - `offset`, at least 0.
-        timestamp (int | None): timestamp of the first record that is not read yet. None: there is none, or it has none.
-        end_timestamp (int | None): timestamp of the last batch before `end_offset`, the largest in it.
+        timestamp (int | None): timestamp of the first record that is not read yet. None: there is none, it has none, or
+            it is lost.
+        end_timestamp (int | None): timestamp of the last batch before `end_offset`, the largest in it; likewise.
         lag_ms (int | None): `end_timestamp` - `timestamp`, at least 0; 0 if everything is read; None if unknown.
         member_id, client_id, client_host (str | None): the member that owns the partition; None if no one does.
+        missing_offsets (int | None): how many offsets of `lag` the log has lost: a segment is missing or cut, or the
+            log ends before its high watermark. None if unknown, as for a live broker.
     """
 
     group: str
@@ -70,6 +79,7 @@ class PartitionLag(NamedTuple):
     member_id: str | None
     client_id: str | None
     client_host: str | None
+    missing_offsets: int | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -82,6 +92,8 @@ class PartitionLag(NamedTuple):
         if self.offset is not None and self.start_offset is not None and self.offset < self.start_offset:
             count = self.start_offset - self.offset
             found.append(f"{count} offset{'' if count == 1 else 's'} deleted before they were read")
+        if self.missing_offsets:
+            found.append(f"{self.missing_offsets} offset{'' if self.missing_offsets == 1 else 's'} lost by the log")
         return found
 
 
@@ -106,8 +118,8 @@ def lag(
 
     Args:
         paths: the data directories of a broker, or of several: the logs may be in other ones than the offsets. Of a
-            partition in several directories the longest log counts; replicas of ``__consumer_offsets`` are read as
-            one log.
+            partition in several directories the longest log counts, and offsets that it has lost come from the others;
+            replicas of ``__consumer_offsets`` are read as one log.
         isolation_level: that of the consumers; with ``"read_committed"`` open transactions hold them back.
         problems: a list that the errors of unreadable batches and records are appended to; these are skipped. Without
             it the first such error is raised.
@@ -165,7 +177,8 @@ class _Logs:
         for partition in discover(paths):
             if partition.topic is not None and partition.partition is not None:
                 self._replicas.setdefault((partition.topic, partition.partition), []).append(partition)
-        self._ends: dict[Place, _Ends | None] = {}
+        self._ends: dict[Place, list[_Ends]] = {}
+        self._gaps: dict[str, list[Span]] = {}
         self._times: dict[tuple[str, int], int | None] = {}
 
     def lag_of(
@@ -173,13 +186,17 @@ class _Logs:
     ) -> PartitionLag:
         """The lag of a group in a partition."""
         offset = None if commit is None else commit.offset
-        ends = self._ends_of((topic, partition))
-        end = None if ends is None else _readable(ends, offset)
+        copies = self._copies_of((topic, partition))
+        longest = copies[0] if copies else None
+        end = None if longest is None else _readable(longest, offset)
         behind = None if end is None or offset is None else max(end - offset, 0)
-        time, end_time, lag_ms = None, None, None
-        if ends is not None and end is not None:
-            end_time = self._last_time(ends, end)
-            time = self._first_time(ends, offset, end) if behind and offset is not None else None
+        time, end_time, lag_ms, missing = None, None, None, None
+        if longest is not None and end is not None:
+            first = end if offset is None else max(offset, longest.start)
+            lost = {copy.partition.path: self._lost(copy, min(first, max(end - 1, 0)), end) for copy in copies}
+            missing = None if offset is None else _length(_in_all(lost.values()), first)
+            end_time = self._last_time(copies, lost, end)
+            time = self._first_time(copies, lost, first, end) if behind else None
             lag_ms = 0 if behind == 0 else None if time is None or end_time is None else max(end_time - time, 0)
         return PartitionLag(
             group,
@@ -187,9 +204,9 @@ class _Logs:
             partition,
             offset,
             None if commit is None or commit.commit_timestamp == -1 else commit.commit_timestamp,
-            None if ends is None else ends.start,
+            None if longest is None else longest.start,
             end,
-            None if ends is None else ends.end,
+            None if longest is None else longest.end,
             behind,
             time,
             end_time,
@@ -197,20 +214,41 @@ class _Logs:
             None if member is None else member.member_id,
             None if member is None else member.client_id,
             None if member is None else member.client_host,
+            missing,
         )
 
-    def _ends_of(self, place: Place) -> _Ends | None:
+    def _copies_of(self, place: Place) -> list[_Ends]:
+        """A partition's logs, the longest first."""
         if place not in self._ends:
-            replicas = [self._read_ends(partition) for partition in self._replicas.get(place, ())]
-            self._ends[place] = max(replicas, key=lambda ends: ends.end, default=None)
+            copies = [self._read_ends(partition) for partition in self._replicas.get(place, ())]
+            self._ends[place] = sorted(copies, key=lambda ends: (ends.end, ends.high_watermark or 0), reverse=True)
         return self._ends[place]
 
     def _read_ends(self, partition: Partition) -> _Ends:
+        high_watermark = partition.high_watermark  # first: it is not after the end of a log that grows meanwhile
         end = self._end_of(partition)
+        if high_watermark is not None and high_watermark > end:  # in a segment that is new since they were listed?
+            with suppress(DecodeError):
+                end = max(end, end_offset_now(partition))
         stable = None
         if self.isolation_level == "read_committed":
             stable = partition.transactions(start_offset=end).last_stable_offset
-        return _Ends(partition, partition.start_offset(), end, partition.high_watermark, stable)
+        return _Ends(partition, partition.start_offset(), end, high_watermark, stable)
+
+    def _lost(self, copy: _Ends, first: int, end: int) -> list[Span]:
+        """The offsets of a span that a log does not have, though compaction does not explain it; in order."""
+        found = [(max(copy.end, first), end)] if copy.end < end else []
+        if not copy.partition.is_kafka07:
+            segments = segments_between(copy.partition, first, end)
+            for gaps in in_threads(lambda segment: self._gaps_at(copy.partition, segment), segments, THREADS, chunk=4):
+                found += [(max(start, first), min(stop, end)) for start, stop in gaps if start < end and stop > first]
+        return _joined(found)
+
+    def _gaps_at(self, partition: Partition, segment: Segment) -> list[Span]:
+        if segment.path not in self._gaps:
+            errors = breaks_around(partition, segment)
+            self._gaps[segment.path] = [(e.first_offset, e.end_offset) for e in errors if isinstance(e, MissingOffsets)]
+        return self._gaps[segment.path]
 
     def _end_of(self, partition: Partition) -> int:
         """The log end offset, after damage too, which is a problem."""
@@ -239,33 +277,70 @@ class _Logs:
             raise error
         note(self.problems, error)
 
-    def _first_time(self, ends: _Ends, offset: int, end: int) -> int | None:
-        """The timestamp of the first record from an offset on."""
-        for segment in segments_between(ends.partition, offset, end):
+    def _first_time(self, copies: Sequence[_Ends], lost: Mapping[str, list[Span]], offset: int, end: int) -> int | None:
+        """The timestamp of the first record from an offset on, in a copy that has it."""
+        for copy in copies:
+            found = self._first_record(copy.partition, offset, end)
+            gaps = lost[copy.partition.path]
+            if found is not None and not any(start <= found[0] for start, _ in gaps):
+                return found[1]
+        return None
+
+    def _first_record(self, partition: Partition, offset: int, end: int) -> tuple[int, int | None] | None:
+        """The offset and timestamp of the first record from an offset on."""
+        for segment in segments_between(partition, offset, end):
             if not kind_of(segment.path).has_batches:
                 return None
             chunks = segment.read(
                 start_position=segment.position_of_offset(offset),
                 start_offset=offset,
-                end_offset=least(end, end_of(ends.partition, segment)),
+                end_offset=least(end, end_of(partition, segment)),
                 columns=("offset", "timestamp"),
                 on_error="stop",
                 max_rows=1,
             )
             for chunk in chunks:
                 if len(chunk):
-                    return _milliseconds(chunk["timestamp"][0])
+                    return int(chunk["offset"][0]), _milliseconds(chunk["timestamp"][0])
                 for problem in chunk.problems:
                     assert isinstance(problem.exception, DecodeError)
                     self._report(problem.exception.within(segment.path))
         return None
 
-    def _last_time(self, ends: _Ends, end: int) -> int | None:
-        """The largest timestamp in the last batch before an offset."""
-        place = ends.partition.path, end
-        if place not in self._times:
-            self._times[place] = _time_before(ends.partition, end)
-        return self._times[place]
+    def _last_time(self, copies: Sequence[_Ends], lost: Mapping[str, list[Span]], end: int) -> int | None:
+        """The largest timestamp in the last batch before an offset, in a copy that has it."""
+        for copy in copies:
+            if not any(stop == end for _, stop in lost[copy.partition.path]):
+                place = copy.partition.path, end
+                if place not in self._times:
+                    self._times[place] = _time_before(copy.partition, end)
+                return self._times[place]
+        return None
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order, those that touch as one."""
+    found: list[Span] = []
+    for first, end in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((first, end))
+    return found
+
+
+def _in_all(lost: Iterable[list[Span]]) -> list[Span]:
+    """The offsets that each of several lists of spans has."""
+    common, *others = lost
+    for other in others:
+        both = [(max(a, c), min(b, d)) for a, b in common for c, d in other]
+        common = [(first, end) for first, end in both if first < end]
+    return common
+
+
+def _length(spans: Iterable[Span], first: int) -> int:
+    """The number of offsets in spans, from one on."""
+    return sum(max(0, end - max(start, first)) for start, end in spans)
 
 
 def _time_before(partition: Partition, end: int) -> int | None:
@@ -292,8 +367,11 @@ def _milliseconds(time: np.datetime64) -> int | None:
 
 
 def _readable(ends: _Ends, offset: int | None) -> int:
-    """The end of what a group can read; a commit after the high watermark shows a later end."""
+    """The end of what a group can read; a commit after the high watermark shows a later end.
+
+    A log that ends before its high watermark has lost its end.
+    """
     end = ends.end
     if ends.high_watermark is not None:
-        end = min(end, max(ends.high_watermark, offset or 0))
+        end = max(ends.high_watermark, min(end, offset or 0))
     return end if ends.stable is None else min(end, ends.stable)

@@ -63,6 +63,7 @@ LAG = pa.schema(
         "member_id": pa.string(),
         "client_id": pa.string(),
         "client_host": pa.string(),
+        "missing_offsets": pa.int64(),
     }
 )
 """A row for a group and partition, as `kafkacodec.log.PartitionLag`."""
