@@ -27,7 +27,7 @@ from kafkacodec.log.analysis.partition_statistics import (
 _ORDERS: dict[str, Callable[[PartitionStatistics], Any]] = {
     "name": lambda s: (s.topic is None, s.topic or s.path, s.partition or 0, s.path),
     "size": lambda s: -s.size_in_bytes,
-    "records": lambda s: -(s.num_records or 0),
+    "records": lambda s: -(s.data_records or 0),
     "latest": lambda s: -(s.last_timestamp or 0),
 }
 
@@ -151,24 +151,24 @@ def _cells(by_partition: bool, records: bool, copies: dict[str | None, dict[str,
         name = {title: lambda s: place(s.topic, s.partition, s.path)}
         parts = {Column("offsets"): lambda s: offsets(s.first_offset, s.last_offset)}
     sums = {
-        Column("records", right=True): lambda s: _number(s.num_records),
+        Column("records", right=True): lambda s: _number(s.data_records),
         Column("size", right=True): lambda s: size(s.size_in_bytes),
         Column("latest (UTC)", optional=records): lambda s: timestamp(s.last_timestamp, MINUTES),
         Column("codec", stretch=True): lambda s: ",".join(s.codecs) or "-",
     }
     of_records: dict[Column, Cell] = {
-        Column("ratio", right=True, optional=not records): lambda s: _ratio(s.compression_ratio),
-        Column("tombstones", right=True, optional=not records): lambda s: _number(s.tombstones),
+        Column("ratio", right=True): lambda s: _ratio(s.compression_ratio),
+        Column("tombstones", right=True): lambda s: _number(s.tombstones),
     }
     of_batches: dict[Column, Cell] = {
-        Column("B/record", right=True, optional=True): lambda s: _mean(s.batch_bytes, s.num_records, "{:,.0f}".format),
+        Column("B/record", right=True, optional=True): lambda s: _mean(s.batch_bytes, s.data_records, "{:,.0f}".format),
         Column("start (UTC)", optional=True): lambda s: timestamp(s.first_timestamp, MINUTES),
         Column("batches", right=True, optional=True): lambda s: f"{s.num_batches:,}",
         Column("batch size", right=True, optional=True): lambda s: _mean(s.batch_bytes, s.num_batches, size),
         Column("producers", right=True, optional=True): _producers,
         Column("gaps", right=True, optional=True): lambda s: f"{s.gaps:,}",
     }
-    rest = of_records | of_batches if records else of_batches | of_records
+    rest = of_records | of_batches if records else of_batches
     notes: dict[Column, Cell] = {
         Column("notes", below=True): lambda s: ", ".join(_notes(s, 0 if by_partition else len(copies.get(s.topic, ()))))
     }
@@ -219,8 +219,8 @@ def _sum(found: Sequence[PartitionStatistics]) -> str:
     total = merge_statistics(found)
     parts = [counted(len({s.topic for s in found}), "topic"), counted(len(found), "partition")]
     parts.append(counted(total.num_segments, "segment"))
-    if total.num_records is not None:
-        parts.append(counted(total.num_records, "record"))
+    if total.data_records is not None:
+        parts.append(counted(total.data_records, "record"))
     return ", ".join([*parts, size(total.size_in_bytes)])
 
 

@@ -99,6 +99,11 @@ class BatchTotals:
         return [name for name, _ in counts.most_common()]
 
     @property
+    def data_records(self) -> int | None:
+        """`num_records` without `control_records`: what a consumer may get."""
+        return None if self.num_records is None else self.num_records - self.control_records
+
+    @property
     def compression_ratio(self) -> float | None:
         """The size of the batches without compression, divided by their size; None if the records were not read."""
         if self.uncompressed_bytes is None or not self.batch_bytes:

@@ -151,10 +151,10 @@ def _ratio(count: int, records: int | None) -> Cell:
 
 
 def num_records(statistics: PartitionStatistics, reports: Sequence[Report]) -> int | None:
-    """From the headers; from reading the records where headers do not have their number."""
-    if statistics.num_records is None and reports:
-        return sum(report.num_records for report in reports)
-    return statistics.num_records
+    """Those that can be read, if all were; else from headers, which may not have their number. Without markers."""
+    if reports:
+        return max(0, sum(report.num_records for report in reports) - statistics.control_records)
+    return statistics.data_records
 
 
 def minute(milliseconds: int | None) -> str:
