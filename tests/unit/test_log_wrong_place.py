@@ -48,6 +48,10 @@ def test_a_partition_of_another_directory_is_refused(tmp_path: Path) -> None:
             ask(kc.log.Partition(tmp_path))
     (tmp_path / "orders-0").mkdir()
     assert kc.log.Partition(tmp_path / "orders-0").count() == 0
+    (tmp_path / "odd name").write_bytes(kc.encode([(None, b"a")]))
+    (named,) = kc.log.discover(tmp_path / "odd name")
+    assert named.count() == 1
+    assert named.verify().ok
     (tmp_path / f"{0:020}.log").write_bytes(kc.encode([(None, b"a")]))
     assert kc.log.Partition(tmp_path).count() == 1
 

@@ -361,7 +361,7 @@ class Partition(Readable):
         found = set(known)
         self.recovery_point  # noqa: B018  # see `segments`
         with optional(self.path):
-            found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0).segments}
+            found |= {s.base_offset or 0 for s in Partition(self.path, recovery_point=0)._list()}
         return sorted(found)
 
     @shows_options(DecodeOptions, plan_of)
@@ -457,6 +457,7 @@ class Partition(Readable):
     def _end_offset_now(self) -> int:
         """As `end_offset`, including segments added since they were listed."""
         now = Partition(self.path, topic=self.topic, partition=self.partition, log_start_offset=0, recovery_point=0)
+        now.segments = now._list()
         return now.end_offset()
 
     def _offsets(
