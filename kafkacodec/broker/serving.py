@@ -392,7 +392,7 @@ class Serving:
             topic = self._node.catalog.topic_of(record.topic_id)
             now = None if topic is None else self._node.catalog.partition(topic.name, record.partition_id)
             if topic is not None and now is not None:
-                self._topics.lead(topic.name, record.partition_id, now["leader_epoch"])
+                self._node.leads_anew(topic, record.partition_id, now["leader_epoch"])
         elif name == "RemoveTopicRecord":
             self._node.shares.partitions.forget_topic(record.topic_id)
             gone = self._topics.delete(record.topic_id)

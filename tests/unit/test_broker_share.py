@@ -149,6 +149,33 @@ def test_a_session_that_ends_frees_only_what_its_broker_gave() -> None:
         assert [row.error_code for row in answer.responses[0].partitions] == [0]
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_what_was_acquired_from_a_leader_is_free_at_the_next(stops: bool) -> None:
+    """The clock stands still, so no lock ends. What was released before is known to have been delivered."""
+    with kc.broker.serve(brokers=2, topics=["jobs"], clock="manual") as broker, ExitStack() as stack:
+        from_the_start(broker)
+        for value in (b"a", b"b"):
+            broker.write("jobs", [(None, value)])
+        servers = [SimpleNamespace(bootstrap_servers=server) for server in broker.bootstrap_servers.split(",")]
+        wires = {number: stack.enter_context(wire_to(server)) for number, server in enumerate(servers, 1)}
+        before = broker.leader("jobs", 0)
+        after = 3 - before
+        found = wires[after].ask("FindCoordinator", 4, key_type=0, coordinator_keys=["g"])
+        coordinator = found.coordinators[0].node_id
+        topic = joined(wires[coordinator], "m")
+        assert acquired(fetch(wires[before], "m", topic)) == [(0, 1, 1)]
+        said = {"first_offset": 0, "last_offset": 0, "acknowledge_types": [2]}
+        rows = [{"topic_id": topic, "partitions": [{"partition_index": 0, "acknowledgement_batches": [said]}]}]
+        told = {"group_id": "g", "member_id": "m", "share_session_epoch": 1, "topics": rows}
+        assert wires[before].ask("ShareAcknowledge", 1, **told).error_code == 0
+        assert acquired(fetch(wires[before], "m", topic, share_session_epoch=2)) == [(0, 0, 2)]
+        if stops:
+            broker.stop_broker(before)
+        else:
+            broker.move_leader("jobs", 0, after)
+        assert acquired(fetch(wires[after], "n", topic)) == [(0, 0, 2), (1, 1, 1)]
+
+
 def joined(wire: Any, member: str) -> Any:
     """Join until the topic is assigned; its id."""
     wire.ask("ShareGroupHeartbeat", 1, group_id="g", member_id=member, member_epoch=0, subscribed_topic_names=["jobs"])

@@ -108,6 +108,11 @@ class Node:
         leads = self.brokers.leads(request.broker, topic, number)
         return int(errors.NONE if leads else errors.NOT_LEADER_OR_FOLLOWER)
 
+    def leads_anew(self, topic: Topic, number: int, epoch: int) -> None:
+        """Start the leader epoch of a partition, if it is newer; what its last leader had in memory is gone."""
+        if self.topics.lead(topic.name, number, epoch):
+            self.shares.partitions.forget(topic.id, number)
+
     # Topics
 
     def is_internal(self, name: str) -> bool:

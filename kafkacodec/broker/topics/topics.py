@@ -178,19 +178,20 @@ class Topics:
         self._snapshots = MetadataSnapshots(partition, self._background, self._snapshot_bytes)
         return partition
 
-    def lead(self, name: str, number: int, epoch: int) -> None:
-        """Start a newer leader epoch, and wake requests that wait for the partition."""
+    def lead(self, name: str, number: int, epoch: int) -> bool:
+        """Start a newer leader epoch, and wake requests that wait for the partition; whether it is newer."""
         partition = self._partitions.get((name, number))
         if (name, number) in self._unopened:
             self._unopened[name, number] = epoch
         if partition is None or epoch <= partition.leader_epoch:
-            return
+            return False
         partition.leader_epoch = epoch
         try:
             partition.log.begin_epoch(epoch)
         except OSError:
             _log.exception("the leader epoch of %s-%d cannot be stored", name, number)
         self._waiting.touch((name, number))
+        return True
 
     def configure(self, name: str, key: str, value: str | None) -> None:
         """Take a configuration of a topic, which applies at once; None takes it away."""

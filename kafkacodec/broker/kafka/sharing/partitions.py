@@ -139,6 +139,11 @@ class SharePartitions:
         for key in [key for key in self._open if key[1] == topic_id]:
             del self._open[key]
 
+    def forget(self, topic_id: uuid.UUID, number: int) -> None:
+        """A partition has a new leader, which reads its state: what was acquired and not acknowledged is available."""
+        for key in [key for key in self._open if key[1:] == (topic_id, number)]:
+            del self._open[key]
+
     # Changes
 
     def acknowledge(
