@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kafkacodec import errors
-from kafkacodec.broker.options import BROKER_CONFIGS, BrokerConfig
+from kafkacodec.broker.config_keys import BROKER_CONFIGS
+from kafkacodec.broker.options import BrokerConfig
 from kafkacodec.broker.topics.configs import check
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
 
@@ -22,12 +23,21 @@ _WORDS: Final = frozenset({"client_id", "client_instance_id", "client_software_n
                            "client_source_address", "client_source_port"})  # fmt: skip
 
 
+_OF_STREAMS: Final = {
+    "group.streams.heartbeat.interval.ms": "How often members of streams groups send heartbeats.",
+    "group.streams.num.standby.replicas": "How many standby copies a streams group keeps of each of its states.",
+    "group.streams.session.timeout.ms": "When a silent member of a streams group is removed.",
+}
+"""Descriptions of what this broker stores only."""
+
+
 class OtherKey(NamedTuple):
-    """A configuration: name, type, default, and for a number its range; the broker's configuration behind it."""
+    """A configuration: name, type, default, description, for a number its range; the broker's one behind it."""
 
     name: str
     kind: int
     default: str
+    description: str
     low: int | None = None
     high: int | None = None
     choices: tuple[str, ...] = ()
@@ -35,12 +45,18 @@ class OtherKey(NamedTuple):
 
 
 def _numbers(*rows: tuple[str, str, int, int]) -> list[OtherKey]:
-    return [OtherKey(name, CONFIG_TYPES["int"], default, low, high, (), f"group.{name}")
+    """Those with the same name as the broker's default, and its description."""
+    return [OtherKey(name, CONFIG_TYPES["int"], default, _described(f"group.{name}"), low, high, (), f"group.{name}")
             for name, default, low, high in rows]  # fmt: skip
 
 
-def _words(*rows: tuple[str, str, str, tuple[str, ...]]) -> list[OtherKey]:
-    return [OtherKey(name, CONFIG_TYPES[kind], default, choices=choices) for name, kind, default, choices in rows]
+def _described(of_broker: str) -> str:
+    return BROKER_CONFIGS[of_broker].description if of_broker in BROKER_CONFIGS else _OF_STREAMS[of_broker]
+
+
+def _words(*rows: tuple[str, str, str, str, tuple[str, ...]]) -> list[OtherKey]:
+    return [OtherKey(name, CONFIG_TYPES[kind], default, described, choices=choices)
+            for name, kind, default, described, choices in rows]  # fmt: skip
 
 
 def _by_name(keys: list[OtherKey]) -> dict[str, OtherKey]:
@@ -49,8 +65,10 @@ def _by_name(keys: list[OtherKey]) -> dict[str, OtherKey]:
 
 GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
     *_words(
-        ("share.auto.offset.reset", "string", "latest", ()),
-        ("share.isolation.level", "string", "read_uncommitted", ("read_committed", "read_uncommitted")),
+        ("share.auto.offset.reset", "string", "latest", "Where a share group begins that has read nothing yet.", ()),
+        ("share.isolation.level", "string", "read_uncommitted",
+         "Whether a share group gets records of transactions that are open or were aborted.",
+         ("read_committed", "read_uncommitted")),
     ),
     *_numbers(
         ("consumer.heartbeat.interval.ms", "5000", 5000, 15_000),
@@ -66,8 +84,11 @@ GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
 """The configurations of groups of Apache Kafka 4.1.0."""
 
 METRICS_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
-    OtherKey("interval.ms", CONFIG_TYPES["int"], "300000", 100, 3_600_000),
-    *_words(("match", "list", "", ()), ("metrics", "list", "", ())),
+    OtherKey("interval.ms", CONFIG_TYPES["int"], "300000", "How often clients send these metrics.", 100, 3_600_000),
+    *_words(
+        ("match", "list", "", "Which clients send these metrics: pairs of a property and a regular expression.", ()),
+        ("metrics", "list", "", "The beginnings of the names of metrics to send.", ()),
+    ),
 ])  # fmt: skip
 """The configurations of subscriptions to clients' metrics (KIP-714)."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkacodec import errors, messages
+from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, METRICS_CONFIGS, wrong_value
-from kafkacodec.broker.options import BROKER_CONFIGS
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
 from kafkacodec.broker.topics.names import wrong_name
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_SOURCES, CONFIG_TYPES, CONFIGURED
@@ -28,6 +29,9 @@ _SET_AT: Final = {
     _METRICS: CONFIG_SOURCES["dynamic_client_metrics"], _GROUP: CONFIG_SOURCES["dynamic_group"],
 }  # fmt: skip
 _LIST: Final = CONFIG_TYPES["list"]
+_UNKNOWN: Final = 0
+_IN_SYNC: Final = "min.insync.replicas"
+_ELR: Final = "eligible.leader.replicas.version"
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _TYPES_FROM = 3
 
@@ -42,9 +46,10 @@ class _Shown(NamedTuple):
 
     name: str
     kind: int
-    value: str
+    value: str | None
     source: int
     synonyms: list[tuple[str, str, int]]
+    description: str | None
     fixed: bool = False
 
 
@@ -52,7 +57,7 @@ class _Shown(NamedTuple):
 
 
 def describe_configs(node: Node, request: Request) -> Any:
-    """Configurations of topics, of this broker, of groups and metrics. v1: synonyms. v3: types."""
+    """Configurations of topics, of this broker, of groups and metrics. v1: synonyms. v3: types and descriptions."""
     message = request.message
     response = messages.DescribeConfigsResponse()
     for asked in message.resources:
@@ -67,22 +72,24 @@ def describe_configs(node: Node, request: Request) -> Any:
         wanted = set(asked.configuration_keys or ())
         for shown in _shown(node, asked.resource_type, asked.resource_name):
             if not wanted or shown.name in wanted:
-                row.configs.append(_described(response, shown, message.include_synonyms, request.version))
+                row.configs.append(_described(response, shown, message, request.version))
     return response
 
 
-def _described(response: Any, shown: _Shown, synonyms: bool, version: int) -> Any:
+def _described(response: Any, shown: _Shown, message: Any, version: int) -> Any:
+    secret = shown.kind in (CONFIG_TYPES["password"], _UNKNOWN)
     made = response.DescribeConfigsResourceResult(
-        name=shown.name, value=shown.value, read_only=shown.fixed, config_source=shown.source
-    )
-    if synonyms:
+        name=shown.name, value=None if secret else shown.value, read_only=shown.fixed, config_source=shown.source,
+        is_sensitive=secret,
+    )  # fmt: skip
+    if message.include_synonyms:
         synonym = response.DescribeConfigsSynonym
-        made.synonyms = [synonym(name=name, value=value, source=source) for name, value, source in shown.synonyms]
-    if shown.kind == CONFIG_TYPES["password"]:
-        made.is_sensitive, made.value, made.synonyms = True, None, []
+        made.synonyms = [
+            synonym(name=name, value=None if secret else value, source=source) for name, value, source in shown.synonyms
+        ]
     if version >= _TYPES_FROM:
         made.config_type = shown.kind
-        made.documentation = None
+        made.documentation = shown.description if message.include_documentation else None
     return made
 
 
@@ -114,55 +121,62 @@ def _shown(node: Node, kind: int, name: str) -> list[_Shown]:
     values = node.catalog.configs(CONFIGURED[kind], name)
     found = []
     for key in table.values():
-        synonyms = [(key.name, values[key.name], _SET_AT[kind])] if key.name in values else []
+        known = [(key.name, values[key.name], _SET_AT[kind])] if key.name in values else []
         if key.of_broker:
-            synonyms.append((key.of_broker, key.default, _DEFAULT))
+            known.append((key.of_broker, key.default, _DEFAULT))
         source = _SET_AT[kind] if key.name in values else _DEFAULT
-        found.append(_Shown(key.name, key.kind, values.get(key.name, key.default), source, synonyms))
+        value = values.get(key.name, key.default)
+        found.append(_Shown(key.name, key.kind, value, source, known, key.description))
     return found
 
 
 def _of_topic(node: Node, values: Mapping[str, str]) -> list[_Shown]:
     found = []
+    defaults = node.config.running(node.catalog.of_broker(node.id)).topic_defaults
     for key in TOPIC_CONFIGS.values():
-        synonyms = [(key.name, values[key.name], _SET_AT[_TOPIC])] if key.name in values else []
-        if key.of_broker is not None:
-            synonyms += _broker_synonyms(node, key.of_broker, str(node.id))
-        given = node.config.topic_defaults.get(key.name)
-        default = key.default if given is None else given
-        if synonyms and synonyms[0][2] in (_SET_AT[_BROKER], _DEFAULT_BROKER):
-            default = synonyms[0][1]
-        source = synonyms[0][2] if synonyms else _DEFAULT if given is None else _STATIC
-        found.append(_Shown(key.name, key.kind, values.get(key.name, default), source, synonyms))
+        known = [(key.name, values[key.name], _SET_AT[_TOPIC])] if key.name in values else []
+        if key.of_broker:
+            known += _broker_synonyms(node, key.of_broker[0].name, str(node.id))
+        default = defaults.get(key.name, key.default)
+        source = known[0][2] if known else _DEFAULT if key.of_broker or key.name not in defaults else _STATIC
+        value = values.get(key.name, default)
+        found.append(_Shown(key.name, key.kind, value, source, known, key.description))
     return found
 
 
 def _broker_synonyms(node: Node, name: str, broker: str) -> list[tuple[str, str, int]]:
-    """Return the values of a broker's configuration for a name, nearest first."""
-    found = []
+    """Return the values of a broker's configuration, and of others for the same thing, nearest first.
+
+    As in Apache Kafka, what comes before the first value of the configuration itself is left out.
+    """
     if name == "node.id":
         return [(name, broker, _STATIC)]
-    for of, source in ((broker, _SET_AT[_BROKER]), ("", _DEFAULT_BROKER)):
-        values = node.catalog.configs("broker", of)
-        if name in values:
-            found.append((name, values[name], source))
-    if name in node.config.texts:
-        found.append((name, node.config.texts[name], _STATIC))
-    return [*found, (name, BROKER_CONFIGS[name].default, _DEFAULT)]
+    places = (
+        (node.catalog.configs("broker", broker), _SET_AT[_BROKER]),
+        (node.catalog.configs("broker", ""), _DEFAULT_BROKER),
+        (node.config.texts, _STATIC),
+        (BROKER_DEFAULTS, _DEFAULT),
+    )
+    names = synonyms(name)
+    found = [(one, values[one], source) for values, source in places for one in names if one in values]
+    return list(dropwhile(lambda row: row[0] != name, found))
 
 
 def _of_broker(node: Node, name: str) -> list[_Shown]:
     if not name:
-        values = node.catalog.configs("broker", "")
-        kinds = {key: BROKER_CONFIGS[key].kind if key in BROKER_CONFIGS else 0 for key in values}
-        return [_Shown(key, kinds[key], value, _DEFAULT_BROKER, [(key, value, _DEFAULT_BROKER)])
-                for key, value in values.items()]  # fmt: skip
-    found = []
-    for key in BROKER_CONFIGS.values():
-        synonyms = _broker_synonyms(node, key.name, name)
-        _, value, source = synonyms[0]
-        found.append(_Shown(key.name, key.kind, value, source, synonyms, key.fixed))
-    return found
+        changed = node.catalog.configs("broker", "")
+        return [_of_one(key, [(key, value, _DEFAULT_BROKER)]) for key, value in changed.items()]
+    unknown = node.catalog.of_broker(int(name)).keys() - BROKER_CONFIGS.keys()
+    return [_of_one(key, _broker_synonyms(node, key, name)) for key in (*BROKER_CONFIGS, *sorted(unknown))]
+
+
+def _of_one(name: str, known: list[tuple[str, str, int]]) -> _Shown:
+    """A configuration of a broker; the value of an unknown one may be a secret."""
+    key = BROKER_CONFIGS.get(name)
+    value, source = known[0][1:] if known else (None, _DEFAULT)
+    if key is None:
+        return _Shown(name, _UNKNOWN, value, source, known, None, fixed=True)
+    return _Shown(name, key.kind, value, source, known, key.description, key.fixed)
 
 
 def topic_rows(node: Node, values: Mapping[str, str], row: Any) -> list[Any]:
@@ -235,9 +249,9 @@ def _incremental(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
         if config.config_operation in (_APPEND, _SUBTRACT):
             if key not in now or now[key].kind != _LIST:
                 return _Wrong(errors.INVALID_CONFIG, f"{key} is not a list")
-            value = _list(now[key].value, value, config.config_operation == _APPEND)
+            value = _list(now[key].value or "", value, config.config_operation == _APPEND)
         changes[key] = None if config.config_operation == _DELETE else value
-    return _checked(node, kind, changes)
+    return _checked(node, kind, asked.resource_name, changes)
 
 
 def _list(now: str, value: str, appends: bool) -> str:
@@ -255,10 +269,13 @@ def _whole(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
     changes: dict[str, str | None] = {config.name: config.value for config in asked.configs}
     for key in node.catalog.configs(CONFIGURED[kind], asked.resource_name):
         changes.setdefault(key, None)
-    return _checked(node, kind, changes)
+    return _checked(node, kind, asked.resource_name, changes)
 
 
-def _checked(node: Node, kind: int, changes: dict[str, str | None]) -> dict[str, str | None] | _Wrong:
+def _checked(node: Node, kind: int, name: str, changes: dict[str, str | None]) -> dict[str, str | None] | _Wrong:
+    one_of_many = kind == _BROKER and _IN_SYNC in changes and (name != "" or changes[_IN_SYNC] is None)
+    if one_of_many and node.catalog.metadata.features.get(_ELR):  # the controller needs it (KIP-966)
+        return _Wrong(errors.INVALID_CONFIG, f"with {_ELR}, {_IN_SYNC} is set for all brokers together, and stays")
     for key, value in changes.items():
         if value is None:
             continue

@@ -11,12 +11,26 @@ from typing import Final, NamedTuple
 from kafkacodec.log.growing.settings import DAY_MS, LogConfig
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
-__all__ = ["TOPIC_CONFIGS", "ConfigKey", "TopicConfig", "between", "check"]
+__all__ = ["TOPIC_CONFIGS", "BrokerDefault", "ConfigKey", "TopicConfig", "between", "check"]
 
 _LONG: Final = (1 << 63) - 1
 _INT: Final = (1 << 31) - 1
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 60 * _MINUTE_MS
 
 Check = Callable[[str], str | None]
+
+
+class BrokerDefault(NamedTuple):
+    """A configuration of the broker with a default of topics.
+
+    Attributes:
+        name: such as ``log.roll.hours``.
+        unit: what to multiply its number with for the number of the topic.
+    """
+
+    name: str
+    unit: int = 1
 
 
 class ConfigKey(NamedTuple):
@@ -26,17 +40,19 @@ class ConfigKey(NamedTuple):
         name: such as ``retention.ms``.
         kind: the type, by Kafka's number.
         default: as text.
+        description: a sentence for those who ask.
         check: returns the error of a value, or None.
         heeded: whether it has an effect; otherwise the broker stores and shows it.
-        of_broker: the broker's configuration with its default; None if there is none.
+        of_broker: the broker's configurations with its default; the first one that is set counts.
     """
 
     name: str
     kind: int
     default: str
+    description: str
     check: Check
     heeded: bool = False
-    of_broker: str | None = None
+    of_broker: tuple[BrokerDefault, ...] = ()
 
 
 def between(low: int, high: int) -> Check:
@@ -83,68 +99,114 @@ _BOOLEAN: Final = _one_of("true", "false")
 
 
 def _key(
-    name: str, kind: str, default: str, check: Check, *, heeded: bool = False, of_broker: str | None = None
-) -> ConfigKey:
-    return ConfigKey(name, CONFIG_TYPES[kind], default, check, heeded, of_broker)
+    name: str, kind: str, default: str, check: Check, description: str, *, heeded: bool = False, of_broker: str = "",
+    in_units: tuple[tuple[str, int], ...] = (),
+) -> ConfigKey:  # fmt: skip
+    of_one = [BrokerDefault(of_broker)] if of_broker else []
+    defaults = (*of_one, *(BrokerDefault(*row) for row in in_units))
+    return ConfigKey(name, CONFIG_TYPES[kind], default, description, check, heeded, defaults)
 
 
 TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     key.name: key
     for key in (
-        _key("cleanup.policy", "list", "delete", _list_of("delete", "compact"), heeded=True,
-             of_broker="log.cleanup.policy"),
-        _key("compression.gzip.level", "int", "-1", between(-1, 9), heeded=True, of_broker="compression.gzip.level"),
-        _key("compression.lz4.level", "int", "9", between(1, 17), heeded=True, of_broker="compression.lz4.level"),
+        _key("cleanup.policy", "list", "delete", _list_of("delete", "compact"),
+             "What happens to old records: delete removes old segments, compact keeps the last record of each key.",
+             heeded=True, of_broker="log.cleanup.policy"),
+        _key("compression.gzip.level", "int", "-1", between(-1, 9),
+             "The level at which the broker compresses with gzip.", heeded=True, of_broker="compression.gzip.level"),
+        _key("compression.lz4.level", "int", "9", between(1, 17),
+             "The level at which the broker compresses with lz4.", heeded=True, of_broker="compression.lz4.level"),
         _key("compression.type", "string", "producer",
-             _exactly("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"), heeded=True,
+             _exactly("uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"),
+             "The codec in which batches are stored; producer keeps that of the client.", heeded=True,
              of_broker="compression.type"),
-        _key("compression.zstd.level", "int", "3", between(-131072, 22), heeded=True,
-             of_broker="compression.zstd.level"),
-        _key("delete.retention.ms", "long", "86400000", between(0, _LONG), heeded=True,
+        _key("compression.zstd.level", "int", "3", between(-131072, 22),
+             "The level at which the broker compresses with zstd.", heeded=True, of_broker="compression.zstd.level"),
+        _key("delete.retention.ms", "long", "86400000", between(0, _LONG),
+             "How long compaction keeps tombstones, so that consumers see that a key was deleted.", heeded=True,
              of_broker="log.cleaner.delete.retention.ms"),
-        _key("errors.deadletterqueue.group.enable", "boolean", "false", _BOOLEAN),
-        _key("file.delete.delay.ms", "long", "60000", between(0, _LONG), heeded=True,
+        _key("errors.deadletterqueue.group.enable", "boolean", "false", _BOOLEAN,
+             "Whether share groups may write records that they gave up to this topic."),
+        _key("file.delete.delay.ms", "long", "60000", between(0, _LONG),
+             "How long the files of a deleted segment stay on the disk.", heeded=True,
              of_broker="log.segment.delete.delay.ms"),
-        _key("flush.messages", "long", str(_LONG), between(1, _LONG), heeded=True,
+        _key("flush.messages", "long", str(_LONG), between(1, _LONG),
+             "After how many records the log is flushed to the disk.", heeded=True,
              of_broker="log.flush.interval.messages"),
-        _key("flush.ms", "long", str(_LONG), between(0, _LONG), heeded=True),
-        _key("follower.replication.throttled.replicas", "list", "", _any),
-        _key("index.interval.bytes", "int", "4096", between(0, _INT), heeded=True,
+        _key("flush.ms", "long", str(_LONG), between(0, _LONG),
+             "After how many milliseconds the log is flushed to the disk.", heeded=True,
+             of_broker="log.flush.interval.ms", in_units=(("log.flush.scheduler.interval.ms", 1),)),
+        _key("follower.replication.throttled.replicas", "list", "", _any,
+             "The replicas whose followers copy records at a limited rate."),
+        _key("index.interval.bytes", "int", "4096", between(0, _INT),
+             "How many bytes of records there are between two entries of the index.", heeded=True,
              of_broker="log.index.interval.bytes"),
-        _key("leader.replication.throttled.replicas", "list", "", _any),
-        _key("local.retention.bytes", "long", "-2", between(-2, _LONG), of_broker="log.local.retention.bytes"),
-        _key("local.retention.ms", "long", "-2", between(-2, _LONG), of_broker="log.local.retention.ms"),
-        _key("max.compaction.lag.ms", "long", str(_LONG), between(1, _LONG), heeded=True,
+        _key("leader.replication.throttled.replicas", "list", "", _any,
+             "The replicas whose leaders send records to followers at a limited rate."),
+        _key("local.retention.bytes", "long", "-2", between(-2, _LONG),
+             "How many bytes stay on the disk once they are in remote storage; -2 is retention.bytes.",
+             of_broker="log.local.retention.bytes"),
+        _key("local.retention.ms", "long", "-2", between(-2, _LONG),
+             "How long records stay on the disk once they are in remote storage; -2 is retention.ms.",
+             of_broker="log.local.retention.ms"),
+        _key("max.compaction.lag.ms", "long", str(_LONG), between(1, _LONG),
+             "After how many milliseconds a record is compacted at the latest.", heeded=True,
              of_broker="log.cleaner.max.compaction.lag.ms"),
-        _key("max.decompressed.message.bytes", "int", "2147483639", between(0, _INT)),
-        _key("max.message.bytes", "int", "1048588", between(0, _INT), heeded=True, of_broker="message.max.bytes"),
-        _key("message.timestamp.after.max.ms", "long", "3600000", between(0, _LONG), heeded=True,
+        _key("max.decompressed.message.bytes", "int", "2147483639", between(0, _INT),
+             "The largest size of a batch after decompression."),
+        _key("max.message.bytes", "int", "1048588", between(0, _INT),
+             "The largest size of a batch, as it is sent.", heeded=True, of_broker="message.max.bytes"),
+        _key("message.timestamp.after.max.ms", "long", "3600000", between(0, _LONG),
+             "How far a timestamp may be ahead of the broker's clock.", heeded=True,
              of_broker="log.message.timestamp.after.max.ms"),
-        _key("message.timestamp.before.max.ms", "long", str(_LONG), between(0, _LONG), heeded=True,
+        _key("message.timestamp.before.max.ms", "long", str(_LONG), between(0, _LONG),
+             "How far a timestamp may be behind the broker's clock.", heeded=True,
              of_broker="log.message.timestamp.before.max.ms"),
-        _key("message.timestamp.type", "string", "CreateTime", _exactly("CreateTime", "LogAppendTime"), heeded=True,
-             of_broker="log.message.timestamp.type"),
-        _key("min.cleanable.dirty.ratio", "double", "0.5", _share, heeded=True,
+        _key("message.timestamp.type", "string", "CreateTime", _exactly("CreateTime", "LogAppendTime"),
+             "Whether records keep the producer's timestamp, or get the time at which they are appended.",
+             heeded=True, of_broker="log.message.timestamp.type"),
+        _key("min.cleanable.dirty.ratio", "double", "0.5", _share,
+             "The part of a log that must be new since its last compaction, before the next.", heeded=True,
              of_broker="log.cleaner.min.cleanable.ratio"),
-        _key("min.compaction.lag.ms", "long", "0", between(0, _LONG), heeded=True,
+        _key("min.compaction.lag.ms", "long", "0", between(0, _LONG),
+             "How many milliseconds a record stays before it may be compacted.", heeded=True,
              of_broker="log.cleaner.min.compaction.lag.ms"),
-        _key("min.insync.replicas", "int", "1", between(1, _INT), heeded=True, of_broker="min.insync.replicas"),
-        _key("preallocate", "boolean", "false", _BOOLEAN, of_broker="log.preallocate"),
-        _key("remote.copy.lag.bytes", "long", "-1", between(-1, _LONG)),
-        _key("remote.copy.lag.ms", "long", "0", between(-1, _LONG)),
-        _key("remote.log.copy.disable", "boolean", "false", _BOOLEAN),
-        _key("remote.log.delete.on.disable", "boolean", "false", _BOOLEAN),
-        _key("remote.storage.enable", "boolean", "false", _BOOLEAN),
-        _key("retention.bytes", "long", "-1", between(-_LONG - 1, _LONG), heeded=True,
+        _key("min.insync.replicas", "int", "1", between(1, _INT),
+             "How many replicas must be in sync, so that a write with acks=all succeeds.", heeded=True,
+             of_broker="min.insync.replicas"),
+        _key("preallocate", "boolean", "false", _BOOLEAN,
+             "Whether a new segment's file gets its full size at once.", of_broker="log.preallocate"),
+        _key("remote.copy.lag.bytes", "long", "-1", between(-1, _LONG),
+             "How many bytes of full segments may wait to be copied to remote storage."),
+        _key("remote.copy.lag.ms", "long", "0", between(-1, _LONG),
+             "How long full segments may wait to be copied to remote storage."),
+        _key("remote.log.copy.disable", "boolean", "false", _BOOLEAN,
+             "Whether no more segments are copied to remote storage."),
+        _key("remote.log.delete.on.disable", "boolean", "false", _BOOLEAN,
+             "Whether what is in remote storage is deleted when remote storage is turned off."),
+        _key("remote.storage.enable", "boolean", "false", _BOOLEAN,
+             "Whether segments are copied to remote storage."),
+        _key("retention.bytes", "long", "-1", between(-_LONG - 1, _LONG),
+             "The size of a partition above which its oldest segments are deleted; -1 is no limit.", heeded=True,
              of_broker="log.retention.bytes"),
-        _key("retention.ms", "long", "604800000", between(-1, _LONG), heeded=True),
-        _key("segment.bytes", "int", "1073741824", between(1 << 20, _INT), heeded=True,
-             of_broker="log.segment.bytes"),
-        _key("segment.index.bytes", "int", "10485760", between(4, _INT), heeded=True,
+        _key("retention.ms", "long", "604800000", between(-1, _LONG),
+             "The age of records after which segments are deleted; -1 is no limit.", heeded=True,
+             of_broker="log.retention.ms",
+             in_units=(("log.retention.minutes", _MINUTE_MS), ("log.retention.hours", _HOUR_MS))),
+        _key("segment.bytes", "int", "1073741824", between(1 << 20, _INT),
+             "The size at which a segment ends.", heeded=True, of_broker="log.segment.bytes"),
+        _key("segment.index.bytes", "int", "10485760", between(4, _INT),
+             "The largest size of an index; a segment ends when its index is full.", heeded=True,
              of_broker="log.index.size.max.bytes"),
-        _key("segment.jitter.ms", "long", "0", between(0, _LONG)),
-        _key("segment.ms", "long", "604800000", between(1, _LONG), heeded=True),
+        _key("segment.jitter.ms", "long", "0", between(0, _LONG),
+             "The largest random time that is taken from segment.ms, so that segments end at different times.",
+             of_broker="log.roll.jitter.ms", in_units=(("log.roll.jitter.hours", _HOUR_MS),)),
+        _key("segment.ms", "long", "604800000", between(1, _LONG),
+             "The time after which a segment ends, although it is not full.", heeded=True, of_broker="log.roll.ms",
+             in_units=(("log.roll.hours", _HOUR_MS),)),
         _key("unclean.leader.election.enable", "boolean", "false", _BOOLEAN,
+             "Whether a replica that is not in sync may lead when no other can.",
              of_broker="unclean.leader.election.enable"),
     )
 }  # fmt: skip
