@@ -1,6 +1,6 @@
 """Largest timestamps that a producer writes into a batch's header, as Apache Kafka 4.4.0 answers them.
 
-The order of errors of keys and of times is that of its LogValidator.
+Those of keys, and some of topics with LogAppendTime and of largest timestamps far ahead, follow from its LogValidator.
 """
 
 from __future__ import annotations

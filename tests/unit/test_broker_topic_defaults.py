@@ -1,4 +1,7 @@
-"""Defaults of topics that the broker's configuration has, in all units; expected values are Apache Kafka 4.4.0's."""
+"""Defaults of topics that the broker's configuration has, in all units.
+
+Expected values are Apache Kafka's: those that change while it runs of 4.1.0, those that it is given of 4.4.0.
+"""
 
 from __future__ import annotations
 
