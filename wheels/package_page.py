@@ -3,11 +3,15 @@
 import re
 
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")
+CHECKOUT = re.compile(r"<!-- checkout -->.*?<!-- end -->", re.S)
 INSTALL = re.compile(r"(?<=pip install )('?)\.(?=['\[\s])")
 
 
 def package_page(readme: str, url: str, ref: str) -> str:
-    """README with links to files at `url`, a repository on GitHub; their texts alone, and no images, without one."""
+    """README with links to files at `url`, a repository on GitHub; their texts alone, and no images, without one.
+
+    What README says of a checkout, between comments, is left out.
+    """
 
     def absolute(link: re.Match[str]) -> str:
         image, text, path = link.groups()
@@ -15,7 +19,8 @@ def package_page(readme: str, url: str, ref: str) -> str:
             return "" if image else text
         return f"{image}[{text}]({url}/{'raw' if image else 'blob'}/{ref or 'HEAD'}/{path})"
 
-    return LINK.sub(absolute, INSTALL.sub(r"\1kafkacodec", readme))
+    text = LINK.sub(absolute, INSTALL.sub(r"\1kafkacodec", CHECKOUT.sub("", readme)))
+    return re.sub(r"\n{3,}", "\n\n", text)
 
 
 def package_urls(url: str, ref: str) -> dict[str, str]:

@@ -53,6 +53,14 @@ def test_the_page_installs_from_the_index(page: dict[str, Any]) -> None:
     assert all("kafkacodec" in line for line in lines)
 
 
+def test_the_page_says_nothing_of_a_checkout(page: dict[str, Any]) -> None:
+    text = page["package_page"](README, "", "")
+    for word in ("checkout", "C compiler", "uncompiled", "make ", "Develop", "<!--", "\n\n\n"):
+        assert word not in text, word
+    assert "on Linux or macOS. On Windows it runs in" in text
+    assert "## Read on" in text
+
+
 def test_what_a_release_lacks_is_said(release: dict[str, Any]) -> None:
     faults = release["faults"]
     assert faults("1.2.0", "# Changelog\n\n## 1.2.0, 2026-12-01\n", "") == []
