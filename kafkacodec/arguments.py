@@ -16,9 +16,11 @@ __all__ = [
     "limit",
     "meant",
     "num_threads",
+    "offset_span",
     "one_of",
     "refuse_unknown",
     "require_int",
+    "require_text",
     "suggestion",
 ]
 
@@ -33,13 +35,26 @@ MAX_THREADS = 1024
 """The most threads that one call uses."""
 
 
-def int64(value: int) -> int:
-    """`value` clipped to 64 bits, for offsets and positions.
+def int64(value: int, name: str = "the number") -> int:
+    """`value` clipped to 64 bits, for offsets and positions; `name` is what errors call it.
 
     Raises:
         TypeError: it is not an integer.
     """
-    return max(-_MOST - 1, min(index(value), _MOST))
+    try:
+        return max(-_MOST - 1, min(index(value), _MOST))
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+
+
+def offset_span(start_offset: int | None, end_offset: int | None) -> tuple[int | None, int | None]:
+    """The bounds of offsets, clipped to 64 bits; None: no bound.
+
+    Raises:
+        TypeError: one is not an integer.
+    """
+    start = None if start_offset is None else int64(start_offset, "start_offset")
+    return start, None if end_offset is None else int64(end_offset, "end_offset")
 
 
 def limit(name: str, value: int, least: int = 0) -> int:
@@ -49,10 +64,7 @@ def limit(name: str, value: int, least: int = 0) -> int:
         TypeError: it is not an integer.
         ValueError: it is below `least`.
     """
-    try:
-        number = int64(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    number = int64(value, name)
     if number < least:
         raise ValueError(f"{name} is {number}; it must {f'be at least {least}' if least else 'not be negative'}")
     return number
@@ -119,10 +131,21 @@ def meant(wrong: str, known: Collection[str]) -> str:
     """A question for the known name that is most similar to an unknown one; empty if none is."""
     from difflib import get_close_matches  # not needed until something is wrong
 
-    close = get_close_matches(wrong, known, n=1)
+    lower = {name.lower(): name for name in known}
+    close = get_close_matches(wrong, known, n=1) or [
+        lower[name] for name in get_close_matches(wrong.lower(), lower, n=1)
+    ]
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def suggestion(wrong: str, known: Collection[str], what: str = "options") -> str:
-    """The end of an error about an unknown name: the known one that is most similar, or all of them."""
+def suggestion(wrong: str, known: Collection[str], what: str = "options", most: int | None = None) -> str:
+    """The end of an error about an unknown name: the known one that is most similar, or all of them if few enough."""
+    if most is not None and len(known) > most:
+        return meant(wrong, known) or f"there are {len(known):,} {what}"
     return meant(wrong, known) or f"{what} are {', '.join(known)}"
+
+
+def require_text(name: str, value: object) -> None:
+    """Raise TypeError if `value` is not text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, not {type(value).__name__}")

@@ -52,7 +52,7 @@ def imported_later(name: str) -> Any:
     return _Deferred(name)
 
 
-_INSTALL = {"pyarrow": "'kafkacodec[arrow]'", "pandas": "pandas", "polars": "polars"}
+_INSTALL = {"pyarrow": "'kafkacodec[arrow]'", "pandas": "pandas", "polars": "polars", "orjson": "'kafkacodec[values]'"}
 
 
 def import_extra(module: str) -> Any:

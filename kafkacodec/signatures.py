@@ -106,13 +106,34 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
         def checked(*args: Any, **options: Any) -> Any:
             try:
                 return function(*args, **options)
-            except TypeError:
+            except TypeError as error:
                 if options.keys() <= set(known()):
                     _refuse_misuse(checked, args, options)
+                    if _is_mistake(error):
+                        raise error.with_traceback(None) from None
                     raise
+            except (ValueError, OSError) as error:
+                if _is_mistake(error):
+                    raise error.with_traceback(None) from None
+                raise
             _refuse(options, known(), hint)
 
     return cast(Function, checked)
+
+
+_CHECKS = ("kafkacodec.arguments", "kafkacodec.moments", "kafkacodec.signatures")
+_NO_SUCH_PATH = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+def _is_mistake(error: Exception) -> bool:
+    """Whether an error is about the call's arguments or paths, so that frames of this package explain nothing."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    module = "" if frame is None else frame.tb_frame.f_globals.get("__name__", "")
+    if isinstance(error, OSError):
+        return isinstance(error, _NO_SUCH_PATH) and module.startswith("kafkacodec.")
+    return module in _CHECKS
 
 
 def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapping[str, Any]) -> str | None:

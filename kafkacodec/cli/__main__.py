@@ -90,7 +90,9 @@ def _run(arguments: list[str]) -> int:
     except (BrokenPipeError, SystemExit):  # click raises SystemExit at a broken pipe; nothing else does
         return _give_up_output(PIPE_CLOSED)
     except KafkaCodecError as error:
-        return _fail(str(error), BAD_INPUT)
+        from kafkacodec.cli.advice import advised, options_of
+
+        return _fail(advised(error, options_of(application, arguments)), BAD_INPUT)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}", BAD_INPUT)

@@ -224,8 +224,8 @@ def plan_of(
     wanted = 0
     for name in names:
         wanted |= _BIT[name]
-    first = _FIRST if start_offset is None else int64(start_offset)
-    last = _LAST if end_offset is None else int64(end_offset)
+    first = _FIRST if start_offset is None else int64(start_offset, "start_offset")
+    last = _LAST if end_offset is None else int64(end_offset, "end_offset")
     most = limit("max_decompressed_bytes", max_decompressed_bytes)
     return Plan(wanted, verify_crc, include_control, first, last, on_error, most, layout)
 

@@ -61,7 +61,8 @@ def test_missing_and_unreadable_paths(kafkacodec, tmp_path):
     assert code == WRONG_USAGE
     assert "does not exist" in err
     code, _, err = kafkacodec("scan", tmp_path)
-    assert (code, err) == (BAD_INPUT, f"kafkacodec: error: {tmp_path}: no Kafka log segments in this directory\n")
+    reason = "no Kafka log segments in this directory, nor in log directories up to 2 levels below it"
+    assert (code, err) == (BAD_INPUT, f"kafkacodec: error: {tmp_path}: {reason}\n")
     code, _, err = kafkacodec("dump", BROKER.parent)
     assert code == BAD_INPUT
     assert f"{BROKER.parent}: no Kafka log segments in this directory, but in directories below it" in err

@@ -120,7 +120,7 @@ def test_damage_leaves_nothing(kafkacodec, tmp_path):
     [
         ("-o out --partition-by topic --threads 2", "--threads: an export without Spark has one thread"),
         ("-o out --partition-by topic --master local", "--master needs --spark"),
-        ("-o out --partition-by offset", "partition_by: 'offset' is no column to partition by"),
+        ("-o out --partition-by offset", "--partition-by: 'offset' is no column to partition by"),
         ("-o out.csv --partition-by topic --format csv", "--partition-by writes parquet, iceberg, delta, not csv"),
         ("-o - --partition-by topic", "--partition-by writes a directory or a table"),
         ("-o out.parquet --file-size 5", "--file-size needs --spark or --partition-by"),

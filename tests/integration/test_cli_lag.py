@@ -21,7 +21,7 @@ def test_lag_as_json_and_parquet(kafkacodec, tmp_path):
         place: values[0] for place, values in expected.items()
     }
     output = tmp_path / "lag.parquet"
-    assert kafkacodec("lag", BROKER, "-o", output) == (DONE, "", "")
+    assert kafkacodec("lag", BROKER, "-o", output) == (DONE, "", f"{output}: {len(lines)} rows\n")
     rows = parquet.read_table(output).to_pylist()
     assert [row["lag"] for row in rows] == [line["lag"] for line in lines]
     assert kafkacodec("lag", BROKER, "-o", output)[0] == WRONG_USAGE

@@ -14,6 +14,7 @@ import kafkacodec as kc
     ("missing", "call", "reason"),
     [
         ("pyarrow", "kc.values.infer_json", r"pyarrow is not installed: pip install 'kafkacodec[values]'"),
+        ("orjson", "kc.values.infer_json([[b'1']])", r"orjson is not installed: pip install 'kafkacodec[values]'"),
         ("pyarrow", "kc.log.record_statistics", r"pyarrow is not installed: pip install 'kafkacodec[arrow]'"),
         ("pyarrow", "kc.log.lag(kc.sample()).to_arrow()", r"pyarrow is not installed: pip install 'kafkacodec[arrow]'"),
         ("polars", "kc.sample().topic('orders').to_polars()", r"polars is not installed: pip install polars"),

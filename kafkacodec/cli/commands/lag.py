@@ -66,7 +66,9 @@ def lag(
     else:
         lines = read_lag(directories, isolation_level=isolation_level, problems=problems)
         refuse_strangers("group", groups, {line.group for line in lines}, ", ".join(directories))
-        refuse_strangers("topic", topics, {line.topic for line in lines}, ", ".join(directories))
+        read = {line.topic for line in lines}
+        place = ", ".join(directories)
+        refuse_strangers("committed offsets of topic", topics, read, place, kinds="topics with committed offsets")
         found = [line for line in lines if matches(line.group, groups) and matches(line.topic, topics)]
     warn(problems)
     if output:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.standard_input import path_with_copy
 from kafkacodec.cli.options.inputs import TREE_LEVELS, size_of, tiered_key_option
@@ -66,7 +67,7 @@ def _is_log(path: str) -> bool:
 
 def _print(report: Report, destination: str) -> None:
     for finding in report.findings:
-        say(str(finding))
+        say(advised(str(finding)))
     restored = report.counts["warning", "offset-order"]
     moved = f", {restored} with restored offsets" if restored else ""
     say(f"{destination}: {counted(report.num_batches, 'batch', 'batches')} saved{moved}, {_losses(report)}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.options.inputs import TREE_LEVELS, Span, place, span_options, threads_option
 from kafkacodec.cli.output import MINUTES, Column, counted, full_option, offsets, print_table, progress, size, timestamp
@@ -102,7 +103,7 @@ def _listed(partition: Partition, segment: Segment, span: Span, threads: int | N
         nothing = SegmentStatistics(path=segment.path, topic=segment.topic, partition=segment.partition)
         return Listed(nothing, reason_of(error))
     found.missing_offsets += sum(e.missing_offsets for e in breaks if isinstance(e, MissingOffsets))
-    errors = [str(error).removeprefix(f"{segment.path}: ") for error in (*found.problems, *breaks)]
+    errors = [advised(error, ["--gaps"]).removeprefix(f"{segment.path}: ") for error in (*found.problems, *breaks)]
     if found.invalid_headers:
         errors.append(f"{counted(found.invalid_headers, 'batch header')} with offsets or counts that cannot be right")
     return Listed(found, errors[0] if errors else None)

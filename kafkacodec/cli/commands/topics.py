@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, optional_choice_options, place
@@ -225,6 +226,6 @@ def _sum(found: Sequence[PartitionStatistics]) -> str:
 
 
 def _reason(damaged: Sequence[PartitionStatistics], count: int) -> str:
-    first = next((str(problem) for part in damaged for problem in part.problems), None)
+    first = next((advised(problem) for part in damaged for problem in part.problems), None)
     what = f"{len(damaged)} of {counted(count, 'partition')} damaged; kafkacodec verify shows all that is wrong"
     return what if first is None else f"{what}. The first: {first}"

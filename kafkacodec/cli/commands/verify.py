@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, choice_options, place, size_of, threads_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size
+from kafkacodec.log.analysis.copies import copies_of
 
 if TYPE_CHECKING:
     from kafkacodec.log import LogDirectory, Partition, Report
@@ -67,10 +70,11 @@ def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report], *
     ]
     listed = reports if everything else [(partition, report) for partition, report in reports if not report.clean]
     if listed:
-        print_table(columns, (_row(partition, report) for partition, report in listed))
+        copies = copies_of(partition for partition, _ in reports)
+        print_table(columns, (_row(partition, report, copies) for partition, report in listed))
     for report in [*(report for _, report in reports), *checkpoints]:
         for finding in report.findings:
-            say(str(finding))
+            say(advised(str(finding)))
         hidden = sum(report.counts.values()) - len(report.findings)
         if hidden:
             say(f"{report.path}: {counted(hidden, 'more finding')}")
@@ -79,16 +83,23 @@ def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report], *
 
 def _sum(reports: list[Report]) -> str:
     intact = sum(report.clean for report in reports)
+    damaged = sum(not report.ok for report in reports)
+    warned = len(reports) - intact - damaged
     whole = "intact" if len(reports) == 1 else "all intact"
     parts = [counted(len(reports), "partition"), whole if intact == len(reports) else f"{intact:,} intact"]
+    parts += [f"{warned:,} with warnings"] * bool(warned) + [f"{damaged:,} damaged"] * bool(damaged)
     parts.append(counted(sum(report.num_segments for report in reports), "segment"))
     parts.append(counted(sum(report.num_records for report in reports), "record"))
     return ", ".join([*parts, size(sum(report.size_in_bytes for report in reports))])
 
 
-def _row(partition: Partition, report: Report) -> list[str]:
+def _row(partition: Partition, report: Report, copies: Collection[str]) -> list[str]:
+    """A partition's cells; one that several directories have is named by its path."""
+    name = place(
+        partition.topic, partition.partition, partition.segments[0].path if partition.segments else report.path
+    )
     return [
-        place(partition.topic, partition.partition, partition.segments[0].path if partition.segments else report.path),
+        partition.path if name in copies else name,
         str(report.num_segments),
         size(report.size_in_bytes),
         f"{report.num_batches:,}",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
 
 import click
 
-from kafkacodec.cli.console import is_terminal, say
+from kafkacodec.cli.console import is_terminal, note, say
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.shown import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,8 +120,9 @@ class Destination:
         return rows
 
     def write_table(self, table: pa.Table) -> None:
-        """Write a table."""
-        self.write(table.schema, table.to_batches())
+        """Write a table, and say how many rows on standard error."""
+        rows = self.write(table.schema, table.to_batches())
+        note(f"{self.shown}: {counted(rows, 'row')}")
 
     @property
     def shown(self) -> str:
@@ -134,9 +136,11 @@ class Destination:
     def _format(self) -> str:
         kind = self.kind or format_of(self._name())
         if kind is None:
-            reason = "standard output" if self.path == STANDARD else f"{self.path}: the suffix"
+            reason, formats = f"{self.path}: the suffix", self.formats
+            if self.path == STANDARD:
+                reason, formats = "standard output", tuple(FORMATS)
             raise click.UsageError(
-                f"{reason} names no known format; add {self.format_option} with one of {', '.join(self.formats)}"
+                f"{reason} names no known format; add {self.format_option} with one of {', '.join(formats)}"
             )
         if self.compression is not None and self.compression not in COMPRESSIONS.get(kind, ()):
             hint = f"; use one of {', '.join(COMPRESSIONS[kind])}" if kind in COMPRESSIONS else ""

@@ -38,6 +38,20 @@ _NOT_IN_EXPORTS = {
     "force": "--force: an export adds to what is there, and replaces nothing",
     "csv_safe": "--csv-safe applies to CSV",
 }
+# The argument of `kafkacodec.spark.export`, or the option of its source -> the command's option.
+_OPTION_NAMES = {
+    "target": "-o",
+    "partition_by": "--partition-by",
+    "compression": "--compression",
+    "file_bytes": "--file-size",
+    "catalog": "--catalog",
+    "format": "--format",
+    "startingTimestamp": "--start-time",
+    "endingTimestamp": "--end-time",
+    "subscribe": "--topic",
+    "replicas": "--replicas",
+}
+
 _NOT_WITH_SPARK = {"threads": "--threads: Spark decides how many tasks run; use --master 'local[N]'"}
 _WITH_SPARK_ONLY = {"master": "--master needs --spark"}
 _NOT_IN_ONE_PROCESS = _WITH_SPARK_ONLY | {"threads": "--threads: an export without Spark has one thread; use --spark"}
@@ -129,17 +143,20 @@ def export(reading: OnceReading, output: TableDestination, typed: ValueOptions, 
     source = source_options(reading)
     unasked = _choose_topics(reading, source)
     if not options.spark:
-        _summarize(run(None, source, target, **arguments))
+        with _option_errors():
+            report = run(None, source, target, **arguments)
+        _summarize(report)
         note_unasked(unasked)
         return
     from kafkacodec.spark.sessions.own_session import in_own_session
 
-    report = in_own_session(
-        lambda spark: run(spark, source, target, **arguments),
-        {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()},
-        master=options.master,
-        app_name="kafkacodec convert",
-    )
+    with _option_errors():
+        report = in_own_session(
+            lambda spark: run(spark, source, target, **arguments),
+            {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()},
+            master=options.master,
+            app_name="kafkacodec convert",
+        )
     _summarize(report)
     note_unasked(unasked)
 
@@ -197,7 +214,24 @@ def _usage_errors() -> Iterator[None]:
     try:
         yield
     except KafkaCodecError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(_spelled(str(error))) from None
+
+
+@contextmanager
+def _option_errors() -> Iterator[None]:
+    """Show errors about options as errors of usage, with the command's names of them."""
+    from kafkacodec.spark.errors import OptionError
+
+    try:
+        yield
+    except OptionError as error:
+        raise click.UsageError(_spelled(str(error))) from None
+
+
+def _spelled(reason: str) -> str:
+    """An error of an export with the command's name of the option that it begins with."""
+    name, colon, rest = reason.partition(": ")
+    return f"{_OPTION_NAMES.get(name, name)}{colon}{rest}"
 
 
 def _summarize(report: ExportReport) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 
 import click
 
+from kafkacodec.cli.console import note
+
 __all__ = ["matches", "refuse_strangers"]
 
 _WILD = "*?["
@@ -18,30 +20,36 @@ def matches(name: str, globs: Sequence[str]) -> bool:
     return not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
 
 
-def refuse_strangers(kind: str, globs: Sequence[str], names: Collection[str], place: str = "") -> None:
-    """Refuse globs of which none matches a name, and names that are not there.
+def refuse_strangers(
+    kind: str, globs: Sequence[str], names: Collection[str], place: str = "", *, kinds: str = ""
+) -> None:
+    """Refuse globs of which none matches a name, and names that are not there; warn of a glob that matches none.
 
     Args:
         kind: what is chosen, such as ``"topic"``.
         globs: what was asked for.
         names: what there is.
         place: where; the error begins with it.
+        kinds: what several of them are called; by default with an s.
 
     Raises:
         click.ClickException: with the name that is most similar.
     """
     strange = [glob for glob in globs if not any(fnmatch.fnmatchcase(name, glob) for name in names)]
     certain = strange if len(strange) == len(globs) else [glob for glob in strange if not set(glob) & set(_WILD)]
+    where = f"{place}: " if place else ""
     if certain:
-        where = f"{place}: " if place else ""
-        raise click.ClickException(f"{where}no {kind} {certain[0]!r}; {_instead(kind, certain[0], names)}")
+        hint = _instead(kinds or f"{kind}s", certain[0], names)
+        raise click.ClickException(f"{where}no {kind} {certain[0]!r}; {hint}")
+    for glob in strange:
+        note(f"kafkacodec: warning: {where}no {kind} matches {glob!r}")
 
 
-def _instead(kind: str, wrong: str, names: Collection[str]) -> str:
+def _instead(kinds: str, wrong: str, names: Collection[str]) -> str:
     from kafkacodec.arguments import meant
 
     if not names:
-        return f"there are no {kind}s"
+        return f"there are no {kinds}"
     if len(names) > _LISTED:
-        return meant(wrong, names) or f"there are {len(names)} {kind}s"
-    return meant(wrong, names) or f"{kind}s are {', '.join(sorted(names))}"
+        return meant(wrong, names) or f"there are {len(names)} {kinds}"
+    return meant(wrong, names) or f"{kinds} are {', '.join(sorted(names))}"

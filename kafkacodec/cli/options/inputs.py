@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from kafkacodec.cli.advice import advised
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.standard_input import paths_with_copy
@@ -51,7 +52,8 @@ class Choice:
         place = ", ".join(self.paths)
         refuse_strangers("topic", self.topics, {partition.topic for partition in found if partition.topic}, place)
         if not chosen:
-            raise click.ClickException(f"{place}: no partition matches --topic and --partition")
+            given = " and ".join(name for name, of in (("--topic", self.topics), ("--partition", self.numbers)) if of)
+            raise click.ClickException(f"{place}: no partition matches {given}")
         return chosen
 
     def without_internal(self) -> tuple[list[Partition], list[str]]:
@@ -144,14 +146,28 @@ class Reading(Span):
             **(columns or {}),
         }
         done = piece.start_position
-        for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, max_bytes=max_bytes, threads=threads, **options):
-            yield chunk
-            advance(chunk.consumed - done)
-            done = chunk.consumed
-            self.warn(piece, chunk.problems)
+        try:
+            for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, max_bytes=max_bytes, threads=threads, **options):
+                yield chunk
+                advance(chunk.consumed - done)
+                done = chunk.consumed
+                self.warn(piece, chunk.problems)
+        except DecodeError:
+            if done == 0 and piece.kind.has_batches:
+                self._check_begin(piece)
+            raise
         if done == 0 and piece.kind.has_batches:
             self._check_without_batches(piece)
         advance(piece.end_position - done)
+
+    @staticmethod
+    def _check_begin(piece: SegmentRange) -> None:
+        """Raise if the file does not begin like a segment: then no other fault matters."""
+        from kafkacodec.log.opening import open_file
+        from kafkacodec.log.partitions.segment import check_is_segment
+
+        with open_file(piece.path) as file:
+            check_is_segment(file, 0)
 
     def _check_without_batches(self, piece: SegmentRange) -> None:
         """Raise if the file does not begin like a segment; warn if it has no more than the start of a batch."""
@@ -174,7 +190,7 @@ class Reading(Span):
             skipped = (
                 "" if isinstance(problem.exception, MissingOffsets) else f"{problem.size_in_bytes:,} bytes skipped: "
             )
-            reason = str(problem.exception).removeprefix(f"{piece.path}: ")
+            reason = advised(problem.exception, ["--gaps"]).removeprefix(f"{piece.path}: ")
             note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
 
 

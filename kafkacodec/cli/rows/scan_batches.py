@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say_json
 from kafkacodec.cli.options.inputs import Span, place
 from kafkacodec.cli.output import SECONDS, Column, offsets, print_table, timestamp
@@ -50,7 +51,9 @@ def _batches(partition: Partition, segment: Segment, span: Span, threads: int | 
             if (start is None or batch["last_offset"] >= start) and (end is None or first < end):
                 yield batch
     except DecodeError as error:
-        raise click.ClickException(f"{segment.path}: {str(error).removeprefix(f'{segment.path}: ')}") from None
+        raise click.ClickException(
+            f"{segment.path}: {advised(error, ['--gaps']).removeprefix(f'{segment.path}: ')}"
+        ) from None
     except OSError as error:
         raise click.ClickException(f"{segment.path}: {error.strerror or error}") from None
 

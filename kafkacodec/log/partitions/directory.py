@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NoReturn, Unpack
 
-from kafkacodec.arguments import num_threads, suggestion
+from kafkacodec.arguments import num_threads, require_text, suggestion
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_files import check_offset_checkpoints
 from kafkacodec.log.formats import layout
@@ -110,6 +110,7 @@ class LogDirectory:
         Raises:
             FileNotFoundError: the directory does not have this topic; the message names a similar one.
         """
+        require_text("topic", name)
         partitions = self.partitions(name)
         if not partitions:
             self._refuse_topic(name)
@@ -126,6 +127,7 @@ class LogDirectory:
             FileNotFoundError: the directory has no such topic; the message names a similar one.
         """
         for pattern in patterns:
+            require_text("a pattern", pattern)
             if not any(fnmatchcase(name, pattern) for name in self._names):
                 self._refuse_topic(pattern)
         chosen = [
@@ -141,7 +143,7 @@ class LogDirectory:
         if self._misplaced or not self._names:
             text = f"no topic {name!r}: this directory has no partitions{self._misplaced}"
         else:
-            text = f"no topic {name!r} in this directory; {suggestion(name, self._names, 'topics')}"
+            text = f"no topic {name!r} in this directory; {suggestion(name, self._names, 'topics', most=20)}"
         raise FileNotFoundError(errno.ENOENT, text, self.path)
 
     def partitions(self, topic: str) -> list[Partition]:
@@ -266,20 +268,22 @@ def discover(
         here = [alone] if alone.segments else _partitions_below(path, levels)
         here = [p for p in here if p.state in ("current", "remote")] or here
         if not here:
-            raise FileNotFoundError(errno.ENOENT, f"no Kafka log segments in this directory{_instead(path)}", path)
+            raise FileNotFoundError(
+                errno.ENOENT, f"no Kafka log segments in this directory{_instead(path, levels)}", path
+            )
         found += here
     return found + [Partition(directory, segments=names) for directory, names in files.items()]
 
 
-def _instead(path: str) -> str:
-    """The contents of a directory without segments, as the end of a sentence."""
+def _instead(path: str, levels: int = 0) -> str:
+    """The contents of a directory without segments, also `levels` below it, as the end of a sentence."""
     if any(packed_as(entry.name) for entry in entries(path)):
         return ", but packed files: unpack them first"
     with suppress(OSError):
         below = _partitions_below(path, 1)
         if below and os.path.dirname(below[0].path) != path:
             return f", but in directories below it; pass one of them, such as {os.path.dirname(below[0].path)}"
-    return ""
+    return f", nor in log directories up to {levels} levels below it" if levels else ""
 
 
 def _partitions_below(path: str, levels: int) -> list[Partition]:

@@ -11,7 +11,7 @@ from itertools import tee
 from operator import index
 from typing import TYPE_CHECKING, Unpack
 
-from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
+from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, offset_span, one_of
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_partition import verify_partition
@@ -469,15 +469,17 @@ class Partition(Readable):
         threads: int | None,
     ) -> tuple[int | None, int | None] | None:
         """The bounds as offsets; None if no record is late enough."""
+        start_offset, end_offset = offset_span(start_offset, end_offset)
         if start_offset is None and self.log_start_offset:
             start_offset = self.log_start_offset
         if start_timestamp is not None:
-            found = self.offset_of_timestamp(start_timestamp, threads=threads)
+            found = self.offset_of_timestamp(milliseconds(start_timestamp, "start_timestamp"), threads=threads)
             if found is None:
                 return None
             start_offset = found if start_offset is None else max(start_offset, found)
         if end_timestamp is not None:
-            end_offset = least(end_offset, self.offset_of_timestamp(end_timestamp, threads=threads))
+            time = milliseconds(end_timestamp, "end_timestamp")
+            end_offset = least(end_offset, self.offset_of_timestamp(time, threads=threads))
         return start_offset, end_offset
 
     def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Sequence
 
+from kafkacodec.arguments import int64
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.selection import Selection
 from kafkacodec.shown import counted, html_table, repr_of
@@ -44,7 +45,9 @@ class Topic(Selection):
 
         Raises:
             FileNotFoundError: the directory does not have this partition.
+            TypeError: the number is no integer.
         """
+        int64(number, "partition")
         for candidate in self.partitions:
             if candidate.partition == number:
                 return candidate

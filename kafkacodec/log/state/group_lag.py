@@ -132,6 +132,8 @@ def lag(
     """
     one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not given:
+        raise ValueError("paths: there are none; pass a broker's data directory")
     commits = {commit[:3]: commit for commit in read_committed_offsets(given, problems=problems)}
     owners = _owners(read_consumer_groups(given, problems=None if problems is None else []))  # the same problems again
     logs = _Logs(given, isolation_level, problems)

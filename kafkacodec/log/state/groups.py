@@ -102,7 +102,10 @@ def _applied(paths: Sequence[str], problems: list[DecodeError] | None) -> GroupS
 
 
 def _each(path: Paths) -> list[str]:
-    return [os.fspath(each) for each in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+    found = [os.fspath(each) for each in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+    if not found:
+        raise ValueError("path: there is none; pass a broker's data directory")
+    return found
 
 
 def _topic_names(paths: Iterable[str]) -> dict[uuid.UUID, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ def source_options(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadOp
     Raises:
         OptionError: an option is unknown, malformed, contradicts another one or does not apply to exports.
     """
-    given = source if isinstance(source, Mapping) else {"path": os.fspath(source)}
+    given = dict(source) if isinstance(source, Mapping) else {"path": os.fspath(source)}
+    given = {"paths" if n.lower() == "path" and isinstance(v, list | tuple) else n: v for n, v in given.items()}
     if not {"path", "paths"} & {name.lower() for name in given}:
         for name in given:
             if name.lower() == "kafka.bootstrap.servers":
@@ -107,6 +109,8 @@ def source_options(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadOp
 
 
 def _text(name: str, value: object) -> str:
+    if name.lower() == "paths" and isinstance(value, list | tuple):
+        return json.dumps([os.fspath(path) for path in value])
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | os.PathLike | int):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kafkacodec.lazy import import_extra
 from kafkacodec.values.decoding import DecodedValues, ValueDecoder
 from kafkacodec.values.payloads import payloads_of
 from kafkacodec.values.schemas import Schema, SchemaKey
@@ -28,10 +29,22 @@ def infer_json(columns: Iterable[Any]) -> Schema:
     is not JSON is left out.
 
     Args:
-        columns: columns as `kafkacodec.values.decode` takes them.
+        columns: a list of columns, each as `kafkacodec.values.decode` takes it.
+
+    Raises:
+        TypeError: it is one column.
+        ImportError: orjson is not installed.
     """
+    if (
+        hasattr(columns, "__arrow_c_array__")
+        or hasattr(columns, "__arrow_c_stream__")
+        or isinstance(columns, np.ndarray)
+    ):
+        raise TypeError(f"infer_json takes a list of columns, such as [column], not one {type(columns).__name__}")
     inference = JsonInference()
     for column in columns:
+        if isinstance(column, bytes | str):
+            raise TypeError("infer_json takes a list of columns, such as [column], not one column")
         inference.keys(column)
     return inference.schema
 
@@ -51,9 +64,8 @@ class JsonInference:
 
     def keys(self, column: Any, *, headers: Any = None) -> list[SchemaKey]:
         """Notes the types of a column's values."""
-        import orjson
-
         payloads, nulls = payloads_of(column)
+        orjson = import_extra("orjson")
         for row in np.flatnonzero(~nulls).tolist():
             try:
                 self._found.add(orjson.loads(payloads.value(row)))

@@ -1,0 +1,99 @@
+"""What errors of the command advise: options that it has, by its names for them, and what is meant."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import kafkacodec as kc
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A recovered log, in which nothing says why offsets are missing."""
+    place = tmp_path_factory.mktemp("advice")
+    kc.log.recover(kc.sample(place / "bad", damaged=True).path, place / "saved")
+    return place / "saved"
+
+
+@pytest.mark.parametrize("command", [("dump",), ("convert", "--format", "csv", "-o", "-"), ("stats",), ("scan",)])
+def test_commands_with_an_option_for_gaps_name_it(kafkacodec, saved, command):
+    code, out, err = kafkacodec(*command, saved, "--topic", "orders")
+    assert code == BAD_INPUT
+    assert "whether this is compaction or loss; --gaps accept ignores gaps" in out + err
+    assert "gaps='accept'" not in out + err
+
+
+@pytest.mark.parametrize("command", ["topics", "verify", "lag"])
+def test_commands_without_one_do_not(kafkacodec, saved, command):
+    _, out, err = kafkacodec(command, saved)
+    assert "gaps='accept'" not in out + err
+    if command in ("topics", "verify"):
+        assert "whether this is compaction or loss" in out + err
+        assert "--gaps" not in out + err
+
+
+def test_errors_of_exports_name_the_commands_options(kafkacodec, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("a")
+    code, _, err = kafkacodec("convert", kc.sample().path, "-o", page, "--partition-by", "topic")
+    assert (code, err.splitlines()[-1]) == (WRONG_USAGE, f"Error: -o: {page} is not a directory")
+
+
+def test_only_the_given_options_match_nothing(kafkacodec):
+    log = kc.sample().path
+    code, _, err = kafkacodec("convert", log, "--partition", "7", "-o", "-", "--format", "csv")
+    assert (code, err) == (BAD_INPUT, f"kafkacodec: error: {log}: no partition matches --partition\n")
+    _, _, err = kafkacodec("dump", log, "--partition", "7", "--topic", "orders")
+    assert err.endswith("no partition matches --topic and --partition\n")
+
+
+def test_globs_that_match_nothing_are_named(kafkacodec):
+    log = kc.sample().path
+    code, out, err = kafkacodec("topics", log, "--topic", "ord*", "--topic", "nosuch*")
+    assert (code, err) == (DONE, f"kafkacodec: warning: {log}: no topic matches 'nosuch*'\n")
+    assert "orders" in out
+    assert kafkacodec("dump", log, "--topic", "ORDERS")[2].endswith("no topic 'ORDERS'; did you mean 'orders'?\n")
+
+
+def test_a_topic_that_no_group_reads(kafkacodec):
+    _, _, err = kafkacodec("lag", kc.sample().path, "--topic", "payments")
+    assert err.endswith("no committed offsets of topic 'payments'; topics with committed offsets are orders\n")
+
+
+def test_a_file_of_something_else_is_no_segment(kafkacodec, tmp_path):
+    path = tmp_path / "passwd"
+    path.write_text("root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n")
+    for command in ("dump",), ("convert", "-o", "-", "--format", "csv"):
+        code, _, err = kafkacodec(*command, path)
+        assert (code, "not a log segment" in err) == (BAD_INPUT, True), err
+
+
+def test_values_that_are_not_json_name_the_option(kafkacodec, tmp_path):
+    with kc.log.LogWriter(tmp_path / "log", "mixed", 0, sync=False) as writer:
+        writer.write([(None, b'{"a": 1}'), (None, b"no json")])
+    command = ("convert", tmp_path / "log", "--values", "json", "-o", tmp_path / "o.parquet")
+    code, _, err = kafkacodec(*command)
+    assert (code, err.endswith("; --on-value-error null makes such values null\n")) == (BAD_INPUT, True), err
+    assert kafkacodec(*command, "--on-value-error", "null")[0] == DONE
+
+
+def test_standard_output_has_no_tables_of_exports(kafkacodec):
+    _, _, err = kafkacodec("convert", kc.sample().path, "-o", "-")
+    assert "standard output names no known format" in err
+    assert "iceberg" not in err
+
+
+def test_copies_are_verified_by_path(kafkacodec, tmp_path):
+    for name in "ab":
+        kc.sample(tmp_path / name, damaged=True)
+    shutil.rmtree(tmp_path / "a" / "orders-0")
+    code, out, _ = kafkacodec("verify", tmp_path, "--topic", "orders", "--full")
+    assert code == BAD_INPUT
+    one, two = (f"{tmp_path}/{name}/orders-" for name in "ab")
+    names = [f"{one}1", f"{one}2", "orders-0", f"{two}1", f"{two}2"]
+    assert [line.split()[0] for line in out.splitlines()[1:6]] == names
+    assert ", 0 intact, " in out.splitlines()[-1]
+    assert " damaged, " in out.splitlines()[-1]
