@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -365,6 +366,32 @@ def test_a_failed_append_leaves_the_log_as_it_was(tmp_path: Path, written: int) 
         again = PartitionLog(log.path, config)
         assert (again.end_offset, again.loss) == (84, None)
         check(again)
+
+
+@pytest.mark.parametrize("left", range(1, 20))
+def test_a_segment_that_could_not_be_started_does_not_hide_the_records_after_it(tmp_path: Path, left: int) -> None:
+    """The next batch fits into the segment before, so that no retry starts the new one."""
+    config = LogConfig(segment_bytes=2000)
+    disk = FailingDisk(0, 0)
+    log = PartitionLog(tmp_path / "orders-0", config, disk=disk)
+    log.append(batch(7, START), leader_epoch=0)
+    disk.left = left
+    large = batch(100, START)
+    assert log.size_in_bytes + len(large) > config.segment_bytes
+    with contextlib.suppress(OSError):
+        log.append(large, leader_epoch=0)
+    disk.left = 0
+    first = log.end_offset
+    for n in range(3):
+        assert log.append(batch(1, START), leader_epoch=0).base_offset == first + n
+    assert offsets(log) == list(range(first + 3))
+    check(log)
+    for clean in (True, False):
+        again = PartitionLog(log.path, config, clean=clean)
+        assert (again.end_offset, again.loss) == (first + 3, None)
+        assert offsets(again) == list(range(first + 3))
+    segments = {name[:20] for name in os.listdir(log.path) if name.endswith(".log")}
+    assert {name[:20] for name in os.listdir(log.path) if name.endswith("index")} == segments
 
 
 def test_indexes_that_cannot_be_written_now_are_written_later(tmp_path: Path) -> None:

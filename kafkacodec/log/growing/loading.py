@@ -19,6 +19,7 @@ from kafkacodec.log.segments.walk import walk
 __all__ = ["Loss", "find_segments", "load_producers", "recover", "remove_leftovers", "remove_snapshots"]
 
 _LEFTOVERS = (layout.DELETED_SUFFIX, ".tmp")
+_INDEX_SUFFIXES = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TRANSACTION_INDEX_SUFFIX)
 
 
 class Loss(NamedTuple):
@@ -38,11 +39,16 @@ class Loss(NamedTuple):
 
 
 def remove_leftovers(directory: str, disk: Disk) -> None:
-    """Remove deleted and unfinished files, and finish the cleaner's swaps."""
+    """Remove deleted and unfinished files, and indexes of no segment; finish the cleaner's swaps."""
     for name in os.listdir(directory):
         if name.endswith(_LEFTOVERS):
             disk.remove(os.path.join(directory, name))
     finish_swaps(directory, disk)
+    names = set(os.listdir(directory))
+    for name in names:
+        stem, suffix = os.path.splitext(name)
+        if suffix in _INDEX_SUFFIXES and layout.parse_file_name(name) and stem + layout.LOG_SUFFIX not in names:
+            disk.remove(os.path.join(directory, name))
 
 
 def find_segments(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from kafkacodec.errors import EncodeError
 from kafkacodec.log.growing import times
@@ -216,12 +217,13 @@ class PartitionLog:
         self._producers.write_snapshot(base)
         active.seal()
         segment = self._new_segment(base)
-        if not active.size:
-            active.remove()
-            self._unflushed.discard(active)
-            self._segments.pop(), self._bases.pop()
-        else:
+        if active.size:
             active.release()
+        else:
+            with suppress(OSError):  # one without batches does no harm
+                active.remove()
+                self._unflushed.discard(active)
+                self._segments.pop(), self._bases.pop()
         self._segments.append(segment)
         self._bases.append(base)
         self._unflushed.add(segment)

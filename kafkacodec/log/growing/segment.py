@@ -84,11 +84,24 @@ class GrowingSegment(AppendedFile):
 
     @classmethod
     def create(cls, directory: str, base_offset: int, interval: int, disk: Disk, created: int) -> GrowingSegment:
-        """Create the files of a new segment. Raises OSError; created files stay, and a retry creates them again."""
+        """Create the files of a new segment.
+
+        The ``.log`` file comes last: an empty one, left behind, would hide the records of its offsets in the segment
+        before, where they are written if the next batch needs no new segment.
+
+        Raises:
+            OSError: there is no such segment.
+        """
         segment = cls(directory, base_offset, interval, disk, created)
-        disk.truncate(segment.file, 0)
         segment._loaded = True
-        segment._indexes.write()
+        try:
+            segment._indexes.write()
+            segment.size = os.fstat(segment.file.fileno()).st_size
+            if segment.size:
+                segment.cut(0)
+        except BaseException:
+            segment._remove_indexes()
+            raise
         return segment
 
     @property
@@ -224,6 +237,12 @@ class GrowingSegment(AppendedFile):
                 self._disk.rename(path, path + layout.DELETED_SUFFIX)
                 renamed.append(path + layout.DELETED_SUFFIX)
         return renamed
+
+    def _remove_indexes(self) -> None:
+        """As far as the disk does it: without the segment, they are removed when the log is opened again."""
+        for suffix in SUFFIXES[1:]:
+            with suppress(OSError):
+                self._disk.remove(layout.sibling(self.path, suffix))
 
     def _index(self, heads: Sequence[BatchHead]) -> None:
         self._indexes.add([h.size for h in heads], [h.last_offset for h in heads], [h.max_timestamp for h in heads])
