@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ OWN, OWN_TUNED = "Spark's own source", "Spark's own source, tuned"
 
 
 @contextmanager
-def contests(spark: SparkSession, directory: Path) -> Iterator[list[Contest]]:
+def contests(spark: SparkSession, directory: Path) -> Iterator[Iterator[Contest]]:
     """By the clock and by processor time (`processor_seconds`), and to Parquet. The broker runs as long as the block.
 
     `kafkalog` reads the files that the broker has.
@@ -52,12 +53,12 @@ def contests(spark: SparkSession, directory: Path) -> Iterator[list[Contest]]:
         fill(broker.server)
         competitors = reading(spark, broker)
         clock = partial(processor_seconds, broker.process)
-        yield [
+        read_and_written = [
             Contest(NAME, "records", RECORDS, competitors),
             Contest(f"{NAME}, processor time", "records", RECORDS, competitors, clock),
             Contest(f"{NAME}, to Parquet", "records", RECORDS, exporting(spark, broker)),
-            *spark_many.contests(spark, broker),
         ]
+        yield chain(read_and_written, spark_many.contests(spark, broker))
     finally:
         broker.kill()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -28,11 +28,12 @@ _QUIET, _SMALL = ("quiet", 800, 1), ("small", 2000, 10)  # topic, partitions, re
 _TRIGGERS = 20
 
 
-def contests(spark: SparkSession, broker: Broker) -> list[Contest]:
-    """Topics are made and filled; the competitors of the second contest run once, which warms up the JVM."""
-    for topic, partitions, records in (_QUIET, _SMALL):
-        _fill(broker.server, topic, partitions, records)
-    return [_empty_triggers(spark, broker), _small_partitions(spark, broker)]
+def contests(spark: SparkSession, broker: Broker) -> Iterator[Contest]:
+    """Each topic is made when its contest is next; the competitors of the second run once, which warms up the JVM."""
+    _fill(broker.server, *_QUIET)
+    yield _empty_triggers(spark, broker)
+    _fill(broker.server, *_SMALL)
+    yield _small_partitions(spark, broker)
 
 
 def _fill(server: str, topic: str, partitions: int, records: int) -> None:
