@@ -17,13 +17,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kafkacodec.spark.environment.versions import new_enough, require_spark
+from kafkacodec.spark.environment.versions import require_spark
 from kafkacodec.spark.errors import without_traceback
-from kafkacodec.spark.kafkalog import STREAM_READS, RefusingStreamReader
+from kafkacodec.spark.kafkalog import STREAM_READS
 from kafkacodec.spark.live.planning import plan_batch
 from kafkacodec.spark.live.read_options import BrokerReadOptions, parse_broker_options, wanted_columns
 from kafkacodec.spark.live.reading import read_task
 from kafkacodec.spark.reading.planning import Pruning
+from kafkacodec.spark.refusing import or_refusing
 from kafkacodec.spark.schema import COLUMNS, check_schema, column_names, spark_schema
 
 if TYPE_CHECKING:
@@ -58,11 +59,12 @@ class KafkaBrokerDataSource(DataSource):
         kind = FilteringBrokerReader if hands_down else BrokerReader
         return kind(parse_broker_options(self.options, streaming=False), check_schema(schema, COLUMNS))
 
-    @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader of micro-batches. Needs Spark 4.2."""
-        if not new_enough(STREAM_READS):
-            return RefusingStreamReader(partial(require_spark, f"reading streams of {self.name()}", STREAM_READS))
+        return or_refusing(partial(self._stream_reader, schema))
+
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
+        require_spark(f"reading streams of {self.name()}", STREAM_READS)
         from kafkacodec.spark.live.streaming import BrokerStreamReader
 
         return BrokerStreamReader(parse_broker_options(self.options, streaming=True), check_schema(schema, COLUMNS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -19,18 +19,19 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
-from kafkacodec.spark.environment.versions import new_enough, require_spark
+from kafkacodec.spark.environment.versions import require_spark
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.reading.options import ReadOptions, parse_columns, parse_read_options
 from kafkacodec.spark.reading.planning import Pruning, plan, refuse_without_batches
 from kafkacodec.spark.reading.tasks import read_ranges
+from kafkacodec.spark.refusing import or_refusing
 from kafkacodec.spark.schema import check_schema, column_names, spark_schema
 
 # What only some calls need is imported by them: Spark starts several processes per query, each of which imports this.
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter, Filter
 
-__all__ = ["STREAM_READS", "KafkaLogDataSource", "RefusingStreamReader"]
+__all__ = ["STREAM_READS", "KafkaLogDataSource"]
 
 STREAM_READS = (4, 2)
 """The first Spark whose streams of Python data sources have read limits and ``availableNow``."""
@@ -74,15 +75,16 @@ class KafkaLogDataSource(DataSource):
         kind = FilteringReader if hands_down else SegmentReader
         return kind(self._read_options(), check_schema(schema))
 
-    @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader that follows growing segments. Needs Spark 4.2."""
-        if not new_enough(STREAM_READS):
-            return RefusingStreamReader(partial(require_spark, f"reading streams of {self.name()}", STREAM_READS))
+        return or_refusing(partial(self._stream_reader, schema))
+
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
+        require_spark(f"reading streams of {self.name()}", STREAM_READS)
         if not self._shows_records():
             from kafkacodec.spark.reading.views import refuse_stream
 
-            return RefusingStreamReader(partial(refuse_stream, self.options))
+            refuse_stream(self.options)
         from kafkacodec.spark.reading.streaming import SegmentStreamReader
 
         return SegmentStreamReader(self._read_options(streaming=True), check_schema(schema))
@@ -151,29 +153,3 @@ class FilteringReader(SegmentReader):
 
         self.pruning = prune(filters)
         return filters
-
-
-class RefusingStreamReader(DataSourceStreamReader):
-    """Ends the query with one sentence if the options do not allow a stream.
-
-    Spark replaces an error of `DataSource.streamReader` by an unrelated one, so it is raised by the first call.
-    """
-
-    def __init__(self, refuse: Callable[[], None]) -> None:
-        self.refuse = refuse
-
-    @without_traceback()
-    def initialOffset(self) -> dict[str, str]:
-        """Raises KafkaCodecError: the reason."""
-        self.refuse()
-        return {}
-
-    @without_traceback()
-    def latestOffset(self) -> dict[str, str]:
-        """Raises KafkaCodecError: the reason."""
-        self.refuse()
-        return {}
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Is not called."""
-        return iter(())

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkacodec.log import Partition, discover
+from kafkacodec.errors import CorruptRecord
+from kafkacodec.log import Partition, Segment, discover
 from kafkacodec.log.segments.kinds import BATCHES, MESSAGES, kind_of
+from kafkacodec.spark.reading.options import parse_read_options
+from kafkacodec.spark.reading.planning import plan
 from tests.corpus import ROOT
 from tests.dialect_vectors import ROOT as DIALECTS
 
@@ -61,3 +64,46 @@ def test_other_files_are_not_taken_for_logs_of_kafka_07(tmp_path: Path, content:
     path.write_bytes(content)
     assert kind_of(str(path)) is BATCHES
     assert kind_of(str(tmp_path / "missing")) is BATCHES
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("payments.parquet", b"PAR1\x15\x04\x15" + bytes(100), "the first 8 bytes are not an offset"),
+        ("notes.txt", b"hello\n", "the first 8 bytes are not an offset"),
+        ("service.log", b"2026-01-31 12:00:00 started\n" * 9, "the first 8 bytes are not an offset"),
+        (f"{249:020d}.index", bytes(8), "but the offset index of one"),
+        (f"{249:020d}.timeindex", bytes(12), "but the time index of one"),
+        (f"{249:020d}.snapshot", bytes(10), "but the producer snapshot of one"),
+    ],
+)
+def test_a_file_that_is_no_segment_is_refused_by_each_reader(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    segment = Segment(path)
+    readers = (
+        segment.scan,
+        segment.count,
+        segment.first_offset,
+        segment.last_offset,
+        segment.ranges,
+        lambda: list(segment.read()),
+        lambda: discover(path),
+        lambda: plan(parse_read_options({"path": str(path)})),
+    )
+    for read in readers:
+        with pytest.raises(CorruptRecord, match=f"{name}: not a log segment(:|,) {message}"):
+            read()
+
+
+def test_one_damaged_field_does_not_make_a_segment_another_file(tmp_path: Path) -> None:
+    """Under any name: who skips damage gets the batches after it."""
+    whole = SEGMENTS[1].read_bytes()
+    for position, value in ((0, 0x7F), (16, 99)):
+        path = tmp_path / f"copy-{position}"
+        path.write_bytes(whole[:position] + bytes([value]) + whole[position + 1 :])
+        (partition,) = discover(path)
+        found = sum(len(chunk) for chunk in partition.read(on_error="skip"))
+        assert 0 < found < len(rows(SEGMENTS[1]))

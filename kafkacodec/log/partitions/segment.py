@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from kafkacodec.arguments import limit
@@ -20,7 +21,7 @@ from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.readable import Readable
 from kafkacodec.log.segments.kinds import SegmentKind, kind_of
-from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch, first_batches
+from kafkacodec.log.segments.walk import NO_SEGMENT, begins_like_a_batch, first_batches, refuse_other
 from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
 from kafkacodec.records.headers import scan
@@ -106,7 +107,7 @@ class Segment(Readable):
         threads: int | None = 1,
     ) -> BatchHeaders:
         """Batch headers; arguments and errors as in `kafkacodec.scan`."""
-        with open_file(self.path) as file:
+        with self._opened() as file:
             try:
                 headers = scan(
                     file.view(start_position),
@@ -156,7 +157,7 @@ class Segment(Readable):
                 ``batch_position`` count from the start of the file.
         """
         start, last = checked_range(start_position, end_position)
-        with open_file(self.path) as file:
+        with self._opened() as file:
             end = file.size if last is None else min(last, file.size)
             whole = SegmentRange(self.path, self.topic, self.partition, start, end)
             consumed = 0
@@ -204,7 +205,7 @@ class Segment(Readable):
                 to the end of the file unless `end_offset` comes first. Damage is found when a range is read, not here.
         """
         limits = checked_limits(max_bytes, max_offsets, max_records)
-        with open_file(self.path) as file:
+        with self._opened() as file:
             lookup = self._lookup(file)
             start = 0 if start_offset is None else lookup.position_of_offset(start_offset)
             end = file.size if end_offset is None else lookup.end_of_offsets(end_offset)
@@ -273,7 +274,7 @@ class Segment(Readable):
 
     def first_offset(self) -> int | None:
         """The offset of the first batch's first record (old formats: its last); None without a batch."""
-        with open_file(self.path) as file:
+        with self._opened() as file:
             batch = first_batches(file, 0)
             return int(batch["base_offset"][0]) if len(batch) else None
 
@@ -283,7 +284,7 @@ class Segment(Readable):
 
     def position_of_offset(self, offset: int) -> int:
         """The position of the first batch with `offset` or a later one, or the end of the batches, in bytes."""
-        with open_file(self.path) as file:
+        with self._opened() as file:
             return self._lookup(file).position_of_offset(offset)
 
     @suggests_options
@@ -292,7 +293,7 @@ class Segment(Readable):
 
         As for the ListOffsets request. Records without a timestamp, and those before `start_offset`, never match.
         """
-        with open_file(self.path) as file:
+        with self._opened() as file:
             return self._lookup(file).offset_of_timestamp(milliseconds(timestamp), start_offset)
 
     def end_position(self) -> int:
@@ -343,7 +344,7 @@ class Segment(Readable):
         known = self._known_end
         if known is not None and known[0] == identity_of(self.path):
             return known[1]
-        with open_file(self.path) as file:
+        with self._opened() as file:
             lookup = self._lookup(file)
             end = lookup.end()
             self._keep_end(lookup)
@@ -352,6 +353,14 @@ class Segment(Readable):
     def _keep_end(self, lookup: Lookup) -> None:
         if lookup.known_end is not None and lookup.file.settled:
             self._known_end = lookup.file.identity, lookup.known_end
+
+    @contextmanager
+    def _opened(self) -> Iterator[StoredFile]:
+        """The open file. Raises CorruptRecord too: it is clearly not a segment."""
+        with open_file(self.path) as file:
+            if self.base_offset is None or not self.path.endswith(layout.LOG_SUFFIX):
+                refuse_other(file)
+            yield file
 
     def _lookup(self, file: StoredFile) -> Lookup:
         lookup = Lookup(file, self.base_offset)

@@ -15,7 +15,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.opening.packed import HEAD, refuse_packed
 from kafkacodec.log.segments import kafka07
-from kafkacodec.log.segments.walk import windows
+from kafkacodec.log.segments.walk import refuse_other, windows
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import columns_between
 from kafkacodec.records.plan import NOWHERE, DecodeOptions, Layout, Order, Place, layout_of
@@ -52,17 +52,22 @@ class SegmentKind:
 
 
 def kind_of(path: str) -> SegmentKind:
-    """The kind of a segment: by the suffix of its file; if that is not a segment's, by its first message."""
-    known = _KINDS.get(os.path.splitext(path)[1])
-    if known is not None:
-        return known
+    """The kind of a segment: by the suffix of its file; if that is not a segment's, by its first message.
+
+    Raises:
+        CorruptRecord: the file has another name than segments have, and is clearly something else.
+    """
     name = layout.parse_file_name(os.path.basename(path))
+    known = _KINDS.get(os.path.splitext(path)[1])
+    if known is not None and name is not None:
+        return known
     being_replaced = name is not None and name.suffix.startswith(layout.LOG_SUFFIX)  # .log.swap, .log.deleted
     with suppress(OSError, Truncated), open_file(path) as file:  # raised again when it is read
         refuse_packed(path, bytes(file.read(0, HEAD)))
-        if not being_replaced and kafka07.begins_with_message(file):
+        if known is None and not being_replaced and kafka07.begins_with_message(file):
             return MESSAGES
-    return BATCHES
+        refuse_other(file)
+    return known or BATCHES
 
 
 def _read_batches(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafkacodec.errors import CorruptRecord, DecodeError, _OutOfOrder
+from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.segments._resync import Resync
 from kafkacodec.records.columns import BatchHeaders
@@ -29,11 +31,33 @@ FEW_BATCHES = 64
 
 NO_SEGMENT = "not a log segment: the first 8 bytes are not an offset"
 _LARGEST_PLAUSIBLE_OFFSET = 1 << 56
+_MAGIC_AT, _LARGEST_MAGIC = 16, 2
+
+_BESIDE = {
+    layout.OFFSET_INDEX_SUFFIX: "the offset index",
+    layout.TIME_INDEX_SUFFIX: "the time index",
+    layout.TRANSACTION_INDEX_SUFFIX: "the transaction index",
+    layout.PRODUCER_SNAPSHOT_SUFFIX: "the producer snapshot",
+}
 
 
 def begins_like_a_batch(file: StoredFile) -> bool:
     """Whether the first bytes are or may become an offset, with which every batch begins; so may an empty file."""
     return int.from_bytes(file.read(0, 8), "big") << 8 * max(0, 8 - file.size) < _LARGEST_PLAUSIBLE_OFFSET
+
+
+def refuse_other(file: StoredFile) -> None:
+    """Raise CorruptRecord if a file with another name than a segment's is clearly something else.
+
+    It is if neither an offset nor the magic byte is where each batch has them, so that damage to one of them is left to
+    those who read damaged segments; or if it has the name of a file that belongs to a segment.
+    """
+    name = layout.parse_file_name(os.path.basename(file.path))
+    if name is not None and name.suffix in _BESIDE:
+        raise CorruptRecord(f"not a log segment, but {_BESIDE[name.suffix]} of one", path=file.path)
+    magic = file.read(_MAGIC_AT, 1)
+    if name is None and not begins_like_a_batch(file) and not (magic and magic[0] <= _LARGEST_MAGIC):
+        raise CorruptRecord(NO_SEGMENT, position=0, path=file.path)
 
 
 def walk(
