@@ -1,4 +1,4 @@
-"""Spark registers the `DefaultSource` of every module whose name starts with ``pyspark_``."""
+"""The format `kafkalog`: Spark registers the `DefaultSource` of every module whose name starts with ``pyspark_``."""
 
 from contextlib import suppress
 

@@ -46,10 +46,16 @@ def refuse_unknown(
         if name is None:
             other = _OTHER_WORDS.get(option.lower(), "")
             close = [other] if other in names else difflib.get_close_matches(option.lower(), names, n=1)
-            hint = f"did you mean {names[close[0]]}?" if close else f"options are {', '.join(names.values())}"
+            meant = names[close[0]] if close else _prefixed(option, names)
+            hint = f"did you mean {meant}?" if meant else f"options are {', '.join(names.values())}"
             raise OptionError(f"{option}: unknown option; {hint}")
         given[name] = value
     return given
+
+
+def _prefixed(option: str, names: Iterable[str]) -> str | None:
+    """An option of Kafka's clients with the prefix that it lacks, where clients are used."""
+    return f"kafka.{option}" if "." in option and "kafka.bootstrap.servers" in names else None
 
 
 def parse_json(name: str, value: str, shape: str | None = None) -> object:

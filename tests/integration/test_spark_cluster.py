@@ -89,7 +89,8 @@ class Place:
         """What a wheel has."""
         left_out = shutil.ignore_patterns("*.pyx", "*.pxd", "*.c", "__pycache__")
         shutil.copytree(PROJECT / "kafkacodec", packages / "kafkacodec", ignore=left_out)
-        shutil.copy(PROJECT / "pyspark_kafkacodec.py", packages)
+        for module in PROJECT.glob("pyspark_*.py"):
+            shutil.copy(module, packages)
         (packages / "sitecustomize.py").write_text(NOTE.format(str(self.notes)))
 
     def workers(self) -> list[list[str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 
 import kafkacodec as kc
 
@@ -32,3 +32,11 @@ def test_a_wrong_option_of_a_stream(
         query.awaitTermination()
     assert "Traceback" not in str(raised.value)
     assert "UnboundLocalError" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"), [("kafkalog", "path: missing"), ("kafkabroker", "kafka.bootstrap.servers: missing")]
+)
+def test_both_formats_are_found_without_being_registered(spark: Any, source: str, message: str) -> None:
+    with pytest.raises(AnalysisException, match=message):
+        spark.newSession().read.format(source).load().count()

@@ -14,7 +14,7 @@ from kafkacodec.spark.schema import spark_schema
 from tests.corpus import ROOT
 
 LIVE = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders"}
-WRONG = {
+WRONG: dict[str, tuple[tuple[dict[str, str], str], ...]] = {
     "kafkalog": (
         ({}, "path: missing"),
         ({"path": str(ROOT), "startingOffsets": "5"}, "startingOffsets: expected earliest, latest or JSON"),
@@ -54,6 +54,10 @@ def test_each_first_call_says_what_is_wrong(source: Any) -> None:
 
 def test_a_wrong_schema() -> None:
     schema = spark_schema(("offset", "value")).add("payload", "binary")
-    for source, options in ((KafkaLogDataSource, {"path": str(ROOT)}), (KafkaBrokerDataSource, LIVE)):
+    cases: tuple[tuple[Any, dict[str, str]], ...] = (
+        (KafkaLogDataSource, {"path": str(ROOT)}),
+        (KafkaBrokerDataSource, LIVE),
+    )
+    for source, options in cases:
         with pytest.raises(OptionError, match="schema: unknown column 'payload'"):
-            source(options).streamReader(schema).initialOffset()  # type: ignore[arg-type]
+            source(options).streamReader(schema).initialOffset()

@@ -31,7 +31,8 @@ FEW_BATCHES = 64
 
 NO_SEGMENT = "not a log segment: the first 8 bytes are not an offset"
 _LARGEST_PLAUSIBLE_OFFSET = 1 << 56
-_MAGIC_AT, _LARGEST_MAGIC = 16, 2
+_SIZE_AT, _MAGIC_AT = 8, 16
+_LEAST_SIZE, _LARGEST_MAGIC = 14, 2
 
 _BESIDE = {
     layout.OFFSET_INDEX_SUFFIX: "the offset index",
@@ -46,17 +47,23 @@ def begins_like_a_batch(file: StoredFile) -> bool:
     return int.from_bytes(file.read(0, 8), "big") << 8 * max(0, 8 - file.size) < _LARGEST_PLAUSIBLE_OFFSET
 
 
+def _begins_like_a_size(file: StoredFile) -> bool:
+    """Whether the bytes after the offset are the size and the magic byte of a batch in this file."""
+    start = file.read(_SIZE_AT, _MAGIC_AT + 1 - _SIZE_AT)
+    size = int.from_bytes(start[:4], "big")
+    return _LEAST_SIZE <= size <= file.size - _SIZE_AT - 4 and start[-1] <= _LARGEST_MAGIC
+
+
 def refuse_other(file: StoredFile) -> None:
     """Raise CorruptRecord if a file with another name than a segment's is clearly something else.
 
-    It is if neither an offset nor the magic byte is where each batch has them, so that damage to one of them is left to
-    those who read damaged segments; or if it has the name of a file that belongs to a segment.
+    It is if no offset is where each batch has it, and no size with a magic byte: damage to one of them is left to
+    those who read damaged segments. Or if it has the name of a file that belongs to a segment.
     """
     name = layout.parse_file_name(os.path.basename(file.path))
     if name is not None and name.suffix in _BESIDE:
         raise CorruptRecord(f"not a log segment, but {_BESIDE[name.suffix]} of one", path=file.path)
-    magic = file.read(_MAGIC_AT, 1)
-    if name is None and not begins_like_a_batch(file) and not (magic and magic[0] <= _LARGEST_MAGIC):
+    if name is None and not begins_like_a_batch(file) and not _begins_like_a_size(file):
         raise CorruptRecord(NO_SEGMENT, position=0, path=file.path)
 
 

@@ -95,6 +95,10 @@ def export(
         pyspark.errors.PySparkException: a task fails, for example at damage with ``mode=FAILFAST``.
     """
     check_format(format)
+    if isinstance(spark, str | os.PathLike | Mapping):
+        raise OptionError(
+            "spark: expected a Spark session or None, not a path; the order is export(spark, source, target)"
+        )
     if spark is not None:
         require_pyspark()
     reading = source_options(source)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from kafkacodec.shown import cell_text, counted, html_table, repr_of
 from kafkacodec.spark.reading.checkpoint import Offsets
 
 __all__ = ["ExportProblem", "ExportReport", "ExportedFile"]
@@ -80,7 +81,7 @@ _PARTITIONS = pa.schema(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExportReport:
     """One run of an export.
 
@@ -113,6 +114,18 @@ class ExportReport:
     def size_in_bytes(self) -> int:
         """The size of the files in bytes."""
         return sum(file.size_in_bytes for file in self.files)
+
+    def __repr__(self) -> str:
+        problems = counted(len(self.problems), "problem") if self.problems else None
+        if self.run is None:
+            return repr_of(self, f"{self.target}: nothing new", problems)
+        records = f"{counted(self.rows, 'record')} of {counted(len(self.spans), 'partition')}"
+        files = f"{counted(len(self.files), 'file')} ({self.size_in_bytes:,} bytes)"
+        return repr_of(self, f"{self.target}: {records} in {files}", problems)
+
+    def _repr_html_(self) -> str:
+        rows = [[cell_text(value) for value in row.values()] for row in self.partitions().to_pylist()]
+        return html_table(repr(self)[1:-1], _PARTITIONS.names, rows, _PARTITIONS.names[1:])
 
     def partitions(self) -> pa.Table:
         """A row for each partition: files, rows, bytes, the offsets that were read, and the number of problems."""

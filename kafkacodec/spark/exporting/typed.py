@@ -70,11 +70,11 @@ def typed_columns(columns: Sequence[str], given: Mapping[Part, Mapping[str, Any]
         if options is None:
             continue
         name = f"{part}s"
-        if "schemas" not in options:
-            raise OptionError(f"{name}: expected options of decode_values, such as {{'schemas': 'directory'}}")
         for option in options:
             if option not in _OPTIONS:
                 raise OptionError(f"{name}: {option!r} is unknown; {suggestion(str(option), _OPTIONS, 'these')}")
+        if "schemas" not in options:
+            raise OptionError(f"{name}: expected options of decode_values, such as {{'schemas': 'directory'}}")
         if part not in columns:
             raise OptionError(f"{name}: columns does not list {part}")
         try:

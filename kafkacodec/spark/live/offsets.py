@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
+from kafkacodec.arguments import meant
 from kafkacodec.client.blocking.admin import Admin
-from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, ConnectionFailed, DeadlineExceeded, ItemErrors
+from kafkacodec.errors import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    ItemErrors,
+    KafkaCodecError,
+)
 from kafkacodec.patterns import whole_matcher
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.client_options import shared_options
@@ -25,6 +34,8 @@ OffsetSpec = Literal["earliest", "latest"] | int
 
 T = TypeVar("T")
 
+logger = logging.getLogger("kafkacodec.spark")
+
 
 class TopicOffsets:
     """The selected partitions of a cluster and their offsets; each call asks the brokers again.
@@ -37,6 +48,7 @@ class TopicOffsets:
         # Nobody may create topics by reading them.
         self._client = {**shared_options(options.client), "allow_auto_create_topics": False}
         self._reached = False
+        self._warned = False
 
     def partitions(self) -> Ids:
         """The selected partitions as they are now, sorted, with the ids of their topics (None before Kafka 2.8).
@@ -48,13 +60,7 @@ class TopicOffsets:
         """
         selection = self._options.selection
         if selection.pattern is not None:
-            listed, wanted = self._ask(lambda admin: admin.list_topics()), _finder(selection.pattern)
-            return {
-                (topic.name, number): topic.topic_id
-                for topic in sorted(listed.values())
-                if wanted(topic.name)
-                for number in range(topic.num_partitions)
-            }
+            return self._matching(selection.pattern)
         names = selection.topics or {topic for topic, _ in selection.partitions or ()}
         found = self._ask(lambda admin: admin.describe_topics(sorted(names)))
         there = {(name, p.partition): topic.topic_id for name, topic in found.items() for p in topic.partitions}
@@ -64,6 +70,15 @@ class TopicOffsets:
         if missing:
             raise OptionError(f"assign: the cluster has no partition {_shown(missing)}")
         return {key: there[key] for key in sorted(selection.partitions)}
+
+    def _matching(self, pattern: str) -> Ids:
+        """The partitions of the topics in whose names a pattern is found. Logs once that there is none."""
+        listed, wanted = self._ask(lambda admin: admin.list_topics()), _finder(pattern)
+        topics = [topic for topic in sorted(listed.values()) if wanted(topic.name)]
+        if not topics and not self._warned:
+            logger.warning("subscribePattern: %r is found in no topic's name", pattern)
+            self._warned = True
+        return {(topic.name, n): topic.topic_id for topic in topics for n in range(topic.num_partitions)}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """The first offset of each partition."""
@@ -136,10 +151,22 @@ class TopicOffsets:
                     continue
                 item = next(iter(error.errors))
                 name = item if isinstance(item, str) else "-".join(map(str, item))
-                raise OptionError(f"{self._options.selection.option}: {name}: {_plain(problem)}") from None
+                hint = self._similar(problem, name)
+                raise OptionError(f"{self._options.selection.option}: {name}: {_plain(problem)}{hint}") from None
             except (ConnectionFailed, DeadlineExceeded, BrokerError) as error:
                 raise self._unavailable(error) from None
         raise AssertionError("not reached")
+
+    def _similar(self, problem: BaseException, name: str) -> str:
+        """The end of an error about a topic that is not there: the similar one that is, if the brokers tell."""
+        if not isinstance(problem, BrokerError) or problem.code != UNKNOWN_TOPIC_OR_PARTITION:
+            return ""
+        try:
+            with borrowed(Admin, self._client) as admin:
+                hint = meant(name, admin.list_topics())
+        except KafkaCodecError:
+            return ""
+        return hint and f"; {hint}"
 
     def _reach(self) -> None:
         """Before the first question, raise if no broker can be connected to: a client would try for a minute."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ def send(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> 
         EncodeError: a row cannot be sent.
         BrokerError, DeadlineExceeded, ClientClosed: rows were not acknowledged.
     """
-    with borrowed(Producer, options.producer) as producer:
+    with _without_partition_explained(), borrowed(Producer, options.producer) as producer:
         producer.forget_topics()  # of earlier tasks: they may have other partitions by now
         return _send_all(producer, batches, options, task)
 
@@ -64,7 +65,8 @@ def send(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> 
 def send_in_transaction(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> Sent:
     """Send a task's rows in a transaction, which stays open for the driver to commit. Raises as `send`."""
     settings = {"transaction_timeout_ms": _MAX_TRANSACTION_MS, **options.producer}
-    with Producer(**settings, transactional_id=transactional_id(options, task)) as producer:
+    explained = _without_partition_explained()
+    with explained, Producer(**settings, transactional_id=transactional_id(options, task)) as producer:
         producer.begin_transaction()
         sent = _send_all(producer, batches, options, task)
         return replace(sent, prepared=producer.prepare_transaction())
@@ -73,6 +75,18 @@ def send_in_transaction(batches: Iterable[pa.RecordBatch], options: SinkOptions,
 def transactional_id(options: SinkOptions, task: int) -> str:
     """That of a task's producer: a later attempt ends what an earlier one has left open."""
     return f"{options.transactional_id_prefix}-{task}"
+
+
+@contextmanager
+def _without_partition_explained() -> Iterator[None]:
+    """Add to the error about a partition that the topic does not have how to do without the column."""
+    try:
+        yield
+    except EncodeError as error:
+        if not (error.path or "").endswith("partition"):
+            raise
+        hint = "without the column partition, the key chooses"
+        raise EncodeError(f"{error.reason}; {hint}", path=error.path) from None
 
 
 def _send_all(producer: Producer, batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> Sent:

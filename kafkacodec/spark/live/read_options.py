@@ -77,7 +77,7 @@ class BrokerReadOptions:
 
 def wanted_columns(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
     """The value of `columns`, and whether to read headers. Raises OptionError."""
-    return parse_columns(options, _KNOWN, is_client_option, COLUMNS)
+    return parse_columns(options, (*_KNOWN, SERVERS), is_client_option, COLUMNS)
 
 
 def parse_broker_options(options: Mapping[str, str], *, streaming: bool) -> BrokerReadOptions:

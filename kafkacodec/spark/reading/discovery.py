@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Set as AbstractSet
 
 from kafkacodec.arguments import meant
@@ -19,6 +20,8 @@ __all__ = ["partitions_of", "selected"]
 LEVELS = 2
 """How deep log directories may be below a path: ``brokers/1/data``."""
 
+logger = logging.getLogger("kafkacodec.spark")
+
 
 def partitions_of(options: ReadOptions) -> list[Partition]:
     """The selected partitions.
@@ -31,6 +34,8 @@ def partitions_of(options: ReadOptions) -> list[Partition]:
     named = {(p.topic, p.partition) for p in found if p.topic is not None and p.partition is not None}
     if selection.topics is not None:
         _refuse_topics(selection.topics - {topic for topic, _ in named}, options.paths)
+    if selection.pattern is not None and not found:
+        logger.warning("subscribePattern: %r matches the complete name of no topic here", selection.pattern)
     if selection.partitions is not None:
         _refuse("assign: no segments of", _names(selection.partitions - named))
     for bound in (options.start, options.end):

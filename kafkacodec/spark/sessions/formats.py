@@ -16,8 +16,8 @@ __all__ = ["register"]
 def register(spark: SparkSession) -> None:
     """Register the formats ``kafkalog`` and ``kafkabroker`` with a session, for reading and writing.
 
-    Not needed for ``kafkalog`` on one machine if this package is installed as a wheel: Spark finds the module
-    `pyspark_kafkacodec` by itself. Call it at the start of each thread that writes, apart from the one that made the
+    Not needed on one machine if this package is installed as a wheel: Spark finds the modules `pyspark_kafkacodec` and
+    `pyspark_kafkabroker` by itself. Call it at the start of each thread that writes, apart from the one that made the
     session: it makes `spark` the active session of the thread, without which Spark finds no Python data source to write
     to. Settings ``fs.s3a.*`` of the session's Hadoop configuration apply as they are at the last call.
 

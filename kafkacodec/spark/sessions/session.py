@@ -44,7 +44,7 @@ def session(
     app_name: str = "kafkacodec",
     quick_start: bool = False,
 ) -> SparkSession:
-    """A Spark session with the format ``kafkalog`` registered.
+    """A Spark session with the formats ``kafkalog`` and ``kafkabroker`` registered.
 
     Sets JAVA_HOME if Spark would not find a supported JVM, makes the workers use the running interpreter, and silences
     Spark's start-up messages. If a session is active, applies `conf` to it and returns it.

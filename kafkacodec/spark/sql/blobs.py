@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.records.blobs import decode_batches
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.records.plan import OnError
+from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.reading.tasks import ROWS, Shaper, log_problems
 from kafkacodec.spark.times import FarTimes, beyond_spark
 
@@ -60,7 +62,16 @@ class Explosion:
     max_total_bytes: int
 
     def explode(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The records of the blobs after the kept columns of their rows, in batches of at most `ROWS`."""
+        """The records of the blobs after the kept columns of their rows, in batches of at most `ROWS`.
+
+        Raises:
+            DecodeError: with `on_error` of ``raise``, the first damage; the message names the column and the row.
+            LimitExceeded: a time that Spark cannot hold, likewise; or the limit of memory.
+        """
+        with without_traceback():
+            yield from self._exploded(batches)
+
+    def _exploded(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shaper = Shaper(self.columns)
         for source in batches:
             for start, chunk in self._chunks(source.column(self.column), shaper):
@@ -90,24 +101,35 @@ class Explosion:
         far = beyond_spark(times)
         rows, first = np.unique(chunk["row"][far], return_index=True)  # they are in order
         for row, here in zip(rows.tolist(), np.split(far, first[1:]), strict=False):
-            found[row + start] = FarTimes(f"column {self.column}, row {row + start} of its batch", instead)
+            found[row + start] = FarTimes(self._place(row + start), instead)
             found[row + start].check(offsets[here], times.take(pa.array(here)))
         return found
 
     def _chunks(self, blobs: pa.Array, shaper: Shaper) -> Iterator[tuple[int, RecordColumns]]:
         """The records of each group of blobs, with the group's first row."""
         for start, stop in _groups(blobs):
-            chunk = self._decode(blobs[start:stop], shaper)
+            chunk = self._decode(blobs[start:stop], shaper, start)
             if self.problems and None in _by_row(chunk):
                 # Too many to list, or exceptions without a path: decode the blobs one at a time, to know the rows.
-                yield from ((row, self._decode(blobs[row : row + 1], shaper)) for row in range(start, stop))
+                yield from ((row, self._decode(blobs[row : row + 1], shaper, row)) for row in range(start, stop))
             else:
                 yield start, chunk
 
-    def _decode(self, blobs: pa.Array, shaper: Shaper) -> RecordColumns:
-        return decode_batches(
-            blobs, columns=shaper.core_columns, on_error=self.on_error, max_total_bytes=self.max_total_bytes
-        )
+    def _decode(self, blobs: pa.Array, shaper: Shaper, start: int) -> RecordColumns:
+        """The records of blobs that begin at a row of the batch. Errors name the column and the row."""
+        try:
+            return decode_batches(
+                blobs, columns=shaper.core_columns, on_error=self.on_error, max_total_bytes=self.max_total_bytes
+            )
+        except DecodeError as error:
+            match = _ROW.match(error.path or "")
+            if match is None:
+                raise error.within(f"column {self.column}") from None
+            error.path = self._place(start + int(match[1])) + (error.path or "")[match.end() :]
+            raise
+
+    def _place(self, row: int) -> str:
+        return f"column {self.column}, row {row} of its batch"
 
     def _damage(
         self, source: pa.RecordBatch, start: int, chunk: RecordColumns, far: dict[int, FarTimes], shaper: Shaper

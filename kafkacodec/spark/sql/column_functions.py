@@ -261,3 +261,6 @@ UDFS: dict[str, tuple[Any, pa.DataType]] = {
     "kafka_partition": (_partitions, pa.int32()),
 }
 """Arrow functions and the types of their results, by the names that SQL knows them by."""
+
+for _name, (_function, _) in UDFS.items():
+    _function.__name__ = _name  # Spark calls columns so

@@ -87,6 +87,8 @@ def decode_values(
     def with_headers(values: pa.Array, headers: pa.Array) -> pa.Array:
         return decode(values, headers)
 
+    for function in (without_headers, with_headers):
+        function.__name__ = "decode_values"  # Spark calls the column so
     if headers is None:
         return arrow_udf(without_headers, decode.spark_type)(column)
     return arrow_udf(with_headers, decode.spark_type)(column, headers)
