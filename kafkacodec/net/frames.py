@@ -78,7 +78,6 @@ class FrameReader:
 
     Attributes:
         before (list[Frame]): the complete frames before one whose size was refused.
-        missing (int): the number of bytes that complete a large frame; 0 if none is incomplete.
     """
 
     def __init__(self, buffers: FrameBuffers, max_frame_size: int) -> None:
@@ -88,7 +87,7 @@ class FrameReader:
         self._kept = 0  # bytes at the start of the scratch buffer
         self._at = 0  # the start of the last frame in it
         self._large: memoryview | None = None
-        self._size = self._have = self.missing = 0  # of the large frame
+        self._size = self._have = 0  # of the large frame
         self.before: list[Frame] = []
 
     def buffer(self) -> memoryview:
@@ -106,8 +105,7 @@ class FrameReader:
         if self._large is None:
             return self._split(self._kept + count)
         self._have += count
-        self.missing = self._size - self._have
-        if self.missing > 0:
+        if self._have < self._size:
             return []
         memory, self._large = self._large, None
         return [Frame(memory[: self._size], memory, self._buffers)]
@@ -115,7 +113,7 @@ class FrameReader:
     def drop(self) -> None:
         """Free the memory of an incomplete frame that will not be completed."""
         self._large = None
-        self._kept = self.missing = 0
+        self._kept = 0
 
     def head(self) -> bytes:
         """The first bytes of the frame whose size was refused."""
@@ -146,4 +144,4 @@ class FrameReader:
     def _begin_large(self, start: memoryview, size: int) -> None:
         self._large = self._buffers.take(size)
         self._large[: len(start)] = start
-        self._size, self._have, self.missing = size, len(start), size - len(start)
+        self._size, self._have = size, len(start)

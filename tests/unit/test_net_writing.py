@@ -1,15 +1,13 @@
-"""Large messages past a transport, and wake-ups for many bytes at once."""
+"""Large messages past a transport."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import socket
-import sys
 
 import pytest
 
-from kafkacodec.net.readiness import Readiness
 from kafkacodec.net.writing import PieceWriter
 
 
@@ -106,76 +104,7 @@ class Encrypted:
         self.written.append(data)
 
 
-def test_with_tls_the_transport_writes_everything_and_wakes_for_each_byte():
+def test_with_tls_the_transport_writes_everything():
     transport = Encrypted()
     PieceWriter(transport).write([b"some", memoryview(b" pieces")])
     assert transport.written == [b"some pieces"]
-    readiness = Readiness(transport)
-    readiness.missing(1 << 20)
-    assert readiness.least == 1
-
-
-class Received(asyncio.BufferedProtocol):
-    """Counts how often it is woken, until it has as many bytes as it wants."""
-
-    def __init__(self, size):
-        self.memory, self.have, self.size, self.wakes = bytearray(size), 0, size, 0
-        self.whole = asyncio.Event()
-
-    def connection_made(self, transport):
-        self.transport = transport
-        self.readiness = Readiness(transport)
-        self.readiness.missing(self.size)
-
-    def get_buffer(self, sizehint):
-        return memoryview(self.memory)[self.have :]
-
-    def buffer_updated(self, nbytes):
-        self.wakes += 1
-        self.have += nbytes
-        self.readiness.missing(self.size - self.have)
-        if self.have == self.size:
-            self.transport.pause_reading()
-            self.whole.set()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the option works on Linux")
-async def test_few_wake_ups_for_many_bytes_that_come_one_after_the_other():
-    loop = asyncio.get_running_loop()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        ours = socket.create_connection(server.getsockname())
-        theirs, _ = server.accept()
-    data = random.randbytes(2_000_000)
-    with theirs:
-        ours.setblocking(False)
-        theirs.setblocking(False)
-        _, protocol = await loop.create_connection(lambda: Received(len(data)), sock=ours)
-        assert protocol.readiness.least > 100_000
-        for at in range(0, len(data), 10_000):
-            await loop.sock_sendall(theirs, data[at : at + 10_000])
-            await asyncio.sleep(0)
-        await protocol.whole.wait()
-        assert protocol.memory == data
-        assert protocol.wakes < 50  # of 200 parts
-        assert protocol.readiness.least == 1
-        option = protocol.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
-        assert option == 1
-        protocol.transport.abort()
-
-
-async def test_the_end_of_a_connection_is_told_whatever_is_missing():
-    loop = asyncio.get_running_loop()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        ours = socket.create_connection(server.getsockname())
-        theirs, _ = server.accept()
-    ended = asyncio.Event()
-
-    class Ending(Received):
-        def connection_lost(self, exc):
-            ended.set()
-
-    ours.setblocking(False)
-    await loop.create_connection(lambda: Ending(2_000_000), sock=ours)
-    theirs.sendall(b"some")
-    theirs.close()
-    await ended.wait()

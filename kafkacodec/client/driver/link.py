@@ -11,7 +11,6 @@ from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
 from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, RemoteProtocolError
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
-from kafkacodec.net.readiness import Readiness
 from kafkacodec.net.tls import tls_error
 from kafkacodec.net.writing import PieceWriter
 from kafkacodec.protocol.connection import ResponseReceived
@@ -69,8 +68,7 @@ class Link(asyncio.BufferedProtocol):
         self._reader = FrameReader(buffers, min(OPENING_FRAME_BYTES, max_frame_size))
         self._clock, self._opened, self._answered, self._ended = clock, opened, answered, ended
         self._transport: Any = None
-        self._writer: Any = None  # these come with the transport
-        self._readiness: Any = None
+        self._writer: Any = None  # comes with the transport
         self._over = False
 
     @property
@@ -140,7 +138,6 @@ class Link(asyncio.BufferedProtocol):
         """The socket is connected, and TLS if it is used."""
         self._transport = transport
         self._writer = PieceWriter(transport)
-        self._readiness = Readiness(transport)
         if self._over:
             transport.abort()
             return
@@ -167,9 +164,6 @@ class Link(asyncio.BufferedProtocol):
             self._take(nbytes)
         except KafkaCodecError as error:
             self._end(error)
-        missing = self._reader.missing
-        if missing or self._readiness.least > 1:
-            self._readiness.missing(missing)
 
     def eof_received(self) -> bool:
         """The broker has closed its side."""
