@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["at_first_use", "import_extra", "imported_later", "np", "pyarrow_table"]
+__all__ = ["at_first_use", "import_extra", "imported_later", "missing_package", "np", "pyarrow_table"]
 
 
 def at_first_use(package: str, homes: Mapping[str, str], extra: str = "") -> Callable[[str], Any]:
@@ -22,8 +22,9 @@ def at_first_use(package: str, homes: Mapping[str, str], extra: str = "") -> Cal
 
     def attribute(name: str) -> Any:
         if name not in homes:
-            module = sys.modules[package]
-            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
+            module, place = sys.modules[package], _CLIENTS.get(name)
+            hint = f"; use {place}" if place is not None and package in _OF_CLIENTS else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}", name=name, obj=module)
         try:
             found = importlib.import_module(f".{homes[name] or name}", package)
         except ModuleNotFoundError as error:
@@ -35,6 +36,19 @@ def at_first_use(package: str, homes: Mapping[str, str], extra: str = "") -> Cal
         return value
 
     return attribute
+
+
+_OF_CLIENTS = ("kafkacodec", "kafkacodec.client", "kafkacodec.client.aio")
+# Names that somebody may look for in these modules -> where they are.
+_CLIENTS = {
+    **{f"{prefix}{name}": f"kafkacodec.client.{name}" for prefix in ("", "Kafka") for name in ("Producer", "Consumer")},
+    **{f"AIOKafka{name}": f"kafkacodec.client.aio.{name}" for name in ("Producer", "Consumer")},
+    **dict.fromkeys(("Admin", "AdminClient", "KafkaAdminClient"), "kafkacodec.client.Admin"),
+    "AIOKafkaAdminClient": "kafkacodec.client.aio.Admin",
+    **{name: f"kafkacodec.client.{name}" for name in ("NewTopic", "TopicPartition", "ShareConsumer")},
+    "serve": "kafkacodec.broker.serve",
+    "LogDirectory": "kafkacodec.log.LogDirectory",
+}
 
 
 class _Deferred:
@@ -65,6 +79,11 @@ def import_extra(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise _missing(module) from None
+
+
+def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
+    """The error that something, such as "reading from HDFS needs", lacks a package that an extra installs."""
+    return ModuleNotFoundError(f"{what} {package}: pip install 'kafkacodec[{extra}]'", name=package)
 
 
 def _missing(module: str, extra: str = "") -> ModuleNotFoundError:

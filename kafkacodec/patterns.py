@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from kafkacodec.lazy import missing_package
+
 __all__ = ["PatternError", "whole_matcher"]
 
 
@@ -50,7 +52,7 @@ def _compiled(pattern: str) -> Any:
     try:
         import re2
     except ImportError:
-        raise ImportError("google-re2 is not installed: pip install 'kafkacodec[patterns]'") from None
+        raise missing_package("the pattern needs", "google-re2", "patterns") from None
     options = re2.Options()
     options.log_errors = False
     try:

@@ -9,6 +9,7 @@ from inspect import Parameter, cleandoc, isgeneratorfunction, signature
 from typing import Any, NoReturn, TypeVar, cast
 
 from kafkacodec.arguments import suggestion
+from kafkacodec.tracebacks import is_for_user
 
 __all__ = ["describes_also", "misuse", "shows_options", "suggests_options"]
 
@@ -81,7 +82,8 @@ _KEY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.M)
 def suggests_options(function: Function, hint: Callable[[str, Collection[str]], str] = suggestion) -> Function:
     """Make a function's error for an unknown option name the one that was probably meant.
 
-    A generator function raises it when it is called, not when the first value is requested.
+    A generator function raises it when it is called, not when the first value is requested. Errors for the user come
+    without the frames inside the library.
     """
 
     @cache
@@ -106,16 +108,13 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
         def checked(*args: Any, **options: Any) -> Any:
             try:
                 return function(*args, **options)
-            except TypeError as error:
-                if options.keys() <= set(known()):
-                    _refuse_misuse(checked, args, options)
-                    if _is_mistake(error):
-                        raise error.with_traceback(None) from None
+            except Exception as error:
+                if not isinstance(error, TypeError) or options.keys() <= set(known()):
+                    if isinstance(error, TypeError):
+                        _refuse_misuse(checked, args, options)
+                    if is_for_user(error) or _is_mistake(error):
+                        raise error.with_traceback(None) from error.__cause__
                     raise
-            except (ValueError, OSError) as error:
-                if _is_mistake(error):
-                    raise error.with_traceback(None) from None
-                raise
             _refuse(options, known(), hint)
 
     return cast(Function, checked)
@@ -153,6 +152,8 @@ def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapp
     of, _, name = function.__qualname__.rpartition(".")
     name = of.rpartition(".")[2] if name == "__init__" else name
     call = f"{name}({', '.join([*by_position, *several, *needed])})"
+    if any(isinstance(argument, dict) and any("." in str(key) for key in argument) for argument in arguments):
+        return f"{call}: options with dotted names go to {name}.from_config({{...}})"
     if reason != "too many positional arguments":
         return f"{call}: {reason}"
     others = f", and the others by name: {', '.join(by_name)}" if by_name else ""

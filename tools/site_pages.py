@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, get_origin
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+
+from kafkacodec.messages.classes import MessageStruct
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
@@ -35,6 +38,7 @@ API = (
     "kafkacodec.dialects.rewrite",
     "kafkacodec.dialects.zookeeper",
 )
+ANCHOR = re.compile(r'id="(kafkacodec[^"]*)"')
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(((?:\.\./)+|docs/)([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -74,6 +78,42 @@ def _api(module: str) -> Iterator[str]:
             yield f"## {name}\n\n`{kind}`\n"
         else:
             yield f"::: {module}.{name}\n    options: {{show_root_heading: true, show_root_full_path: false}}\n"
+
+
+def on_post_build(config: Any) -> None:
+    """Fail if a public name, or a method of one, has no place on its page."""
+    pages = {module: (Path(config.site_dir) / "api" / f"{module}.html").read_text() for module in API}
+    lacking = [name for module, page in pages.items() for name in without_anchor(module, set(ANCHOR.findall(page)))]
+    if lacking:
+        raise PluginError(f"public names without a place on the site: {', '.join(lacking)}")
+
+
+def without_anchor(module: str, anchors: set[str]) -> Iterator[str]:
+    """The public names of a module, and the methods of its classes, that are not among the anchors of its page."""
+    loaded = import_module(module)
+    for name in loaded.__all__:
+        thing, place = getattr(loaded, name), f"{module}.{name}"
+        if isinstance(thing, ModuleType) or not callable(thing) or get_origin(thing) is not None:
+            continue
+        if place not in anchors:
+            yield place
+        elif isinstance(thing, type):
+            yield from (each for each in methods(place, thing) if each not in anchors)
+
+
+def methods(place: str, thing: type) -> Iterator[str]:
+    """The public methods and properties of a class that this package documents.
+
+    Not those of messages: all have the ones of `kafkacodec.messages.Message`.
+    """
+    if issubclass(thing, MessageStruct):
+        return
+    for owner in thing.__mro__:
+        if owner.__module__.startswith("kafkacodec"):
+            for name, member in vars(owner).items():
+                found = isinstance(member, (FunctionType, classmethod, staticmethod, property))
+                if found and not name.startswith("_") and member.__doc__:
+                    yield f"{place}.{name}"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

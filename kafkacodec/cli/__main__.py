@@ -1,8 +1,8 @@
 """Entry point of the command. Maps every outcome to an exit code.
 
 Exit codes: 0 success; 1 the input is damaged, is not Kafka data or cannot be read, copies differ, or brokers fail; 2
-usage error, or an optional package is missing; 130 interrupted; 129 and 143 ended by SIGHUP and SIGTERM, which leave as
-little behind as an interrupt; 141 the output's reader closed the pipe.
+usage error, or an optional package is missing; 130 interrupted, in silence if the command ends only so; 129 and 143
+ended by SIGHUP and SIGTERM, which leave as little behind as an interrupt; 141 the output's reader closed the pipe.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafkacodec.cli.console import in_one_piece, note
+from kafkacodec.cli.console import ending, in_one_piece, note
 
 if TYPE_CHECKING:
     import click
@@ -62,6 +62,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command with these arguments; returns the exit code. Errors are one line on standard error."""
+    ending.by_interrupt = False
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -125,7 +126,7 @@ def _end(number: int, frame: object) -> None:
 def _interrupted() -> int:
     if _ended_by:
         return _fail(f"ended by {signal.Signals(_ended_by[0]).name}", 128 + _ended_by[0])
-    return _fail("interrupted", INTERRUPTED)
+    return INTERRUPTED if ending.by_interrupt else _fail("interrupted", INTERRUPTED)
 
 
 def _show(error: click.UsageError) -> int:
@@ -146,7 +147,7 @@ def _show(error: click.UsageError) -> int:
 def _missing(error: ImportError) -> int:
     """Name the extra that installs a missing package. Any other failed import is a bug and is raised again."""
     package = (error.name or "").partition(".")[0]
-    if package not in _EXTRAS and "pip install" in str(error):
+    if "pip install" in str(error):
         return _fail(str(error), WRONG_USAGE)
     if package not in _EXTRAS:
         raise error

@@ -126,6 +126,19 @@ def say(text: str, *, bold: bool = False) -> None:
     _write(stream, [f"\x1b[1m{line}\x1b[0m" if bold and _has_styles(stream) else line])
 
 
+class _Ending:
+    """How the running command ends.
+
+    Attributes:
+        by_interrupt: by Ctrl-C only, as its user knows: that is no error.
+    """
+
+    by_interrupt = False
+
+
+ending = _Ending()
+
+
 def note(text: str) -> None:
     """Print a line on standard error."""
     _write(sys.stderr, [visible(text)])

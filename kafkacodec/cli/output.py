@@ -362,12 +362,13 @@ Advance = Callable[[int], object]
 
 
 @contextmanager
-def progress(title: str, total: int | None, *, records: bool = False) -> Iterator[Advance]:
+def progress(title: str, total: int | None, *, records: bool = False, typing: bool = False) -> Iterator[Advance]:
     """A progress bar for `total` bytes on standard error while the body runs; nothing if that is not a terminal.
 
-    Without a known total, it shows that bytes are read, and how many. With `records` it counts those instead.
+    Without a known total, it shows that bytes are read, and how many. With `records` it counts those instead. With
+    `typing` there is none: the user types what is read.
     """
-    if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+    if typing or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield lambda count: None
         return
     from rich.console import Console

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec.client.core.metrics import METRICS, Metric
+from kafkacodec.lazy import missing_package
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
@@ -43,8 +44,8 @@ def export_metrics(
     """
     try:
         from opentelemetry import metrics
-    except ImportError as error:
-        raise ImportError("export_metrics needs OpenTelemetry: pip install 'kafkacodec[otel]'") from error
+    except ImportError:
+        raise missing_package("export_metrics needs", "opentelemetry-api", "otel") from None
     meter = metrics.get_meter("kafkacodec", meter_provider=meter_provider)
     own = dict(attributes or {})
 

@@ -13,7 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded
+from kafkacodec.errors import ClientClosed
+from kafkacodec.tracebacks import is_for_user
 
 __all__ = ["LoopEnd", "LoopThread", "new_loop"]
 
@@ -280,11 +281,13 @@ class LoopThread:
                 self._thread.join()
 
     def _result(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
-        """Wait for the result of a coroutine in the loop. Raises network errors as if they occurred here."""
+        """Wait for the result of a coroutine in the loop. Raises errors for the user as if they occurred here."""
         try:
             return future.result(timeout)
-        except (ConnectionFailed, DeadlineExceeded) as error:
-            raise error.with_traceback(None) from error.__cause__
+        except Exception as error:
+            if is_for_user(error):
+                raise error.with_traceback(None) from error.__cause__
+            raise
 
     async def _end(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
+from kafkacodec.lazy import missing_package
 
 __all__ = ["NodeExists", "ZooKeeper"]
 
@@ -49,7 +50,7 @@ class ZooKeeper:
             from kazoo import client, exceptions
             from kazoo.protocol.states import KazooState
         except ImportError:
-            raise ImportError("ZooKeeper needs kazoo: pip install 'kafkacodec[zookeeper]'") from None
+            raise missing_package("ZooKeeper needs", "kazoo", "zookeeper") from None
         self._servers, self._timeout = servers, connection_timeout_ms / 1000
         self._errors, self._states = exceptions, KazooState
         self._loop = asyncio.get_running_loop()

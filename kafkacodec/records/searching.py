@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.arrow._rows import Needle, header_ends
-from kafkacodec.lazy import np
+from kafkacodec.lazy import missing_package, np
 from kafkacodec.patterns import PatternError
 from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
@@ -135,8 +135,7 @@ class _Expression:
         try:
             import pyarrow as pa
         except ImportError:
-            missing = "regular expressions need pyarrow: pip install 'kafkacodec[arrow]'"
-            raise ImportError(missing, name="pyarrow") from None
+            raise missing_package("regular expressions need", "pyarrow", "arrow") from None
         self.wanted = wanted
         try:
             self._matches(pa.array([b""], pa.binary()))

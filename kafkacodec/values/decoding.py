@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError, SchemaNotFound
+from kafkacodec.lazy import missing_package
 from kafkacodec.named_rows import Tabular
+from kafkacodec.questions import leave_loop
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options
@@ -23,7 +25,7 @@ from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, 
 from kafkacodec.values.payloads import payloads_of
 from kafkacodec.values.plans import Plan, ResolvedSchema
 from kafkacodec.values.schemas import FORMATS, Format, Schema, SchemaKey, SchemaSource, resolved_references
-from kafkacodec.values.sources import source_of
+from kafkacodec.values.sources import may_wait, source_of
 
 __all__ = ["DecodedValues", "OnValueError", "ValueDecoder", "decode", "require_packages"]
 
@@ -176,6 +178,9 @@ def decode(
 class ValueDecoder:
     """Decodes many columns with the same schemas, which are looked up and parsed once. Arguments as in `decode`.
 
+    A consumer for asyncio lets it ask a registry in a thread, so that the event loop goes on meanwhile; elsewhere its
+    methods wait, up to the registry's ``timeout`` for each attempt.
+
     Without a reader's schema, the type of a column depends on the schemas of its rows; after `prepare` it is that of
     all schemas given there, for every column.
     """
@@ -205,6 +210,7 @@ class ValueDecoder:
         self._max_bytes = limit("max_total_bytes", max_total_bytes)
         self._reader_schema = reader_schema
         self._found: dict[SchemaKey, ResolvedSchema | SchemaError] = {}
+        self._absent: dict[SchemaKey, SchemaNotFound] = {}
         self._plans: dict[tuple[SchemaKey, ...], Plan] = {}
         self._prepared: Plan | None = None
 
@@ -232,6 +238,15 @@ class ValueDecoder:
 
     def decode(self, column: Any, *, headers: Any = None) -> DecodedValues:
         """Decode a column. Raises as `kafkacodec.values.decode`."""
+        try:
+            found = self._decoded(column, headers)
+        except Exception:
+            self._absent.clear()
+            raise
+        self._absent.clear()
+        return found
+
+    def _decoded(self, column: Any, headers: Any) -> DecodedValues:
         rows = self._framed(column, headers)
         plan = self._prepared or self._plan(tuple(rows.keys))
         kind = pa.null() if plan.type is None else plan.type
@@ -257,7 +272,10 @@ class ValueDecoder:
 
     def _schema(self, key: SchemaKey) -> ResolvedSchema | SchemaError:
         """The schema of a key, or what is wrong with it; looked up once."""
+        key = key._replace(message=())
         if key not in self._found:
+            if key in self._absent:
+                return self._absent[key]
             try:
                 schema = self._source.find(key)
                 self._found[key] = ResolvedSchema(schema, resolved_references(schema, self._source))
@@ -266,6 +284,23 @@ class ValueDecoder:
             except SchemaError as error:
                 self._found[key] = error
         return self._found[key]
+
+    def _leave_loop(self, keys: Iterable[SchemaKey]) -> None:
+        """Let an event loop go on while a registry is asked for the schemas of these keys."""
+        if not may_wait(self._source):
+            return
+        wanted = dict.fromkeys(key._replace(message=()) for key in keys)
+        unknown = tuple(key for key in wanted if key not in self._found and key not in self._absent)
+        if unknown or (self._reader_schema is not None and "_reader" not in self.__dict__):
+            leave_loop(self._look_up, unknown)
+
+    def _look_up(self, keys: tuple[SchemaKey, ...]) -> None:
+        """Ask for schemas. What is missing is so for the next `decode`."""
+        _ = self._reader
+        for key in keys:
+            found = self._schema(key)
+            if isinstance(found, SchemaNotFound):
+                self._absent[key] = found
 
     def _plan(self, keys: tuple[SchemaKey, ...]) -> Plan:
         if keys in self._plans:
@@ -302,6 +337,7 @@ class ValueDecoder:
     def _framed(self, column: Any, headers: Any) -> Framed:
         payloads, nulls = payloads_of(column)
         rows = framed(payloads, nulls, self._framing, headers=headers, part=self._part)
+        self._leave_loop(rows.keys)
         return with_message_indexes(rows, [i for i, key in enumerate(rows.keys) if self._has_indexes(key)])
 
     def _has_indexes(self, key: SchemaKey) -> bool:
@@ -345,8 +381,7 @@ def require_packages(format: str, *more: str) -> None:
     """Raise ImportError if a package for the format, or one of `more`, is missing."""
     for package in (*_PACKAGES[format], *more):
         if find_spec(package) is None:
-            reason = f"{format} values need the package {package}; run: pip install 'kafkacodec[values]'"
-            raise ModuleNotFoundError(reason, name=package)
+            raise missing_package(f"{format} values need", package, "values")
 
 
 def _failure(key: SchemaKey, plan: Plan) -> SchemaError:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kafkacodec.arguments import one_of
 from kafkacodec.errors import EncodeError, SchemaError
+from kafkacodec.questions import leave_loop
 from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 from kafkacodec.values.decoding import require_packages
@@ -35,7 +36,9 @@ class _Ready(NamedTuple):
 class Encoder:
     """Encodes values as Confluent's serializers do: a ``value_serializer`` or ``key_serializer`` of a producer.
 
-    The registry is asked at the first value, and not again. May be called from several threads.
+    The registry is asked at the first value, and not again. May be called from several threads. A producer for asyncio
+    lets it ask in a thread, so that the event loop goes on meanwhile; elsewhere a call waits, up to the registry's
+    ``timeout`` for each attempt.
 
     Args:
         registry: a `Registry`, or its URL.
@@ -89,8 +92,19 @@ class Encoder:
             return None
         ready = self._ready
         if ready is None:
-            ready = self._ready = self._asked()
+            leave_loop(self.prepare)
+            self.prepare()
+            ready = self._ready
+            assert ready is not None
         return ready.head + ready.payload(value)
+
+    def prepare(self) -> None:
+        """Ask the registry now, not at the first value. Does nothing if it has answered already.
+
+        Raises as a call with a value does.
+        """
+        if self._ready is None:
+            self._ready = self._asked()
 
     def _asked(self) -> _Ready:
         if self._schema is None:

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from kafkacodec.values.directory import SchemaDirectory
 from kafkacodec.values.schemas import Format, Schema, SchemaKey, Schemas, SchemaSource
+from kafkacodec.values.topic import SchemaTopic
 
-__all__ = ["source_of"]
+__all__ = ["may_wait", "source_of"]
 
 
 class _OneSchema(Schemas):
@@ -44,6 +45,11 @@ def source_of(schemas: Any, format: Format) -> SchemaSource:
         source: SchemaSource = schemas
         return source
     raise TypeError(f"schemas: expected a source, a path, a URL, a dict or a Schema, not {type(schemas).__name__}")
+
+
+def may_wait(source: SchemaSource) -> bool:
+    """Whether a source may wait for another machine."""
+    return not isinstance(source, Schemas | SchemaDirectory | SchemaTopic)
 
 
 def _key(key: Any) -> int | UUID:

@@ -300,7 +300,7 @@ def test_an_interrupt_while_the_broker_hangs(topic, server, broker):
             broker.signal(signal.SIGCONT)
     assert process.returncode == 130
     assert b"offsets of group 'hangs' were not committed" in err
-    assert err.endswith(b"kafkacodec: error: interrupted\n")
+    assert b"interrupted" not in err
 
 
 def test_a_topic_that_is_deleted_is_not_created_again(topic, server, admin):
@@ -331,7 +331,7 @@ def test_follow_until_interrupted(command, topic, server):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert err.strip() == b"kafkacodec: error: interrupted"
+        assert err.strip() == b""
     finally:
         process.kill()
         process.wait()

@@ -21,6 +21,7 @@ MEMBERS = [
     for client in CLIENTS
     for name in sorted({*dir(getattr(aio, client)), *dir(getattr(kc.client, client))})
     if not name.startswith("_") and (client, name) not in ONLY_ASYNC | ONLY_BLOCKING
+    if hasattr(getattr(aio, client), name) or hasattr(getattr(kc.client, client), name)
 ]
 
 

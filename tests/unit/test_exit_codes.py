@@ -9,6 +9,7 @@ import pytest
 
 from kafkacodec.cli import __main__ as main
 from kafkacodec.cli.app import EXIT_CODES
+from kafkacodec.cli.console import ending
 
 CODES = {main.DONE, main.BAD_INPUT, main.WRONG_USAGE, main.INTERRUPTED, main.PIPE_CLOSED}
 DOCS = (Path(__file__).parents[2] / "docs/command.md").read_text()
@@ -45,3 +46,13 @@ def test_outcomes(
     monkeypatch.setattr("kafkacodec.cli.commands.verify.verify.callback", command)
     assert main.run(["verify", str(tmp_path)]) == code
     assert printed in capsys.readouterr().err
+
+
+def test_an_interrupt_that_a_command_waits_for_is_no_error(monkeypatch, capsys, tmp_path) -> None:
+    def follow(*arguments: object, **options: object) -> None:
+        ending.by_interrupt = True
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafkacodec.cli.commands.verify.verify.callback", follow)
+    assert main.run(["verify", str(tmp_path)]) == main.INTERRUPTED
+    assert capsys.readouterr().err.strip() == ""

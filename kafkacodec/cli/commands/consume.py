@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from kafkacodec.cli.completion import complete_topic
-from kafkacodec.cli.console import is_file, note
+from kafkacodec.cli.console import ending, is_file, note
 from kafkacodec.cli.files.destination import Destination, RecordDestination, destination_options
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.inputs import TIMES, moment
@@ -104,10 +104,10 @@ def consume(
 ) -> None:
     """Print the records of topics from brokers, as `kafkacodec dump` prints those of files.
 
-    Reads all partitions from their beginning and goes on until Ctrl-C. With --exit-at-end it stops at the end. With
-    --group several consumers share the partitions. A TOPIC that begins with ^ is a regular expression: '^t' is all
-    topics whose names begin with t, without --group those that are there at the start. Options of the client come from
-    -F and -X, also those of security.
+    Reads all partitions from their beginning and goes on until Ctrl-C (exit code 130, as of tail -f). With
+    --exit-at-end it stops at the end. With --group several consumers share the partitions. A TOPIC that begins with ^
+    is a regular expression: '^t' is all topics whose names begin with t, without --group those that are there at the
+    start. Options of the client come from -F and -X, also those of security.
 
     With --values and --keys, Avro, Protobuf and JSON are printed as JSON; --schemas is a registry's URL, for instance.
 
@@ -123,6 +123,7 @@ def consume(
         raise click.UsageError("Missing argument 'TOPIC...'.")
     if quiet:
         show_warnings(quiet=True)
+    ending.by_interrupt = follow and limit is None
     old = kafka07_servers(servers.bootstrap)
     if old is not None:
         reading = Reading(old, topics, numbers, offset, group, follow=follow, limit=limit)

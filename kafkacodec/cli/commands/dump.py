@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.cli.console import ending
 from kafkacodec.cli.options.inputs import OnceReading, once_reading_options
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
@@ -74,6 +75,7 @@ def dump(
     printer = printing.printer(several=several, headers=printing.raw or _has_headers(partitions))
     source = Source(reading, wanted.search(), _needs_batch(reading, printing), typed.typed_records())
     if follow:
+        ending.by_interrupt = limit is None
         found: Iterator[Page | None] = source.followed(partitions, tail)
     elif tail is not None:
         found = (page for partition in partitions for page in source.last(partition, tail))

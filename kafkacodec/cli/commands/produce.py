@@ -14,7 +14,7 @@ import click
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
-from kafkacodec.cli.files.sources import READ_FORMATS, Source
+from kafkacodec.cli.files.sources import READ_FORMATS, Source, is_typed
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
 from kafkacodec.cli.output import counted, progress
@@ -113,7 +113,8 @@ def produce(
     with Producer(**options) as producer:
         sent = _Sent(producer, topic, partition)
         if plan is not None:
-            with progress("sending", sum(source.size_in_bytes for source in sources) or None) as advance:
+            total = sum(source.size_in_bytes for source in sources)
+            with progress("sending", total or None, typing=is_typed(sources)) as advance:
                 for source in sources:
                     source.advance = advance
                     records = plan.records(source)

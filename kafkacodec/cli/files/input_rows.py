@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkacodec.cli.files.sources import Source
+from kafkacodec.cli.files.sources import Source, is_typed
 from kafkacodec.cli.output import progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def batches(
     required = frozenset(column for column, name in asked.items() if name is not None)
     names = Names({column: name or column for column, name in asked.items()}, required)
     total = sum(source.size_in_bytes for source in sources)
-    with progress("encoding", total or None) as advance:
+    with progress("encoding", total or None, typing=is_typed(sources)) as advance:
         for source in sources:
             source.advance = advance
             try:

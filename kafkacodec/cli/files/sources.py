@@ -8,12 +8,13 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
+from kafkacodec.cli.console import is_terminal
 from kafkacodec.cli.files.destination import FORMATS, TEXT_FORMATS, format_of
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.temporary import temporary_directory
@@ -29,6 +30,11 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 # Bytes that are decompressed at once, which bounds their size: deflate expands 1,032 times, zstd 32,768 times.
 _STEP = {"gzip": 16 << 10, "zstd": 1 << 10}
 _WINDOW = 128 << 20  # the largest window of a zstd frame, as of the zstd command
+
+
+def is_typed(sources: Iterable[Source]) -> bool:
+    """Whether the user types one of the inputs."""
+    return any(source.path == STANDARD for source in sources) and is_terminal(sys.stdin)
 
 
 class Source:

@@ -23,6 +23,7 @@ from kafkacodec.client.admin.tokens import TokenOperations
 from kafkacodec.client.admin.topics import TopicOperations
 from kafkacodec.client.admin.transactions import TransactionOperations
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
@@ -41,6 +42,7 @@ class AdminSettings(ClientSettings):
     """The checked options of an admin client: those of all clients."""
 
 
+@knows("Admin")
 class Admin(
     TopicOperations,
     ConfigOperations,

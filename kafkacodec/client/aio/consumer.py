@@ -15,11 +15,13 @@ from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.consuming.typed import typing_of
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import shown
 from kafkacodec.client.options import option_defaults
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError
+from kafkacodec.questions import answering
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 
+@knows("Consumer")
 class Consumer(Iterating, ConsumerOffsets):
     """Reads topics in an event loop: records one by one, in lists, or as tables.
 
@@ -135,7 +138,7 @@ class Consumer(Iterating, ConsumerOffsets):
         made, end = typing_of(names, keys, values), Deadline(limit)
         while True:
             parts = self._reading()
-            table = parts.reader.columns(most, names, made)
+            table = await answering(parts.reader.columns, most, names, made)
             if table is not None:
                 yield table
                 await asyncio.sleep(0)  # the loop continues to fetch
@@ -157,7 +160,7 @@ class Consumer(Iterating, ConsumerOffsets):
         await asyncio.sleep(0)
         while True:
             parts = self._reading()
-            found = parts.reader.records_by_partition(most)
+            found = await answering(parts.reader.records_by_partition, most)
             if found or not await self._wait(parts, end):
                 return found
 
@@ -166,7 +169,7 @@ class Consumer(Iterating, ConsumerOffsets):
         await asyncio.sleep(0)
         while True:
             parts = self._reading()
-            self._records = parts.reader.iterated()
+            self._records = await answering(parts.reader.iterated)
             if self._records is not None:
                 for record in self._records:
                     return record

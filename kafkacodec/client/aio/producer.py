@@ -14,6 +14,7 @@ from kafkacodec import messages
 from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, seconds, time_number
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.core.relay import Relay, Reply
@@ -31,6 +32,7 @@ from kafkacodec.client.producing.transactions import State, Transactions
 from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
 from kafkacodec.moments import Moment
+from kafkacodec.questions import answering
 from kafkacodec.signatures import shows_options
 
 __all__ = ["Producer"]
@@ -45,6 +47,7 @@ DEFAULTS: Final[dict[str, Any]] = {
 """A value of each option that has its type, for `config_options`."""
 
 
+@knows("Producer")
 class Producer(TransactionalProducer, AsyncClient):
     """Writes records to topics; an asynchronous context manager.
 
@@ -137,7 +140,7 @@ class Producer(TransactionalProducer, AsyncClient):
     ) -> Delivery:
         """Queue a record.
 
-        Waits only for the metadata of a new topic, or while ``buffer_memory`` is full.
+        Waits only for the metadata of a new topic, while ``buffer_memory`` is full, or for an encoder's registry.
 
         Args:
             topic: its name.
@@ -160,6 +163,7 @@ class Producer(TransactionalProducer, AsyncClient):
             DeadlineExceeded: no metadata of the topic within ``max_block_ms``; its cause is the reason.
             BrokerError: the client cannot write to the topic.
             ClientClosed: the client is closed, or used after a fork, or in another event loop.
+            The exceptions of a serializer.
         """
         if more:
             raise TypeError(BY_NAME)
@@ -170,10 +174,11 @@ class Producer(TransactionalProducer, AsyncClient):
                 return made
         await self.start()
         begun = self._check_transaction()
+        if not self._is_plain:
+            key, value = await self._serialized_aside(key, value)
         own = self._queues.topic(topic)
         if own is None or self._queues.full or (partition is not None and partition not in own.present):
             own = await self._room(topic, partition)
-        key, value = self._serialized(key, value)
         timestamp = int(time.time() * 1000) if timestamp is None else time_number(timestamp)
         with self._queues.lock:
             self._check_transaction(begun)
@@ -279,6 +284,15 @@ class Producer(TransactionalProducer, AsyncClient):
             self._sender.abandon(ClientClosed("the client was closed before the record was acknowledged"))
             await network.close()
             self._progress()
+
+    async def _serialized_aside(self, key: Any, value: Any) -> tuple[Any, Any]:
+        """Key and value as the serializers make them. What these ask another machine is asked in a thread."""
+        settings = self._settings
+        if settings.key_serializer is not None:
+            key = await answering(settings.key_serializer, key)
+        if settings.value_serializer is not None:
+            value = await answering(settings.value_serializer, value)
+        return key, value
 
     # For the blocking producer
 

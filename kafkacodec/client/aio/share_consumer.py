@@ -40,6 +40,7 @@ from kafkacodec.errors import (
     LocalProtocolError,
     UnsupportedVersion,
 )
+from kafkacodec.questions import answering
 from kafkacodec.signatures import shows_options
 
 __all__ = ["DEFAULTS", "ShareConsumer"]
@@ -151,7 +152,7 @@ class ShareConsumer(AsyncClient):
         self._membership.polled(network.now(), waiting=True)
         try:
             if await self._filled(network, limit):
-                return self._deliveries.next(most)
+                return await answering(self._deliveries.next, most)
             return []
         finally:
             self._membership.polled(network.now())

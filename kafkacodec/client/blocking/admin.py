@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, Unpack
 
 from kafkacodec.client.aio import admin as aio
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import ClientOptions, option_defaults
@@ -16,6 +17,7 @@ from kafkacodec.signatures import shows_options
 __all__ = ["Admin"]
 
 
+@knows("Admin")
 class Admin(BlockingClient):
     """Administers a Kafka cluster; a context manager. Threads may share it.
 

@@ -16,6 +16,7 @@ from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, no_rows, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
 from kafkacodec.client.consuming.typed import reader_of, typing_of
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 
+@knows("Consumer")
 class Consumer(BlockingClient):
     """Reads topics: records one by one, in lists, or as tables.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.aio.inside import ProducerInside
 from kafkacodec.client.checks import seconds, time_number
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.producing._appending import Sending
@@ -36,6 +37,7 @@ __all__ = ["Producer"]
 _log = logging.getLogger("kafkacodec.client.producer")
 
 
+@knows("Producer")
 class Producer(Sending, BlockingClient):
     """Writes records to topics; a context manager. Threads may share it.
 

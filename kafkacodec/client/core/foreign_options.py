@@ -50,6 +50,8 @@ _INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("rebalance.cb", "on.assign", "on.revoke", "on.lost"), _REBALANCE),
     **dict.fromkeys(("on.commit", "offset.commit.cb"), "commit() waits for the answer and raises its error"),
     **dict.fromkeys(("default.topic.config", "topic.conf"), "pass topic options like the others"),
+    **dict.fromkeys(("group.id", "auto.offset.reset", "enable.auto.commit", "max.poll."), "an option of consumers"),
+    **dict.fromkeys(("acks", "linger.ms", "batch.size", "transactional.id"), "an option of producers"),
     "enable.partition.eof": "end_offsets() says where partitions end, and a timeout ends an iteration",
     **dict.fromkeys(
         ("socket.keepalive.enable", "socket.nagle.disable", "socket.send.buffer.bytes", "socket.receive.buffer.bytes"),

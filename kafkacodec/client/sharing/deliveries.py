@@ -19,6 +19,7 @@ from kafkacodec.client.groups.share_records import ShareFetched
 from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.sharing.settings import ShareConsumerSettings
 from kafkacodec.errors import DecodeError, LocalProtocolError
+from kafkacodec.questions import Question
 from kafkacodec.records._record_rows import ConsumerRecords
 from kafkacodec.records.columns import Problem
 from kafkacodec.records.decode import iter_columns
@@ -100,6 +101,11 @@ class Deliveries:
             record = self._waiting.popleft()
             try:
                 found.append(self._deserialized(record))
+            except Question:
+                self._waiting.appendleft(record)
+                if not found:
+                    raise
+                break
             except Exception as error:
                 self._say(record.place, AcknowledgeType.RELEASE)
                 error.add_note(f"{record.topic}-{record.partition}: the record at offset {record.offset} was released")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
+from kafkacodec.lazy import missing_package
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.storage.calls import result_of
 from kafkacodec.log.storage.forks import check_process, note_client
@@ -151,7 +152,7 @@ def _client(host: str, _settings: int) -> Client:
     try:
         from hdfs_native import Client
     except ImportError:
-        raise ImportError("reading from HDFS needs hdfs-native: pip install 'kafkacodec[hdfs]'") from None
+        raise missing_package("reading from HDFS needs", "hdfs-native", "hdfs") from None
     note_client()
     return Client(f"hdfs://{host}" if host else None, _TRIES)
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kafkacodec.lazy import missing_package
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.log.storage.calls import result_of
@@ -269,7 +270,7 @@ def _exceptions() -> Any:
     try:
         from obstore import exceptions
     except ImportError:
-        raise ImportError("reading from object stores needs obstore: pip install 'kafkacodec[objects]'") from None
+        raise missing_package("reading from object stores needs", "obstore", "objects") from None
     return exceptions
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from kafkacodec.errors import CorruptRecord
+from kafkacodec.lazy import missing_package
 from kafkacodec.log.files import access as files
 from kafkacodec.log.tiered.manifest import Encryption
 
@@ -104,5 +105,5 @@ def _library() -> Any:
     try:
         from kafkacodec.log.tiered import _crypto
     except ImportError:
-        raise ImportError("reading encrypted segments needs pycryptodome: pip install 'kafkacodec[tiered]'") from None
+        raise missing_package("reading encrypted segments needs", "pycryptodome", "tiered") from None
     return _crypto

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.errors import AuthenticationFailed
+from kafkacodec.lazy import missing_package
 
 if TYPE_CHECKING:
     from kafkacodec.net.settings import SaslSettings
@@ -24,10 +25,8 @@ class Kerberos:
     def __init__(self, settings: SaslSettings, host: str) -> None:
         try:
             import gssapi
-        except ImportError as error:
-            raise ModuleNotFoundError(
-                "sasl_mechanism 'GSSAPI' needs the package gssapi: pip install 'kafkacodec[gssapi]'"
-            ) from error
+        except ImportError:
+            raise missing_package("sasl_mechanism 'GSSAPI' needs", "gssapi", "gssapi") from None
         self.complete = False
         self._errors: Any = gssapi.exceptions.GSSError
         name = f"{settings.sasl_kerberos_service_name}@{settings.sasl_kerberos_domain_name or host}"

@@ -1,0 +1,50 @@
+"""Tracebacks of errors that the library raises on purpose: they begin where the application calls it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkacodec.errors import KafkaCodecError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["is_for_user"]
+
+_INSIDE: Final = ("kafkacodec.", "asyncio.", "concurrent.", "contextlib")
+_CHECKS: Final = (ValueError, TypeError, OSError, ImportError)
+
+
+def is_for_user(error: Exception) -> bool:
+    """Whether an error tells the application what is wrong outside the library, so that the frames inside do not help.
+
+    It is an error of this library, or of a check: a ``raise`` statement has raised it. An error that goes through a
+    function of the application, or that Python or another library raises, is none. Its frames go to the log
+    ``kafkacodec`` at DEBUG, since the caller raises it again without them.
+    """
+    trace = error.__traceback__
+    if not isinstance(error, (KafkaCodecError, *_CHECKS)) or trace is None or not _is_inside(trace):
+        return False
+    if not isinstance(error, KafkaCodecError) and not _is_raised(trace):
+        return False
+    import logging  # an error is seldom, and this takes longer than the rest of the module
+
+    logging.getLogger("kafkacodec").debug("%s was raised here", type(error).__name__, exc_info=error)
+    return True
+
+
+def _is_inside(trace: TracebackType | None) -> bool:
+    while trace is not None:
+        if not str(trace.tb_frame.f_globals.get("__name__")).startswith(_INSIDE):
+            return False
+        trace = trace.tb_next
+    return True
+
+
+def _is_raised(trace: TracebackType) -> bool:
+    from opcode import opmap
+
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code.co_code
+    return 0 <= trace.tb_lasti < len(code) and code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
