@@ -112,27 +112,12 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
                 if not isinstance(error, TypeError) or options.keys() <= set(known()):
                     if isinstance(error, TypeError):
                         _refuse_misuse(checked, args, options)
-                    if is_for_user(error) or _is_mistake(error):
+                    if is_for_user(error):
                         raise error.with_traceback(None) from error.__cause__
                     raise
             _refuse(options, known(), hint)
 
     return cast(Function, checked)
-
-
-_CHECKS = ("kafkacodec.arguments", "kafkacodec.moments", "kafkacodec.signatures")
-_NO_SUCH_PATH = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-
-
-def _is_mistake(error: Exception) -> bool:
-    """Whether an error is about the call's arguments or paths, so that frames of this package explain nothing."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    module = "" if frame is None else frame.tb_frame.f_globals.get("__name__", "")
-    if isinstance(error, OSError):
-        return isinstance(error, _NO_SUCH_PATH) and module.startswith("kafkacodec.")
-    return module in _CHECKS
 
 
 def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapping[str, Any]) -> str | None:

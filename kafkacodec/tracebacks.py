@@ -11,21 +11,22 @@ if TYPE_CHECKING:
 
 __all__ = ["is_for_user"]
 
-_INSIDE: Final = ("kafkacodec.", "asyncio.", "concurrent.", "contextlib")
+_INSIDE: Final = ("kafkacodec.", "asyncio.", "concurrent.", "contextlib", "functools")
 _CHECKS: Final = (ValueError, TypeError, OSError, ImportError)
+_NO_SUCH_PATH: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def is_for_user(error: Exception) -> bool:
     """Whether an error tells the application what is wrong outside the library, so that the frames inside do not help.
 
-    It is an error of this library, or of a check: a ``raise`` statement has raised it. An error that goes through a
-    function of the application, or that Python or another library raises, is none. Its frames go to the log
-    ``kafkacodec`` at DEBUG, since the caller raises it again without them.
+    It is an error of this library, or of a check: a ``raise`` statement has raised it; or the system's for a path that
+    is not there. An error that goes through a function of the application, or that Python or another library raises, is
+    none. Its frames go to the log ``kafkacodec`` at DEBUG, since the caller raises it again without them.
     """
     trace = error.__traceback__
     if not isinstance(error, (KafkaCodecError, *_CHECKS)) or trace is None or not _is_inside(trace):
         return False
-    if not isinstance(error, KafkaCodecError) and not _is_raised(trace):
+    if not isinstance(error, (KafkaCodecError, *_NO_SUCH_PATH)) and not _is_raised(trace):
         return False
     import logging  # an error is seldom, and this takes longer than the rest of the module
 
