@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from kafkacodec.arguments import meant
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, RUNNING
 from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
@@ -87,7 +88,8 @@ class BrokerConfig:
             known = of_topics.of_broker
             (self.texts if known else self._of_topics)[known[0].name if known else name] = text
         elif not self._takes_other(name, text):
-            raise ValueError(f"config has {name!r}, which this broker does not know: see docs/broker.md")
+            similar = meant(name, [*TOPIC_CONFIGS, *BROKER_CONFIGS]) or "the page on the broker lists those it knows"
+            raise ValueError(f"config has {name!r}, which this broker does not know; {similar}")
         if name in _OF_BOTH:
             self._takes_kafka07(name, text)
 

@@ -178,6 +178,8 @@ def decode(
 class ValueDecoder:
     """Decodes many columns with the same schemas, which are looked up and parsed once. Arguments as in `decode`.
 
+    Pass one to ``columns`` of a consumer, or as its ``value_deserializer`` for records one by one.
+
     A consumer for asyncio lets it ask a registry in a thread, so that the event loop goes on meanwhile; elsewhere its
     methods wait, up to the registry's ``timeout`` for each attempt.
 
@@ -245,6 +247,14 @@ class ValueDecoder:
             raise
         self._absent.clear()
         return found
+
+    def __call__(self, value: Any) -> Any:
+        """A key or value as Python's objects, None for None: for a ``value_deserializer`` or ``key_deserializer``.
+
+        Much slower than `decode` and the ``columns`` of a consumer. Schemas in headers are not found, since a
+        deserializer does not get these. Raises as `kafkacodec.values.decode`.
+        """
+        return None if value is None else _plain(self.decode([bytes(value)]).values[0])
 
     def _decoded(self, column: Any, headers: Any) -> DecodedValues:
         rows = self._framed(column, headers)

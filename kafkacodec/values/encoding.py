@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kafkacodec.arguments import one_of
-from kafkacodec.errors import EncodeError, SchemaError
+from kafkacodec.errors import EncodeError, SchemaError, SchemaNotFound
 from kafkacodec.questions import leave_loop
 from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 from kafkacodec.values.decoding import require_packages
 from kafkacodec.values.registry import Registry
 from kafkacodec.values.schemas import FORMATS, Format, Schema, resolved_references
+from kafkacodec.values.sources import NumberedSchemas
 
 __all__ = ["Encoder"]
 
@@ -41,7 +42,7 @@ class Encoder:
     ``timeout`` for each attempt.
 
     Args:
-        registry: a `Registry`, or its URL.
+        registry: a `Registry`, or its URL; in a test a dict of schemas by number, each registered for every subject.
         subject: where the schema is registered, such as ``"orders-value"``.
         schema: the schema, or its text. Default: the latest version of the subject.
         format: ``avro``, ``protobuf`` or ``json``: of a schema that is given as text, by default ``avro``; one of the
@@ -56,7 +57,7 @@ class Encoder:
     @suggests_options
     def __init__(
         self,
-        registry: Registry | str,
+        registry: Registry | str | Mapping[int, Schema | str],
         *,
         subject: str,
         schema: Schema | str | None = None,
@@ -68,9 +69,13 @@ class Encoder:
             one_of("format", format, FORMATS)
         if register and schema is None:
             raise ValueError("register needs a schema")
-        if not isinstance(registry, Registry | str):
-            raise TypeError(f"registry must be a Registry or its URL, not {type(registry).__name__}")
-        self._registry = Registry(registry) if isinstance(registry, str) else registry
+        if not isinstance(registry, Registry | str | Mapping):
+            raise TypeError(f"registry must be a Registry, its URL or a dict of schemas, not {type(registry).__name__}")
+        self._registry: Registry | NumberedSchemas
+        if isinstance(registry, Mapping):
+            self._registry = NumberedSchemas.of(registry, format or "avro")
+        else:
+            self._registry = Registry(registry) if isinstance(registry, str) else registry
         self._subject, self._register, self._format = subject, register, format
         self._schema = Schema(schema, format or "avro") if isinstance(schema, str) else schema
         self._validate = validate
@@ -92,7 +97,8 @@ class Encoder:
             return None
         ready = self._ready
         if ready is None:
-            leave_loop(self.prepare)
+            if isinstance(self._registry, Registry):
+                leave_loop(self.prepare)
             self.prepare()
             ready = self._ready
             assert ready is not None
@@ -111,7 +117,7 @@ class Encoder:
             number, schema = self._registry.latest(self._subject)
         else:
             schema = self._schema
-            number = self._registry.number(self._subject, schema, register=self._register)
+            number = self._number(schema)
         if self._format is not None and schema.format != self._format:
             raise SchemaError(f"the schema of {self._subject} is {schema.format}, not {self._format}")
         compares = self._validate and schema.format == "json"
@@ -119,6 +125,14 @@ class Encoder:
         references = resolved_references(schema, self._registry)
         payload = _PAYLOADS[schema.format](schema, references) if compares or schema.format != "json" else _json_bytes
         return _Ready(_HEAD.pack(0, number), payload)
+
+    def _number(self, schema: Schema) -> int:
+        try:
+            return self._registry.number(self._subject, schema, register=self._register)
+        except SchemaNotFound as error:
+            if self._register or not isinstance(self._registry, Registry):
+                raise
+            raise SchemaNotFound(f"{error}; register=True registers it") from None
 
 
 def _avro(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], bytes]:

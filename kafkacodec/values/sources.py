@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from kafkacodec.errors import SchemaNotFound
 from kafkacodec.values.directory import SchemaDirectory
 from kafkacodec.values.schemas import Format, Schema, SchemaKey, Schemas, SchemaSource
 from kafkacodec.values.topic import SchemaTopic
 
-__all__ = ["may_wait", "source_of"]
+__all__ = ["NumberedSchemas", "may_wait", "source_of"]
 
 
 class _OneSchema(Schemas):
@@ -20,6 +21,29 @@ class _OneSchema(Schemas):
     def find(self, key: SchemaKey) -> Schema:
         """The schema, whatever the key."""
         return self.by_key[0]
+
+
+class NumberedSchemas(Schemas):
+    """Schemas by number, in place of a registry: each is registered for every subject."""
+
+    def latest(self, subject: str) -> tuple[int, Schema]:
+        """The schema with the highest number."""
+        numbers = [key for key in self.by_key if isinstance(key, int)]
+        if not numbers:
+            raise SchemaNotFound(f"there is no schema of {subject}")
+        return max(numbers), self.by_key[max(numbers)]
+
+    def number(self, subject: str, schema: Schema, *, register: bool = False) -> int:
+        """The number of a schema, which has to be there."""
+        for number, known in self.by_key.items():
+            if known == schema and isinstance(number, int):
+                return number
+        raise SchemaNotFound(f"there is no such schema of {subject}")
+
+    @classmethod
+    def of(cls, schemas: Mapping[Any, Any], format: Format) -> NumberedSchemas:
+        """Those of a dict, whose texts have this format. Raises TypeError."""
+        return cls({_key(key): _schema(key, found, format) for key, found in schemas.items()})
 
 
 def source_of(schemas: Any, format: Format) -> SchemaSource:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.errors import EncodeError, RegistryError, SchemaError, SchemaNotFound
+from kafkacodec.errors import DecodeError, EncodeError, RegistryError, SchemaError, SchemaNotFound
 from kafkacodec.values import Encoder, Reference, Registry, Schema
 from tests.registry_server import serving
 
@@ -144,8 +144,10 @@ def test_schemas_are_registered_only_when_asked():
         Encoder(registry.url, subject=SUBJECT)(VALUES[0])
     with pytest.raises(ValueError, match="register needs a schema"):
         Encoder("http://localhost:1", subject=SUBJECT, register=True)
-    with pytest.raises(TypeError, match="registry must be a Registry or its URL, not dict"):
-        Encoder({7: AVRO}, subject=SUBJECT)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="registry must be a Registry, its URL or a dict of schemas, not Schema"):
+        Encoder(Schema(AVRO), subject=SUBJECT)  # type: ignore[arg-type]
+    with serving({}) as registry, pytest.raises(SchemaNotFound, match="register=True registers it"):
+        Encoder(registry.url, subject=SUBJECT, schema=AVRO)(VALUES[0])
     with pytest.raises(TypeError, match="did you mean 'subject'"):
         Encoder("http://localhost:1", **{"subjekt": SUBJECT})
 
@@ -208,3 +210,20 @@ def test_json_is_compared_with_schemas_that_its_schema_refers_to():
         assert encoder({"line": "a"})[5:] == b'{"line":"a"}'
         with pytest.raises(EncodeError, match=r"\$\.line: 5 is not of type 'string'"):
             encoder({"line": 5})
+
+
+def test_a_dict_stands_for_a_registry_both_ways():
+    number, client = 7, confluent.SchemaRegistryClient.new_client({"url": "mock://"})
+    theirs = AvroSerializer(client, AVRO)(VALUES[1], CONTEXT)
+    encoder, decoder = Encoder({3: '"string"', number: AVRO}, subject=SUBJECT), kc.values.ValueDecoder({number: AVRO})
+    data = encoder(VALUES[1])
+    assert data[:5] == b"\0" + number.to_bytes(4)
+    assert data[5:] == theirs[5:]
+    assert Encoder({3: '"string"', number: AVRO}, subject=SUBJECT, schema='"string"')("a")[:5] == b"\0\0\0\0\3"
+    found = decoder(data)
+    assert (found["id"], found["note"]) == (VALUES[1]["id"], VALUES[1]["note"])
+    assert decoder(None) is None
+    with pytest.raises(SchemaNotFound, match="there is no such schema"):
+        Encoder({3: AVRO}, subject=SUBJECT, schema='"string"')("a")
+    with pytest.raises(DecodeError, match=r"^values\[0\]"):
+        decoder(data[:7])

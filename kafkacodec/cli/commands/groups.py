@@ -74,7 +74,7 @@ def groups(
             group.group,
             group.kind,
             *([states[group.group]] if live else []),
-            str(group.generation),
+            "-" if group.generation < 0 else str(group.generation),
             group.protocol or group.protocol_type or "-",
             str(len(group.members)),
             ", ".join(sorted({topic for member in group.members for topic in member.topics})) or "-",

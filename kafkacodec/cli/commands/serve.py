@@ -108,6 +108,9 @@ def serve(
         passwords = dict(_user(text) for text in (*users, *filter(None, lines)))
         if tls_cert is None and (tls_key or tls_client_ca):
             raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert")
+        for url in listen:
+            if "://" not in url:
+                raise click.UsageError(f"--listen {url}: not a URL, such as kafka://{url}")
         _check_ways([url.partition("://")[0] for url in listen], has_users=bool(passwords), has_tls=bool(tls_cert))
         _check_read_only(read_only, data, has_topics=bool(topics), brokers=brokers)
         if replicas is not None and broker_id is None:
@@ -126,8 +129,8 @@ def serve(
             release=release,
             read_only=read_only,
         )
-    except (ValueError, ImportError) as error:
-        raise click.ClickException(str(error)) from None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     before = signal.signal(signal.SIGTERM, _end)
     try:
         with running:

@@ -107,7 +107,8 @@ class Servers:
             with open(path, encoding="utf-8") as file:
                 found = read_properties(file.read())
         except (OSError, ValueError) as error:
-            raise click.UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+            where = path if self.config else f"{_CONFIG_VARIABLE}={path}"
+            raise click.UsageError(f"{where}: {getattr(error, 'strerror', None) or error}") from None
         return {name: value for name, value in found.items() if not _is_of_others(name, known)}
 
 

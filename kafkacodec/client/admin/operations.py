@@ -92,7 +92,9 @@ class Operations:
         if job.errors and all(isinstance(found, _OF_ALL) for found in job.errors.values()) and not ordered:
             raise next(iter(job.errors.values()))
         if job.errors:
-            raise ItemErrors(f"{len(job.errors)} of {len(ordered) + len(job.errors)} {what}", job.errors, ordered)
+            total = len(ordered) + len(job.errors)
+            some = f"{len(job.errors)} of {total} {what}" if total > 1 else f"the {_singular(what)}"
+            raise ItemErrors(some, job.errors, ordered)
         return ordered
 
     async def _one(self, ask: Ask[K, V], key: K, timeout_ms: int | None) -> V:
@@ -248,3 +250,8 @@ def by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
     for topic, partition in keys:
         found.setdefault(topic, []).append(partition)
     return found
+
+
+def _singular(what: str) -> str:
+    """Of one item what is said of several, such as "topics were not created"."""
+    return what.replace("s were ", " was ", 1).replace("s failed", " failed", 1).replace("s have", " has", 1)

@@ -21,7 +21,7 @@ from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.security.java_config import config_options
-from kafkacodec.signatures import shows_options
+from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -275,6 +275,7 @@ class Consumer(BlockingClient):
         tables = self.columns(max_rows=max_rows, timeout=timeout, columns=names, keys=keys, values=values)
         return reader_of(tables, no_rows(names), decoded)
 
+    @suggests_options
     def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> dict[Key, list[ConsumerRecord]]:
         """Return records by (topic, partition): those that are there, or that come within `timeout` seconds.
 

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 Key = tuple[str, int]
 
 
-@click.group()
+class _Groups(click.Group):
+    """Names the command for what another one does."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command."""
+        if args and args[0] == "describe":
+            ctx.fail("No such command 'describe'; use: kafkacodec groups -b SERVER -g GROUP")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Groups, short_help="List and delete groups, and reset their offsets.")
 def groups() -> None:
     """List and delete groups, and reset their offsets; `kafkacodec groups -b` and `lag -b` show more of them."""
 

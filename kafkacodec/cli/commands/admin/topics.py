@@ -8,6 +8,7 @@ import click
 
 from kafkacodec.cli.commands.admin.shared import assignments, dry_run_option, json_option, show, tell
 from kafkacodec.cli.completion import complete_topic
+from kafkacodec.cli.console import say
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.cli.output import counted
 
@@ -22,9 +23,18 @@ _config_option = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="Create, delete, change, list and describe topics.")
 def topics() -> None:
-    """Create, delete, change and describe topics; `kafkacodec topics -b` lists them."""
+    """Create, delete, change, list and describe topics; `kafkacodec topics -b` shows more of them."""
+
+
+@topics.command(name="list")
+@server_options()
+def list_topics(servers: Servers) -> None:
+    """Print the names of all topics, one a line."""
+    with servers.admin() as admin:
+        for name in admin.list_topics():
+            say(name)
 
 
 @topics.command()
@@ -106,7 +116,7 @@ def alter(
         if partitions is not None:
             tell(name, f"given {counted(partitions, 'partition')}", dry_run)
         for key, value in changes.items():
-            tell(name, f"set to the default {key}" if value is None else f"set to {key}={value}", dry_run)
+            tell(name, f"set to the default of {key}" if value is None else f"set to {key}={value}", dry_run)
 
 
 @topics.command()
