@@ -16,8 +16,8 @@ __all__ = ["RecordFile"]
 
 # Few values each. Keys and values mostly differ: to look for equal ones took half of the time, and gained nothing.
 _DICTIONARY = ("topic", "partition", "timestampType", "headers.list.element.key")
-# Offsets and times grow by small steps. The bytes of values are compressed faster, and to less, without the length of
-# each between them. Spark reads these encodings since 3.3.
+# Offsets and times grow by small steps. The bytes of values are compressed to less without the length of each between
+# them. Spark reads these encodings since 3.3.
 _ENCODINGS = {
     "value": "DELTA_LENGTH_BYTE_ARRAY",
     "offset": "DELTA_BINARY_PACKED",
