@@ -415,6 +415,8 @@ async def test_an_answer_that_comes_byte_by_byte():
     async def script(reader, writer):
         _, event = await opened(reader, writer)
         for byte in metadata(event):
+            if writer.is_closing():  # uvloop raises if a closed transport is written to
+                return
             writer.write(bytes([byte]))
             await writer.drain()
             await asyncio.sleep(0.05)
