@@ -35,7 +35,7 @@ def test_a_wrong_option_of_a_stream(
 
 
 @pytest.mark.parametrize(
-    ("source", "message"), [("kafkalog", "path: missing"), ("kafkabroker", "kafka.bootstrap.servers: missing")]
+    ("source", "message"), [("kafkalog", "path: missing"), ("kafkabroker", "subscribe: missing")]
 )
 def test_both_formats_are_found_without_being_registered(spark: Any, source: str, message: str) -> None:
     with pytest.raises(AnalysisException, match=message):
