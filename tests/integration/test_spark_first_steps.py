@@ -34,9 +34,7 @@ def test_a_wrong_option_of_a_stream(
     assert "UnboundLocalError" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("source", "message"), [("kafkalog", "path: missing"), ("kafkabroker", "subscribe: missing")]
-)
+@pytest.mark.parametrize(("source", "message"), [("kafkalog", "path: missing"), ("kafkabroker", "subscribe: missing")])
 def test_both_formats_are_found_without_being_registered(spark: Any, source: str, message: str) -> None:
     with pytest.raises(AnalysisException, match=message):
         spark.newSession().read.format(source).load().count()
