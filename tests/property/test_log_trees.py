@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import kafkacodec as kc
 from kafkacodec.log import LogDirectory, Partition, Segment
+from kafkacodec.log.partitions import each_once
 from kafkacodec.log.reading import relocate
 from kafkacodec.spark.errors import OptionError
-from kafkacodec.spark.reading import discovery, view_rows
+from kafkacodec.spark.reading import view_rows
 from kafkacodec.spark.reading.discovery import partitions_of
 from kafkacodec.spark.reading.options import ReadOptions, parse_read_options
 from kafkacodec.spark.reading.planning import plan, refuse_without_batches
@@ -155,7 +156,7 @@ def partitions_in(path: str) -> list[Partition]:
 def impatient() -> Iterator[None]:
     """No broker replaces files meanwhile, for which Spark's reader would wait."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discovery, "PAUSE_SECONDS", 0)
+        patch.setattr(each_once, "PAUSE_SECONDS", 0)
         patch.setattr(relocate, "PAUSE_SECONDS", 0)
         yield
 

@@ -230,10 +230,13 @@ def test_a_missing_segment_is_missing_offsets(tmp_path):
     assert error.path == str(first)
 
 
-def test_what_is_no_segment_is_a_problem(tmp_path):
-    path = tmp_path / "a.log"
-    path.write_bytes(b"not a log at all, but long enough to be one")
-    (mine,) = kc.log.statistics(path)
+def test_what_is_no_segment_is_an_error_unless_it_has_the_name_of_one(tmp_path):
+    path, named = tmp_path / "a.log", tmp_path / f"{0:020d}.log"
+    for place in (path, named):
+        place.write_bytes(b"not a log at all, but long enough to be one")
+    with pytest.raises(kc.CorruptRecord, match="not a log segment"):
+        kc.log.statistics(path)
+    (mine,) = kc.log.statistics(named)
     assert mine.num_batches == 0
     assert mine.damaged
     path.write_bytes(b"")
