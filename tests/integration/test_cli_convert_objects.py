@@ -72,4 +72,4 @@ def test_what_is_not_written_to_a_store(kafkacodec, source):
     code, _, err = kafkacodec("convert", source, "-o", f"s3://{BUCKET}/out.parquet")
     assert (code, "a file is written to this machine; convert --partition-by with" in err) == (2, True)
     code, _, err = kafkacodec("convert", source, "-o", f"s3://{BUCKET}/out", "--partition-by", "topic")
-    assert (code, "use format iceberg or delta, or a local directory" in err) == (1, True)
+    assert (code, "use format iceberg or delta, or a local directory" in err) == (2, True)

@@ -167,7 +167,7 @@ def test_verify_of_a_tree_lists_only_what_is_not_intact(kafkacodec, tree):
     log.write_bytes(data)
     code, out, _ = kafkacodec("verify", tree)
     lines = out.splitlines()
-    assert (code, lines[1].split()[0]) == (BAD_INPUT, "lz4-0")
+    assert (code, lines[1].split()[0]) == (BAD_INPUT, str(log.parent))
     assert not any(line.startswith("gzip-0") for line in lines)
     assert lines[-1].startswith("4 partitions, 3 intact, ")
 
