@@ -6,7 +6,10 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
+
 import kafkacodec as kc
+from kafkacodec.log.checking import verify_files
 from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_producer_snapshot
 from kafkacodec.log.formats.indexes import encode_offset_index, encode_time_index
 from kafkacodec.log.formats.layout import file_name
@@ -76,3 +79,26 @@ def test_a_log_that_is_being_written_is_in_order(tmp_path):
         broker.stopped.set()
         broker.join()
     assert kc.log.LogDirectory(tmp_path).verify().clean
+
+
+def test_a_snapshot_that_is_being_written_is_read_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker makes the file under its final name, and writes it then; an old one is not waited for."""
+    log = tmp_path / "t-0"
+    with kc.log.LogWriter(tmp_path, "t", 0, sync=False) as writer:
+        writer.write([(b"k", b"v")])
+    whole, path = encode_producer_snapshot(()), log / file_name(1, ".snapshot")
+    pauses: list[float] = []
+
+    def finish(seconds: float) -> None:
+        pauses.append(seconds)
+        path.write_bytes(whole)
+
+    monkeypatch.setattr(verify_files.time, "sleep", finish)
+    path.write_bytes(b"")
+    assert [f for f in kc.log.Partition(log).verify().findings if f.kind == "producer-snapshot"] == []
+    assert len(pauses) == 1
+    path.write_bytes(whole[:5])
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    (found,) = (f for f in kc.log.Partition(log).verify().findings if f.kind == "producer-snapshot")
+    assert "at least 10 bytes" in found.text
+    assert len(pauses) == 1

@@ -23,8 +23,13 @@ def with_finalizers() -> Iterator[type]:
         if not found.name.endswith(NO_MODULES):
             module = importlib.import_module(found.name)
             for cls in vars(module).values():
-                if isinstance(cls, type) and cls.__module__ == module.__name__ and hasattr(cls, "__del__"):
+                end = getattr(cls, "__del__", None)
+                if isinstance(cls, type) and cls.__module__ == module.__name__ and is_ours(end):
                     yield cls
+
+
+def is_ours(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("kafkacodec")
 
 
 def test_an_object_whose_constructor_has_not_run_is_collected_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, choice_options, place, size_of, threads_option
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size
-from kafkacodec.log.analysis.copies import copies_of
 
 if TYPE_CHECKING:
     from kafkacodec.log import LogDirectory, Partition, Report
@@ -70,6 +69,8 @@ def _print(reports: list[tuple[Partition, Report]], checkpoints: list[Report], *
     ]
     listed = reports if everything else [(partition, report) for partition, report in reports if not report.clean]
     if listed:
+        from kafkacodec.log.analysis.copies import copies_of
+
         copies = copies_of(partition for partition, _ in reports)
         print_table(columns, (_row(partition, report, copies) for partition, report in listed))
     for report in [*(report for _, report in reports), *checkpoints]:

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
-from kafkacodec.errors import KafkaCodecError
+from kafkacodec.errors import KafkaCodecError, Truncated
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, ProducerSnapshot
 from kafkacodec.log.opening import entries
 from kafkacodec.log.opening.checkpoints import read_checkpoint, read_producer_snapshot, read_topic_id
+
+_NEW_SECONDS: Final = 2.0
+_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 0.02
 
 # Offset checkpoints of a log directory -> the meaning of their offsets, none of which can be after the end of the log.
 _MEANINGS = {
@@ -53,7 +59,7 @@ def check_partition_files(
         if name.endswith(layout.PRODUCER_SNAPSHOT_SUFFIX):
             path = os.path.join(directory, name)
             with reporting(report, "producer-snapshot", path):
-                snapshots.append(read_producer_snapshot(path))
+                snapshots.append(_snapshot(path))
     end = math.inf if end_offset is None else end_offset()
     for snapshot in snapshots:
         _check_snapshot(snapshot, end, report)
@@ -65,6 +71,24 @@ def check_partition_files(
     path = os.path.join(directory, layout.PARTITION_METADATA)
     with reporting(report, "partition-metadata", path):
         read_topic_id(path)
+
+
+def _snapshot(path: str) -> ProducerSnapshot:
+    """Read a snapshot. A broker writes it under its final name: a short one, if it is new, may be whole soon."""
+    for _ in range(_TRIES):
+        with suppress(Truncated):
+            return read_producer_snapshot(path)
+        if not _is_new(path):
+            break
+        time.sleep(_PAUSE_SECONDS)
+    return read_producer_snapshot(path)
+
+
+def _is_new(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_mtime < _NEW_SECONDS
+    except OSError:  # in an object store, for example, where files appear whole
+        return False
 
 
 def _check_snapshot(snapshot: ProducerSnapshot, end: float, report: Report) -> None:
