@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.log.checking import verify_files
 from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_producer_snapshot
 from kafkacodec.log.formats.indexes import encode_offset_index, encode_time_index
 from kafkacodec.log.formats.layout import file_name
@@ -93,7 +92,7 @@ def test_a_snapshot_that_is_being_written_is_read_once_more(tmp_path: Path, monk
         pauses.append(seconds)
         path.write_bytes(whole)
 
-    monkeypatch.setattr(verify_files.time, "sleep", finish)
+    monkeypatch.setattr("kafkacodec.log.checking.verify_files.time.sleep", finish)
     path.write_bytes(b"")
     assert [f for f in kc.log.Partition(log).verify().findings if f.kind == "producer-snapshot"] == []
     assert len(pauses) == 1
