@@ -9,6 +9,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.errors import LimitExceeded, MissingOffsets
+from kafkacodec.spark.live import connections
 from kafkacodec.spark.live.offsets import Ids
 from kafkacodec.spark.live.planning import Task, plan_batch, tasks_of
 from kafkacodec.spark.live.read_options import BrokerReadOptions, parse_broker_options
@@ -56,6 +57,7 @@ def broker() -> Iterator[kc.broker.Broker]:
     with kc.broker.serve(topics={"many": PARTITIONS}, config=ANY_TIME) as broker:
         fill(broker)
         yield broker
+        connections.close_all()
 
 
 def fill(broker: kc.broker.Broker) -> None:

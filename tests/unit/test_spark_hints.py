@@ -15,6 +15,7 @@ from kafkacodec.errors import EncodeError
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.job import export
 from kafkacodec.spark.exporting.report import ExportedFile, ExportReport
+from kafkacodec.spark.live import connections
 from kafkacodec.spark.live.offsets import TopicOffsets
 from kafkacodec.spark.live.producing import send
 from kafkacodec.spark.live.read_options import parse_broker_options, wanted_columns
@@ -29,6 +30,7 @@ from kafkacodec.spark.sql.column_functions import UDFS
 def server() -> Iterator[str]:
     with kc.broker.serve(topics={"orders": 2, "payments": 1}) as broker:
         yield broker.bootstrap_servers
+        connections.close_all()
 
 
 def offsets(server: str, **options: str) -> TopicOffsets:
