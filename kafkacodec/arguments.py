@@ -145,7 +145,8 @@ def suggestion(wrong: str, known: Collection[str], what: str = "options", most: 
     return meant(wrong, known) or f"{what} are {', '.join(known)}"
 
 
-def require_text(name: str, value: object) -> None:
-    """Raise TypeError if `value` is not text."""
+def require_text(name: str, value: object) -> str:
+    """Return `value`, which must be text. Raises TypeError."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be text, not {type(value).__name__}")
+    return value

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
 
-from kafkacodec.arguments import one_of, require_int
+from kafkacodec.arguments import one_of, require_int, require_text
 from kafkacodec.client.core.foreign_options import PARTITIONERS, unknown_options
 from kafkacodec.client.core.old_brokers import baseline_of
 from kafkacodec.net.addresses import address_text, addresses
@@ -207,8 +207,8 @@ def _check_type(name: str, kind: str, value: Any) -> None:
     kind = kind.removesuffix(" | None")
     if kind == "bool" and not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
-    if kind == "str" and not isinstance(value, str):
-        raise TypeError(f"{name} must be text, not {type(value).__name__}")
+    if kind == "str":
+        require_text(name, value)
     if kind.startswith("str | os.PathLike") and not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be the path of a file, not {type(value).__name__}")
     if name.endswith("_ms"):

@@ -46,10 +46,6 @@ def refuse_strangers(
 
 
 def _instead(kinds: str, wrong: str, names: Collection[str]) -> str:
-    from kafkacodec.arguments import meant
+    from kafkacodec.arguments import suggestion
 
-    if not names:
-        return f"there are no {kinds}"
-    if len(names) > _LISTED:
-        return meant(wrong, names) or f"there are {len(names)} {kinds}"
-    return meant(wrong, names) or f"{kinds} are {', '.join(sorted(names))}"
+    return suggestion(wrong, sorted(names), kinds, _LISTED) if names else f"there are no {kinds}"

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from kafkacodec import messages
-from kafkacodec.arguments import meant, require_int
+from kafkacodec.arguments import meant, require_int, require_text
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Job
 from kafkacodec.client.checks import mapping
@@ -212,9 +212,7 @@ def group_coordinator(group: str) -> Coordinator:
 
 def group_name(group: Any) -> str:
     """The id of one group. Raises TypeError."""
-    if not isinstance(group, str):
-        raise TypeError(f"group must be text, not {type(group).__name__}")
-    return group
+    return require_text("group", group)
 
 
 def several(name: str, values: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kafkacodec.arguments import require_text
 from kafkacodec.client.options import options_from_config
 from kafkacodec.client.security.jaas import jaas_options
 
@@ -47,8 +48,8 @@ def java_security_options(config: dict[str, Any]) -> dict[str, Any]:
         TypeError: a value is not text.
     """
     for name in ("security.protocol", *_NAMES):
-        if name in config and not isinstance(config[name], str):
-            raise TypeError(f"{name} must be text, not {type(config[name]).__name__}")
+        if name in config:
+            require_text(name, config[name])
     if "security.protocol" in config:
         config["security.protocol"] = config["security.protocol"].strip().upper()
     text = config.pop(_LOGIN, None)

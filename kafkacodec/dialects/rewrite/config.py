@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafkacodec.arguments import limit
+from kafkacodec.arguments import limit, require_text
 from kafkacodec.net.addresses import addresses
 
 __all__ = ["ConsumerConfig"]
@@ -73,9 +73,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, not {type(value).__name__}")
-    return value
+    return require_text(name, value)
 
 
 def _servers(name: str, value: Any) -> list[tuple[str, int]]:
