@@ -84,6 +84,7 @@ GOALS = [
     Goal("encode sets of ten records", "Encoder.encode", "aiokafka", 1),
     Goal("verify", "verify", None, 5e9),
     *(Goal("resynchronisation", kind, None, 1e9) for kind in ("random", "text", "big-endian integers")),
+    Goal("CRC-32C of 16 KiB blocks", "kc.crc32c", "PyPI crc32c", 1.4),
     Goal("partition of 10 B keys", "partition", None, 100e6),
     Goal("live, consume, none", COLUMNS, "aiokafka", 30),
     Goal("live, consume, lz4", COLUMNS, "aiokafka", 12),

@@ -16,8 +16,9 @@ unsigned kc_cpu_features(void) {
     features |= KC_CPU_X86_CLMUL;
     if (!__builtin_cpu_supports("sse4.2")) return features;
     features |= KC_CPU_X86_CRC;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("vpclmulqdq"))
-        features |= KC_CPU_X86_VPCLMUL;
+    if (!__builtin_cpu_supports("vpclmulqdq")) return features;
+    if (__builtin_cpu_supports("avx2")) features |= KC_CPU_X86_MIXED;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) features |= KC_CPU_X86_VPCLMUL;
     return features;
 }
 

@@ -8,6 +8,7 @@ enum kc_cpu_feature {
     KC_CPU_X86_CLMUL = 2,   /* PCLMULQDQ, SSSE3 and SSE4.1 */
     KC_CPU_X86_VPCLMUL = 4, /* VPCLMULQDQ on 512-bit registers, and all of the above */
     KC_CPU_ARM_CRC = 8,     /* CRC-32 instructions and PMULL */
+    KC_CPU_X86_MIXED = 16,  /* VPCLMULQDQ on 256-bit registers with AVX2, and the first two */
 };
 
 /* The features of this processor that the operating system supports, as a set of bits. */

@@ -6,6 +6,7 @@
 const kc_crc_kernel kc_crc32c_kernels[] = {
 #ifdef KC_CRC_X86
     {"vpclmul", KC_CPU_X86_VPCLMUL, kc_crc32c_vpclmul},
+    {"mixed", KC_CPU_X86_MIXED, kc_crc32c_mixed},
     {"sse42", KC_CPU_X86_CRC, kc_crc32c_sse42},
     {"clmul", KC_CPU_X86_CLMUL, kc_crc32c_clmul},
 #elif defined(KC_CRC_ARM)

@@ -9,7 +9,7 @@
  * if size is 0. The kernel is chosen for the processor at the first call; thread-safe. */
 uint32_t kc_crc32c(uint32_t crc, const uint8_t *data, size_t size);
 
-/* The name of the chosen kernel: "vpclmul", "sse42", "clmul", "arm" or "table". The environment variable
+/* The name of the chosen kernel: "vpclmul", "mixed", "sse42", "clmul", "arm" or "table". The environment variable
  * KAFKACODEC_FORCE_KERNEL, read once, selects another one; a name that is unknown or not supported by the processor is
  * ignored. */
 const char *kc_crc32c_kernel(void);

@@ -11,6 +11,10 @@
 /* Lengths in bytes of the streams that a three-way kernel runs side by side. */
 enum { KC_CRC_LONG_STREAM = 1024, KC_CRC_SHORT_STREAM = 128 };
 
+/* The same for the kernel that folds beside the streams, and the size of its blocks in streams: what it folds takes
+ * four. */
+enum { KC_CRC_MIXED_LONG = 1024, KC_CRC_MIXED_SHORT = 256, KC_CRC_MIXED_STREAMS = 7 };
+
 typedef struct kc_crc_constants {
     /* For moving a block of 128 bits ahead by `distance` bits: x^(distance + 63) for its low word, x^(distance - 1)
      * for its high word; 64-bit words. */
@@ -45,6 +49,20 @@ static const kc_crc_constants kc_crc32_constants = {
     .polynomial = 0x1db710641,
     .long_stream = {0x7b4aa8b7, 0xbbf2f6d6},
     .short_stream = {0xe95c1271, 0x910eeec1},
+};
+
+/* Only for CRC-32C. */
+typedef struct kc_crc_mixed_constants {
+    uint64_t fold_1024[2], fold_256[2]; /* as above */
+    /* For moving a register ahead by seven, three, two streams and one, as above. */
+    uint32_t long_stream[4], short_stream[4];
+} kc_crc_mixed_constants;
+
+static const kc_crc_mixed_constants kc_crc32c_mixed_constants = {
+    .fold_1024 = {0x6577b24500000000, 0x7417153f00000000},
+    .fold_256 = {0x33ccbbbc00000000, 0xa2158b3400000000},
+    .long_stream = {0xa9232e2b, 0x359674f7, 0xa51b6135, 0x170076fa},
+    .short_stream = {0xaa7c7ad5, 0xd7a4825c, 0xdd7e3b0c, 0xb9e02b86},
 };
 
 #endif

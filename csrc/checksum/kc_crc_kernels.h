@@ -46,7 +46,7 @@ extern const uint32_t kc_crc32c_slices[8][256], kc_crc32_slices[8][256];
 kc_crc_function kc_crc32c_table, kc_crc32_table;
 
 #ifdef KC_CRC_X86
-kc_crc_function kc_crc32c_sse42, kc_crc32c_clmul, kc_crc32c_vpclmul;
+kc_crc_function kc_crc32c_sse42, kc_crc32c_clmul, kc_crc32c_mixed, kc_crc32c_vpclmul;
 kc_crc_function kc_crc32_clmul, kc_crc32_vpclmul;
 #elif defined(KC_CRC_ARM)
 kc_crc_function kc_crc32c_arm, kc_crc32_arm;

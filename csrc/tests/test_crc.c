@@ -80,6 +80,20 @@ TEST(crc_constants_are_what_they_are_called) {
     }
 }
 
+TEST(crc_constants_of_mixed_streams_are_what_they_are_called) {
+    const kc_crc_mixed_constants *k = &kc_crc32c_mixed_constants;
+    const uint32_t polynomial = CHECKSUMS[0].polynomial;
+    static const unsigned STREAMS[] = {KC_CRC_MIXED_STREAMS, 3, 2, 1};
+    CHECK_EQ(k->fold_1024[0], (uint64_t)power(polynomial, 1024 + 63) << 32);
+    CHECK_EQ(k->fold_1024[1], (uint64_t)power(polynomial, 1024 - 1) << 32);
+    CHECK_EQ(k->fold_256[0], (uint64_t)power(polynomial, 256 + 63) << 32);
+    CHECK_EQ(k->fold_256[1], (uint64_t)power(polynomial, 256 - 1) << 32);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(k->long_stream[i], power(polynomial, 8 * STREAMS[i] * KC_CRC_MIXED_LONG - 33));
+        CHECK_EQ(k->short_stream[i], power(polynomial, 8 * STREAMS[i] * KC_CRC_MIXED_SHORT - 33));
+    }
+}
+
 TEST(crc_tables_follow_from_the_polynomial) {
     EACH_CHECKSUM(c) {
         for (size_t zeros = 0; zeros < 8; zeros++) {

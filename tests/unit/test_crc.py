@@ -18,7 +18,7 @@ import kafkacodec as kc
 from kafkacodec.records import _crc
 from tests.corpus import Sample, blobs, segments
 
-KERNELS = ["vpclmul", "sse42", "clmul", "arm", "table"]
+KERNELS = ["vpclmul", "mixed", "sse42", "clmul", "arm", "table"]
 
 
 @pytest.mark.parametrize(
