@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import logging
 import sys
 import warnings
@@ -230,6 +229,5 @@ def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> C
             raise
         return found
 
-    call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
     call.__qualname__ = method.__name__
     return call

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from kafkacodec import errors, messages
 from kafkacodec.errors import LocalProtocolError
@@ -56,8 +56,7 @@ _correlation_at = struct.Struct(">i").unpack_from
 Data = TypeVar("Data", bytes, "list[bytes | memoryview]")
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseReceived:
+class ResponseReceived(NamedTuple):
     """A response and its request.
 
     `trailing` are bytes after the message, which only a connection with ``allow_trailing_bytes`` accepts.
@@ -72,22 +71,19 @@ class ResponseReceived:
     trailing: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionsAgreed:
+class VersionsAgreed(NamedTuple):
     """The broker's versions are known; requests without a version are now sent in the highest common one."""
 
     ranges: Mapping[int, range]
 
 
-@dataclass(frozen=True, slots=True)
-class VersionsRefused:
+class VersionsRefused(NamedTuple):
     """The broker lacks the version of the ApiVersions request; `Connection.negotiate` now uses one that it has."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class RequestReceived:
+class RequestReceived(NamedTuple):
     """A request. `message` is None for an ApiVersions request of an unsupported version: answer it with the result of
     `Connection.api_versions`. `wants_response` is False for a Produce request with acks=0. `trailing` are bytes after
     the message, which only a connection with ``allow_trailing_bytes`` accepts.
@@ -102,7 +98,7 @@ class RequestReceived:
     trailing: bytes = b""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Pending:
     """A pending request: on a client it waits for its response, on a broker for its turn."""
 

@@ -17,12 +17,15 @@ from kafkacodec.records import _compression
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["CODECS", "LEVELS", "Codec", "compress", "compressor", "decompress"]
+__all__ = ["CODECS", "DEFAULT_MAX_DECOMPRESSED_BYTES", "LEVELS", "Codec", "compress", "compressor", "decompress"]
 
 Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 """Names of the codecs; the index is the number in a batch's attributes (KIP-110 added zstd)."""
+
+DEFAULT_MAX_DECOMPRESSED_BYTES: Final = 128 << 20
+"""Limit on the decompressed records of one batch, in bytes (128 MiB)."""
 
 _NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
 

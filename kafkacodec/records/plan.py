@@ -9,6 +9,7 @@ from kafkacodec.arguments import column_names, int64, limit, one_of, refuse_unkn
 from kafkacodec.arrow._columns import Allowance
 from kafkacodec.records import _decoder
 from kafkacodec.records.columns import RecordColumns
+from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.signatures import describes_also
 
 if TYPE_CHECKING:
@@ -50,9 +51,6 @@ DEFAULT_MAX_BYTES = 512 << 10
 
 DEFAULT_MAX_VIEW_BYTES = 4 << 20
 """The same for views, of which only 16 bytes a row have to stay in cache."""
-
-DEFAULT_MAX_DECOMPRESSED_BYTES = 128 << 20
-"""Limit on the decompressed records of one batch, in bytes (128 MiB)."""
 
 _AUTO_VALUE_BYTES = 64
 """The average size of a value, in bytes, at which views become faster than copies (see benchmarks/README.md)."""

@@ -17,21 +17,13 @@ from kafkacodec.assignment.assignors import ASSIGNORS
 from kafkacodec.client.core.calls import ANY, CONTROLLER
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.groups.classic import ClassicMembership
-from kafkacodec.client.groups.membership import (
-    Assigned,
-    Failed,
-    GroupMetadata,
-    GroupSettings,
-    Left,
-    Lost,
-    Revoke,
-    Subscription,
-)
+from kafkacodec.client.groups.membership import Assigned, Failed, GroupMetadata, GroupSettings, Left, Lost, Revoke
 from kafkacodec.client.groups.modern import ModernMembership
 from kafkacodec.client.groups.offsets import CommittedOffset, OffsetCommit, OffsetFetch
 from kafkacodec.client.groups.share import ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_session import AcknowledgeType
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.client.options import ClientSettings
 from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.patience import LATE

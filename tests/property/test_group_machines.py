@@ -21,8 +21,9 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Send
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.classic import ClassicMembership
-from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke, Subscription
+from kafkacodec.client.groups.membership import Assigned, Failed, GroupSettings, Left, Lost, Revoke
 from kafkacodec.client.groups.modern import ModernMembership
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded
 from kafkacodec.messages import APIS
 from tests.examples import examples

@@ -10,16 +10,8 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.groups.classic import ClassicMembership
-from kafkacodec.client.groups.membership import (
-    Assigned,
-    Broken,
-    Failed,
-    GroupSettings,
-    Left,
-    Lost,
-    Revoke,
-    Subscription,
-)
+from kafkacodec.client.groups.membership import Assigned, Broken, Failed, GroupSettings, Left, Lost, Revoke
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.errors import (
     ConnectionFailed,
     DecodeError,

@@ -10,18 +10,10 @@ from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import (
-    Assigned,
-    Broken,
-    Failed,
-    GroupSettings,
-    Left,
-    Lost,
-    Revoke,
-    Subscription,
-)
+from kafkacodec.client.groups.membership import Assigned, Broken, Failed, GroupSettings, Left, Lost, Revoke
 from kafkacodec.client.groups.modern import ModernMembership
 from kafkacodec.client.groups.share import ShareMembership
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.errors import ConnectionFailed, LocalProtocolError, RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.messages import APIS
 

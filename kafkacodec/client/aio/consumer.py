@@ -19,7 +19,6 @@ from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import shown
 from kafkacodec.client.options import option_defaults
-from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.questions import answering
 from kafkacodec.signatures import shows_options
@@ -69,6 +68,8 @@ class Consumer(Iterating, ConsumerOffsets):
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
+        from kafkacodec.client.security.java_config import config_options
+
         return cls(*topics, **{**config_options(config, DEFAULTS), **options})
 
     # Reading

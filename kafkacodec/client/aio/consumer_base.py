@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafkacodec.client.aio.assignor_names import assignors_of
-from kafkacodec.client.aio.consumer_group import ConsumerGroup, Listener, OnPartitions
 from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
 from kafkacodec.client.checks import by_partition, offset_number, partition_keys, topic_names
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.settings import ConsumerSettings
-from kafkacodec.client.consuming.subscription import AllPartitions, name_test
-from kafkacodec.client.groups.membership import Subscription
+from kafkacodec.client.consuming.subscription import AllPartitions, Listener, OnPartitions, name_test
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.client.lifecycle import AsyncClient
 from kafkacodec.errors import ClientClosed, LocalProtocolError
+
+if TYPE_CHECKING:
+    from kafkacodec.client.aio.consumer_group import ConsumerGroup
 
 __all__ = ["ConsumerBase"]
 
@@ -50,7 +51,10 @@ class ConsumerBase(AsyncClient):
         self._begin()
         self._listener = Listener()
         self._first_topics = topic_names(topics)
-        assignors_of(settings.partition_assignment_strategy)
+        if settings.partition_assignment_strategy is not ConsumerSettings.partition_assignment_strategy:
+            from kafkacodec.client.aio.assignor_names import assignors_of
+
+            assignors_of(settings.partition_assignment_strategy)  # raises if one is unknown
         self._event = asyncio.Event()
         self._closed = False
         self._ended = asyncio.Event()  # all is closed
@@ -68,6 +72,8 @@ class ConsumerBase(AsyncClient):
             self._parts = ConsumerParts(self._settings, self._soon, self._ready or self._event.set)
             self._network = self._parts.network
             if self._settings.group_id is not None:
+                from kafkacodec.client.aio.consumer_group import ConsumerGroup
+
                 self._group = ConsumerGroup(self._parts, self._call)
             if self._first_topics:
                 self._subscribe(self._parts, Subscription(self._first_topics), Listener())

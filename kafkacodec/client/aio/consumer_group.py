@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.aio.assignor_names import assignors_of
@@ -15,6 +15,7 @@ from kafkacodec.client.aio.group_offsets import GroupOffsets
 from kafkacodec.client.aio.losses import Losses, listed
 from kafkacodec.client.aio.reads import Reads
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
+from kafkacodec.client.consuming.subscription import Listener, OnPartitions
 from kafkacodec.client.core.calls import Place
 from kafkacodec.client.groups.classic import ClassicMembership
 from kafkacodec.client.groups.membership import (
@@ -28,9 +29,9 @@ from kafkacodec.client.groups.membership import (
     Lost,
     Membership,
     Revoke,
-    Subscription,
 )
 from kafkacodec.client.groups.modern import NOT_OFFERED, ModernMembership
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.errors import (
     INCONSISTENT_GROUP_PROTOCOL,
     UNKNOWN_MEMBER_ID,
@@ -41,20 +42,10 @@ from kafkacodec.errors import (
     error,
 )
 
-__all__ = ["ConsumerGroup", "Listener"]
+__all__ = ["ConsumerGroup"]
 
 _LOOK_MS: Final = 500.0  # how late a member that left may notice that the application reads again
 _log = logging.getLogger("kafkacodec.client")
-
-OnPartitions = Callable[[list[Key]], Any]
-
-
-class Listener(NamedTuple):
-    """The application's functions or coroutine functions for changes of partitions, or None."""
-
-    on_assigned: OnPartitions | None = None
-    on_revoked: OnPartitions | None = None
-    on_lost: OnPartitions | None = None
 
 
 class ConsumerGroup:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.aio.consumer_base import ConsumerBase
-from kafkacodec.client.aio.consumer_group import ConsumerGroup
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys, seconds, time_number
 from kafkacodec.client.consuming.offset_lookup import FoundOffset
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
-from kafkacodec.client.groups.membership import GroupMetadata
-from kafkacodec.client.groups.offsets import CommittedOffset
 from kafkacodec.errors import LocalProtocolError
+from kafkacodec.lazy import imported_later
 from kafkacodec.moments import Moment
+
+if TYPE_CHECKING:
+    from kafkacodec.client.aio.consumer_group import ConsumerGroup
+    from kafkacodec.client.groups import offsets as group_offsets
+    from kafkacodec.client.groups.membership import GroupMetadata
+    from kafkacodec.client.groups.offsets import CommittedOffset
+else:  # loaded with a consumer's group
+    group_offsets = imported_later("kafkacodec.client.groups.offsets")
 
 __all__ = ["ConsumerOffsets"]
 
@@ -242,8 +248,8 @@ class ConsumerOffsets(ConsumerBase):
             group.losses.check()
             states = list(parts.positions.partitions.values())
             versions = {s.key: s.version for s in states}
-            positions = {s.key: s.position for s in states}
-            found = {key: CommittedOffset(*position) for key, position in positions.items() if position is not None}
+            made, positions = group_offsets.CommittedOffset, {s.key: s.position for s in states}
+            found = {key: made(*position) for key, position in positions.items() if position is not None}
         else:
             found = {key: _committed_offset(value) for key, value in by_partition("offsets", offsets).items()}
         for key, offset in found.items():
@@ -260,9 +266,9 @@ class ConsumerOffsets(ConsumerBase):
 
 def _committed_offset(value: Any) -> CommittedOffset:
     """An offset, or a pair of offset and metadata, or a CommittedOffset."""
-    if isinstance(value, CommittedOffset):
+    if isinstance(value, group_offsets.CommittedOffset):
         return value
     offset, metadata = value if isinstance(value, tuple) and len(value) == 2 else (value, "")
     if not isinstance(metadata, str):
         raise TypeError(f"the metadata of a committed offset must be text, not {type(metadata).__name__}")
-    return CommittedOffset(offset_number(offset), -1, metadata)
+    return group_offsets.CommittedOffset(offset_number(offset), -1, metadata)

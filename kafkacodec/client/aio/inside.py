@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkacodec.client.aio.consumer import Consumer
-    from kafkacodec.client.aio.consumer_group import OnPartitions
     from kafkacodec.client.aio.consumer_parts import ConsumerParts, Soon
     from kafkacodec.client.aio.producer import Producer
     from kafkacodec.client.aio.share_consumer import ShareConsumer
     from kafkacodec.client.consuming.positions import Key
+    from kafkacodec.client.consuming.subscription import OnPartitions
     from kafkacodec.client.producing.queue import Queues
 
 __all__ = ["ConsumerInside", "ProducerInside", "start_share_consumer"]

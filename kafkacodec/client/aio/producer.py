@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Never, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack
 
 from kafkacodec import messages
-from kafkacodec.client.aio.tables import TableSending
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, seconds, time_number
 from kafkacodec.client.core.foreign_names import knows
@@ -23,17 +22,19 @@ from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import option_defaults
 from kafkacodec.client.producing._appending import BY_NAME
 from kafkacodec.client.producing._delivery import Delivery
-from kafkacodec.client.producing.delivery import TableDelivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
-from kafkacodec.client.producing.transactions import State, Transactions
-from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
 from kafkacodec.moments import Moment
 from kafkacodec.questions import answering
 from kafkacodec.signatures import shows_options
+
+if TYPE_CHECKING:
+    from kafkacodec.client.aio.tables import TableSending
+    from kafkacodec.client.producing.delivery import TableDelivery
+    from kafkacodec.client.producing.transactions import Transactions
 
 __all__ = ["Producer"]
 
@@ -85,6 +86,8 @@ class Producer(TransactionalProducer, AsyncClient):
         ``{"bootstrap.servers": "localhost:9092"}`` is an example. Pass `options` by keyword, as to the class:
         serializers, for instance.
         """
+        from kafkacodec.client.security.java_config import config_options
+
         return cls(**{**config_options(config, DEFAULTS), **options})
 
     def __repr__(self) -> str:
@@ -121,6 +124,8 @@ class Producer(TransactionalProducer, AsyncClient):
         if settings.transactional_id is None:
             identity = Idempotence(settings, network.retry_backoff())
         else:
+            from kafkacodec.client.producing.transactions import Transactions
+
             coordinators, backoff = network.cluster.coordinators, network.retry_backoff()
             identity = self._transactions = Transactions(settings, coordinators, backoff, progress)
         self._sender = Sender(self._queues, network.cluster, settings, identity, network.metrics, progress)
@@ -312,6 +317,8 @@ class Producer(TransactionalProducer, AsyncClient):
 
     def _table(self, data: Any, topic: str | None) -> TableSending:
         """A table in progress."""
+        from kafkacodec.client.aio.tables import TableSending  # not needed for records
+
         return TableSending(self._queues, self._settings, data, topic)
 
     async def forget_topics(self) -> None:
@@ -414,7 +421,7 @@ class Producer(TransactionalProducer, AsyncClient):
     async def _leave(self, timeout: float | None) -> None:
         """Send what is queued, or end the transaction."""
         own = self._transactions
-        if own is None or own.failure is not None or own.state in (State.NEW, State.READY, State.PREPARED):
+        if own is None or own.settled:
             end = None if timeout is None else asyncio.get_running_loop().time() + timeout
             await self.flush(timeout)
             with suppress(TimeoutError):

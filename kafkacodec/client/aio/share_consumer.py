@@ -14,20 +14,12 @@ from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
-from kafkacodec.client.groups.membership import (
-    Assigned,
-    Broken,
-    Failed,
-    GroupSettings,
-    Left,
-    Lost,
-    Revoke,
-    Subscription,
-)
+from kafkacodec.client.groups.membership import Assigned, Broken, Failed, GroupSettings, Left, Lost, Revoke
 from kafkacodec.client.groups.share import NOT_OFFERED, ShareMembership
 from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import Acknowledged
 from kafkacodec.client.groups.share_session import ShareLimits
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import option_defaults
 from kafkacodec.client.security.java_config import config_options

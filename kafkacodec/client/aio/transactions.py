@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.prepared import PreparedTransaction
 from kafkacodec.client.producing.queue import Queues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.settings import ProducerSettings
-from kafkacodec.client.producing.transaction_requests import Offsets
-from kafkacodec.client.producing.transactions import State, Transaction, Transactions
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError
+from kafkacodec.lazy import imported_later
+
+if TYPE_CHECKING:
+    from kafkacodec.client.producing import transaction_requests as requests, transactions
+    from kafkacodec.client.producing.transactions import Transaction, Transactions
+else:  # few producers have transactions
+    requests = imported_later("kafkacodec.client.producing.transaction_requests")
+    transactions = imported_later("kafkacodec.client.producing.transactions")
 
 __all__ = ["TransactionalProducer"]
 
@@ -69,10 +75,10 @@ class TransactionalProducer:
     async def _left(self) -> None:
         """Abort the open transaction, and wait for an ending one, so that others need not wait for its end."""
         own = self._started()
-        if own.state is State.COMMITTING:
+        if own.state is transactions.State.COMMITTING:
             with suppress(LocalProtocolError):
                 await self.commit_transaction()
-        if own.state in (State.OPEN, State.FAILED, State.ABORTING):
+        if own.state in (transactions.State.OPEN, transactions.State.FAILED, transactions.State.ABORTING):
             await self.abort_transaction()
 
     async def init_transactions(self) -> None:
@@ -92,7 +98,7 @@ class TransactionalProducer:
         own.initialize()
         if own.idle:
             return
-        await self._reach(lambda: own.state in (State.READY, State.OPEN, State.PREPARED, State.FAILED))
+        await self._reach(lambda: own.initialized)
 
     async def begin_transaction(self) -> None:
         """Start a transaction: records sent from now on belong to it.
@@ -148,9 +154,9 @@ class TransactionalProducer:
         with self._queues.lock:
             ending = own.end(commit=True)
         await self.flush()
-        await self._reach(lambda: ending.ended or own.state is State.FAILED)
+        await self._reach(lambda: ending.ended or own.state is transactions.State.FAILED)
         if not ending.ended:
-            own.require(State.OPEN)
+            own.require(transactions.State.OPEN)
         ending.told = True
         if not ending.committed:
             raise LocalProtocolError("the transaction was aborted before it was committed")
@@ -187,13 +193,13 @@ class TransactionalProducer:
             TypeError, ValueError: an offset or the group is wrong.
             Others as `commit_transaction`.
         """
-        checked = Offsets.of(offsets, group)
+        checked = requests.Offsets.of(offsets, group)
         await self.start()
         own = self._started()
         done = own.add_offsets(checked)
         self._wake()
         await self._wait(lambda: done() or own.failure is not None)
-        own.require(State.OPEN)
+        own.require(transactions.State.OPEN)
 
     def _check_transaction(self, begun: Transaction | None = None) -> Transaction | None:
         """Return the open transaction of a record; None if the producer has no ``transactional_id``.
@@ -207,7 +213,7 @@ class TransactionalProducer:
         own = self._transactions
         if own is None:
             return None
-        own.require(State.OPEN)
+        own.require(transactions.State.OPEN)
         if begun is not None and own.transaction is not begun:
             raise LocalProtocolError("the transaction to which the record belongs has ended")
         return own.transaction

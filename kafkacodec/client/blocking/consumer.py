@@ -18,14 +18,13 @@ from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettin
 from kafkacodec.client.consuming.typed import reader_of, typing_of
 from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
-from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
-from kafkacodec.client.security.java_config import config_options
 from kafkacodec.signatures import shows_options, suggests_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkacodec.client.groups.membership import GroupMetadata
     from kafkacodec.values.decoding import ValueDecoder
 
 __all__ = ["Consumer"]
@@ -96,6 +95,8 @@ class Consumer(BlockingClient):
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
+        from kafkacodec.client.security.java_config import config_options
+
         return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
 
     def __exit__(self, *exception: object) -> None:

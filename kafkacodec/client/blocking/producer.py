@@ -21,15 +21,14 @@ from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.producing._appending import Sending
 from kafkacodec.client.producing._delivery import Delivery
-from kafkacodec.client.producing.delivery import TableDelivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
-from kafkacodec.client.security.java_config import config_options
 from kafkacodec.errors import ClientClosed
 from kafkacodec.moments import Moment
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
+    from kafkacodec.client.producing.delivery import TableDelivery
     from kafkacodec.client.producing.queue import Queues, TopicQueues
 
 __all__ = ["Producer"]
@@ -79,6 +78,8 @@ class Producer(Sending, BlockingClient):
         ``{"bootstrap.servers": "localhost:9092"}`` is an example. Pass `options` by keyword, as to the class:
         serializers, for instance.
         """
+        from kafkacodec.client.security.java_config import config_options
+
         return cls(**{**config_options(config, aio.DEFAULTS), **options})
 
     def __del__(self) -> None:

@@ -22,7 +22,7 @@ from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.metrics import Metrics
-from kafkacodec.client.groups.membership import worth_repeating
+from kafkacodec.client.core.retrying import worth_repeating
 from kafkacodec.errors import (
     FETCH_SESSION_ID_NOT_FOUND,
     INVALID_FETCH_SESSION_EPOCH,

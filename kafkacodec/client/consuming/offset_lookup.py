@@ -14,7 +14,7 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
-from kafkacodec.client.groups.membership import worth_repeating
+from kafkacodec.client.core.retrying import worth_repeating
 from kafkacodec.errors import LEADER_NOT_AVAILABLE, UNSUPPORTED_FOR_MESSAGE_FORMAT, RemoteProtocolError, error
 from kafkacodec.messages.keys import LIST_OFFSETS
 from kafkacodec.protocol.client_defaults import client_request

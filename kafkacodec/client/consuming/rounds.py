@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.consuming.session import FetchSession, Wanted
@@ -46,8 +47,7 @@ class Round:
         return found is not None and found[0] is state and found[1] == state.version and found[2] == state.fetching
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(NamedTuple):
     """The contents of a request for at least `least_bytes`, in a version up to `most`. Immutable."""
 
     wanted: dict[Key, Wanted]

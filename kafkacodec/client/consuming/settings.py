@@ -10,7 +10,7 @@ from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, requi
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.core.java_serializers import not_callable
 from kafkacodec.client.options import ClientOptions, ClientSettings
-from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["ConsumerOptions", "ConsumerSettings", "GroupProtocol"]
 

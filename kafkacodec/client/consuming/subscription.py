@@ -1,16 +1,26 @@
-"""The topics of a consumer without a group: all their partitions are assigned, including new ones."""
+"""The topics of a consumer: without a group, all their partitions are assigned, including new ones."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafkacodec.client.consuming.positions import Key, Positions
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
 
-__all__ = ["AllPartitions", "name_test"]
+__all__ = ["AllPartitions", "Listener", "OnPartitions", "name_test"]
+
+OnPartitions = Callable[[list[Key]], Any]
+
+
+class Listener(NamedTuple):
+    """The application's functions or coroutine functions for changes of partitions, or None."""
+
+    on_assigned: OnPartitions | None = None
+    on_revoked: OnPartitions | None = None
+    on_lost: OnPartitions | None = None
 
 
 class AllPartitions:

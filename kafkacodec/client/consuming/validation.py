@@ -12,7 +12,7 @@ from kafkacodec.client.consuming.positions import Key, PartitionState, Position,
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import worth_repeating
+from kafkacodec.client.core.retrying import worth_repeating
 from kafkacodec.errors import LogTruncated, UnsupportedVersion, error
 from kafkacodec.messages.keys import OFFSET_FOR_LEADER_EPOCH
 from kafkacodec.protocol.client_defaults import client_request

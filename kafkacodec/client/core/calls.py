@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 from kafkacodec.arguments import one_of
 from kafkacodec.protocol.versions import highest_common
@@ -45,8 +45,7 @@ EncodeError or LocalProtocolError: nothing is sent then, and the send fails with
 CoordinatorKind = Literal["group", "transaction", "share"]
 
 
-@dataclass(frozen=True, slots=True)
-class Anywhere:
+class Anywhere(NamedTuple):
     """A destination without an id; `name` is shown in errors."""
 
     name: str

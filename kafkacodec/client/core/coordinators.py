@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
@@ -23,7 +23,7 @@ _FIRST_RELEASE: Final = {"group": "0.8.2", "transaction": "0.11", "share": "4.0"
 _BATCHED_VERSION = 4
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Wanted:
     node: int | None = None
     host: str = ""
@@ -150,8 +150,7 @@ class Coordinators:
         wanted.next_at = now + self._backoff.after(wanted.failures)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
+class _Lookup(NamedTuple):
     """A FindCoordinator request for the versions of a broker."""
 
     place: Coordinator

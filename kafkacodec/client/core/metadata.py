@@ -20,7 +20,7 @@ class BrokerAddress(NamedTuple):
     rack: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Partition:
     """A partition according to the newest metadata.
 
@@ -37,7 +37,7 @@ class Partition:
     error: type[BrokerError] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Topic:
     """A topic according to the newest metadata. `error` is why it is unusable; `topic_id` is None before Kafka 2.8."""
 

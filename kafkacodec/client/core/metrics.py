@@ -7,7 +7,6 @@ once per request or batch and never per record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from kafkacodec.client.core._metrics import Counter, Histogram
@@ -67,8 +66,7 @@ _OTHER = "other"
 _QUANTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 
-@dataclass(slots=True)
-class _Api:
+class _Api(NamedTuple):
     requests: Counter
     request_ms: Histogram
 

@@ -12,8 +12,8 @@ Source: KIP-35 and KIP-511 (ApiVersions), KIP-43, KIP-152 and KIP-368 (SASL).
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kafkacodec import messages
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
@@ -27,6 +27,8 @@ from kafkacodec.protocol.versions import supported_ranges
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from kafkacodec.messages import Message
 
 __all__ = ["FIRST_WAY", "OPENING_FRAME_BYTES", "SILENCE_MS", "Opening", "OpeningSettings", "Way", "renewal_time"]
 
@@ -57,8 +59,7 @@ class OpeningSettings(Protocol):
         """The version of brokers without ApiVersions; None to detect it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """A way to open a connection. The driver keeps the one that succeeded for each broker.
 
     Attributes:
@@ -84,14 +85,18 @@ _IGNORES_UNKNOWN: Final = "0.9.0"
 _NO_VERSION: Final = (2**15 - 1).to_bytes(2, "big")
 _VERSION_AT: Final = slice(SIZE_BYTES + 2, SIZE_BYTES + 4)  # in a request frame
 
-# In all of the old releases.
-_ANY_OLD: Final[Request] = (messages.ListOffsetsRequest(), 0)
 
-# What each release added, newest first. 0.9 is recognized by what it ignores.
-_PROBES: Final[dict[str, Request]] = {
-    "0.8.2": (messages.FindCoordinatorRequest(key="kafkacodec"), 0),
-    "0.8.1": (messages.OffsetFetchRequest(group_id="kafkacodec"), 0),
-    "0.8.0": _ANY_OLD,
+def _any_old() -> Message:
+    """A request that all of the old releases have."""
+    return messages.ListOffsetsRequest()
+
+
+# What each release added, newest first; made when one is needed, as few brokers are old. 0.9 is recognized by what it
+# ignores.
+_PROBES: Final[Mapping[str, Callable[[], Message]]] = {
+    "0.8.2": lambda: messages.FindCoordinatorRequest(key="kafkacodec"),
+    "0.8.1": lambda: messages.OffsetFetchRequest(group_id="kafkacodec"),
+    "0.8.0": _any_old,
 }
 
 
@@ -182,7 +187,7 @@ class Opening:
             return self._finish() if self.versions else b""
         self.connection = _connection(self._settings)  # the previous one still expects the answer to ApiVersions
         self._answered, self._versions_id = True, None
-        self.way = replace(self.way, release=_IGNORES_UNKNOWN)
+        self.way = self.way._replace(release=_IGNORES_UNKNOWN)
         return self._probe_or_finish()
 
     def lost(self) -> ConnectionFailed:
@@ -206,7 +211,7 @@ class Opening:
             return None
         ways = [None, _FIRST_WITH_VERSIONS, *self._old_releases()]
         left = ways[ways.index(self.way.release) + 1 :]
-        return replace(self.way, release=left[0]) if left else None
+        return self.way._replace(release=left[0]) if left else None
 
     def _old_releases(self) -> list[str]:
         if self._exchange is not None:
@@ -232,7 +237,7 @@ class Opening:
             raise RemoteProtocolError(f"the broker refused the ApiVersions request: {error(message.error_code).name}")
         if self._authentication is not None:
             return self._authenticate(self._authentication, message, now)
-        self.way = replace(self.way, certain=True)  # this answered a probe
+        self.way = self.way._replace(certain=True)  # this answered a probe
         return self._probe_or_finish()
 
     def _ask_versions(self) -> bytes:
@@ -271,11 +276,11 @@ class Opening:
         if self.way.certain:
             self.versions = _common(BASELINES[release])
             return self._finish()
-        return self._probe(_ANY_OLD if self._fallback is not None else _PROBES.get(release, _ANY_OLD))
+        return self._probe(_any_old if self._fallback is not None else _PROBES.get(release, _any_old))
 
-    def _probe(self, request: Request) -> bytes:
-        """A request of a version that no broker has; old brokers answer it in the given version."""
-        data = bytearray(self._request(request))
+    def _probe(self, request: Callable[[], Message]) -> bytes:
+        """A request of a version that no broker has; old brokers answer it in version 0."""
+        data = bytearray(self._request((request(), 0)))
         data[_VERSION_AT] = _NO_VERSION
         return bytes(data)
 

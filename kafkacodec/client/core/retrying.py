@@ -15,11 +15,12 @@ from kafkacodec.errors import (
     AuthenticationFailed,
     ConnectionFailed,
     DeadlineExceeded,
+    RemoteProtocolError,
     error,
 )
 from kafkacodec.messages import Message
 
-__all__ = ["COORDINATOR_MOVED", "Call", "first_error"]
+__all__ = ["COORDINATOR_MOVED", "Call", "first_error", "worth_repeating"]
 
 COORDINATOR_MOVED: Final = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 """The error codes after which a coordinator is looked up again."""
@@ -28,6 +29,13 @@ COORDINATOR_MOVED: Final = frozenset({COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 def first_error(message: Any) -> int:
     """The error code at the top of a response; 0 if it has none."""
     return getattr(message, "error_code", 0)
+
+
+def worth_repeating(error: Exception) -> bool:
+    """Whether a request without an answer may succeed when it is sent again."""
+    if isinstance(error, AuthenticationFailed):
+        return False
+    return isinstance(error, ConnectionFailed | DeadlineExceeded | RemoteProtocolError)
 
 
 class Call:

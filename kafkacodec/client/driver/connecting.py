@@ -15,12 +15,15 @@ from kafkacodec.client.driver.dialing import Dialer
 from kafkacodec.client.driver.link import Link
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ConnectionFailed, KafkaCodecError
+from kafkacodec.lazy import imported_later
 from kafkacodec.net.frames import Frame, FrameBuffers
-from kafkacodec.net.sasl import SaslExchange, provided
 from kafkacodec.net.tls import client_context, handshake_error
 
 if TYPE_CHECKING:
+    from kafkacodec.net import sasl
     from kafkacodec.protocol.connection import ResponseReceived
+else:
+    sasl = imported_later("kafkacodec.net.sasl")
 
 __all__ = ["Connector"]
 
@@ -46,7 +49,7 @@ class Connector:
         self._doubtful: dict[tuple[str, int], str] = {}  # the address of the last connection that failed to open
         self._renewals: set[asyncio.Task[None]] = set()
         if settings.sasl_mechanism is not None:
-            SaslExchange(settings, "localhost")  # raises if it cannot be made
+            sasl.SaslExchange(settings, "localhost")  # raises if it cannot be made
 
     async def connect(
         self,
@@ -177,13 +180,13 @@ class Connector:
 
     # SASL
 
-    async def _exchange(self, name: str, host: str) -> SaslExchange | None:
+    async def _exchange(self, name: str, host: str) -> sasl.SaslExchange | None:
         if self._settings.sasl_mechanism is None:
             return None
-        exchange = SaslExchange(self._settings, host)
+        exchange = sasl.SaslExchange(self._settings, host)
         if exchange.needs_token and self._settings.sasl_oauth_token_provider is not None:
             try:
-                exchange.token(await provided(self._settings.sasl_oauth_token_provider))
+                exchange.token(await sasl.provided(self._settings.sasl_oauth_token_provider))
             except ConnectionFailed as error:
                 raise type(error)(f"{name}: {error}") from error.__cause__
         return exchange

@@ -12,8 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Machine, Place, Prepare
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Network"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Owner:
+class _Owner(NamedTuple):
     """The callbacks of a machine's owner."""
 
     changed: Callable[[], None] | None = None

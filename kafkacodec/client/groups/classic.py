@@ -17,11 +17,13 @@ from kafkacodec.assignment.assignors import RangeAssignor
 from kafkacodec.assignment.sticky import CooperativeStickyAssignor
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.retrying import worth_repeating
 from kafkacodec.client.groups import classic_requests as requests
 from kafkacodec.client.groups.classic_member import BEATING, IDLE, ClassicMember, State
 from kafkacodec.client.groups.leading import Leadership, partitions_of
-from kafkacodec.client.groups.membership import GroupSettings, Subscription, worth_repeating
+from kafkacodec.client.groups.membership import GroupSettings
 from kafkacodec.client.groups.offered import OfferedAssignors
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.errors import MEMBER_ID_REQUIRED, DecodeError, LocalProtocolError, RemoteProtocolError
 
 __all__ = ["ClassicMembership"]

@@ -15,9 +15,10 @@ from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import ANY, Answer, Place, Prepare, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.core.retrying import COORDINATOR_MOVED
+from kafkacodec.client.core.retrying import COORDINATOR_MOVED, worth_repeating
 from kafkacodec.client.groups.member import GroupMember
-from kafkacodec.client.groups.membership import GroupMetadata, GroupSettings, Left, Subscription, worth_repeating
+from kafkacodec.client.groups.membership import GroupMetadata, GroupSettings, Left
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.errors import FENCED_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, error
 from kafkacodec.messages.keys import METADATA
 from kafkacodec.protocol.versions import highest_common

@@ -21,14 +21,13 @@ After each call of a method the driver must poll the machine: call the network's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Place, Send
-from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, RemoteProtocolError
+from kafkacodec.client.groups.topics import Subscription
 
 __all__ = [
     "Assigned",
@@ -41,8 +40,6 @@ __all__ = [
     "Lost",
     "Membership",
     "Revoke",
-    "Subscription",
-    "worth_repeating",
 ]
 
 
@@ -61,30 +58,6 @@ class GroupMetadata(NamedTuple):
     generation: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """The topics of a member: names, a test of names, or an expression that the broker evaluates.
-
-    Args:
-        topics: names.
-        matches: whether a topic is wanted, by name; asked about all topics of the cluster, and again when they
-            change. Internal topics are left out.
-        broker_pattern: an RE2 expression; only for KIP-848 groups on brokers with ConsumerGroupHeartbeat version 1.
-
-    Raises:
-        ValueError: not exactly one of the three is given.
-    """
-
-    topics: Iterable[str] = ()
-    matches: Callable[[str], bool] | None = None
-    broker_pattern: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "topics", tuple(dict.fromkeys(self.topics)))
-        if bool(self.topics) + (self.matches is not None) + (self.broker_pattern is not None) != 1:
-            raise ValueError("a subscription has either topics, or matches, or broker_pattern")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,10 +195,3 @@ class Membership(Protocol):
 
     def next_deadline(self) -> float | None:
         """See `Machine`."""
-
-
-def worth_repeating(error: Exception) -> bool:
-    """Whether a request without an answer may succeed when it is sent again."""
-    if isinstance(error, AuthenticationFailed):
-        return False
-    return isinstance(error, ConnectionFailed | DeadlineExceeded | RemoteProtocolError)

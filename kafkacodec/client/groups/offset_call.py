@@ -11,8 +11,8 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
-from kafkacodec.client.core.retrying import COORDINATOR_MOVED
-from kafkacodec.client.groups.membership import GroupMetadata, worth_repeating
+from kafkacodec.client.core.retrying import COORDINATOR_MOVED, worth_repeating
+from kafkacodec.client.groups.membership import GroupMetadata
 from kafkacodec.errors import (
     REBALANCE_IN_PROGRESS,
     STALE_MEMBER_EPOCH,

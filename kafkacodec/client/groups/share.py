@@ -9,7 +9,7 @@ from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.client.groups.epochs import EpochMembership
-from kafkacodec.client.groups.membership import Subscription
+from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.errors import LocalProtocolError, UnsupportedVersion
 from kafkacodec.messages.keys import SHARE_GROUP_HEARTBEAT
 from kafkacodec.protocol.versions import highest_common

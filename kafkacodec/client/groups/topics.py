@@ -1,13 +1,37 @@
-"""The topics of a subscription in the cluster's metadata, and the time between an application's calls."""
+"""Subscriptions, their topics in the cluster's metadata, and the time between an application's calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.client.groups.membership import Subscription
 
-__all__ = ["PollInterval", "SubscribedTopics"]
+__all__ = ["PollInterval", "SubscribedTopics", "Subscription"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """The topics of a member: names, a test of names, or an expression that the broker evaluates.
+
+    Args:
+        topics: names.
+        matches: whether a topic is wanted, by name; asked about all topics of the cluster, and again when they
+            change. Internal topics are left out.
+        broker_pattern: an RE2 expression; only for KIP-848 groups on brokers with ConsumerGroupHeartbeat version 1.
+
+    Raises:
+        ValueError: not exactly one of the three is given.
+    """
+
+    topics: Iterable[str] = ()
+    matches: Callable[[str], bool] | None = None
+    broker_pattern: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "topics", tuple(dict.fromkeys(self.topics)))
+        if bool(self.topics) + (self.matches is not None) + (self.broker_pattern is not None) != 1:
+            raise ValueError("a subscription has either topics, or matches, or broker_pattern")
 
 
 class SubscribedTopics:

@@ -22,7 +22,7 @@ from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome, Part
 from kafkacodec.client.producing.settings import Partitioner, ProducerSettings
 from kafkacodec.errors import EncodeError, LocalProtocolError
-from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["Batch", "PartitionQueue", "Queues", "TopicQueues"]
 

@@ -15,8 +15,6 @@ from kafkacodec.errors import EncodeError, UnsupportedVersion
 from kafkacodec.messages.keys import PRODUCE
 from kafkacodec.protocol.versions import highest_common
 from kafkacodec.records.compression import CODECS
-from kafkacodec.records.decode import decode
-from kafkacodec.records.encode import encode, iter_encoded
 
 __all__ = ["Packing", "ProduceCall", "split"]
 
@@ -124,6 +122,9 @@ class ProduceCall:
             return batch.data
         if batch.sequence >= 0:
             raise UnsupportedVersion(f"idempotence needs Kafka 0.11 or later; the broker has Produce version {version}")
+        from kafkacodec.records.decode import decode
+        from kafkacodec.records.encode import encode
+
         magic = max(version - 1, 0)
         columns = ("key", "value", "headers") if magic == 0 else ("timestamp", "key", "value", "headers")
         rows = decode(batch.data, columns=columns)
@@ -158,6 +159,9 @@ def _highest_version(theirs: range, most: int) -> int:
 
 def split(batch: Batch, codec: int, level: int | None) -> list[tuple[bytearray, int]]:
     """Split a batch into smaller ones of half its size; returns their bytes and record counts."""
+    from kafkacodec.records.decode import decode
+    from kafkacodec.records.encode import iter_encoded
+
     assert batch.data is not None
     rows = decode(batch.data)
     parts = iter_encoded(rows, batch_bytes=max(batch.size // 2, 1), codec=CODECS[codec], level=level)

@@ -206,6 +206,16 @@ class Transactions:
         early = self.state is State.COMMITTING and not self._ending
         return self.failure is None and (early or self.state in (State.OPEN, State.PREPARED, State.FAILED))
 
+    @property
+    def initialized(self) -> bool:
+        """Whether the producer has its id, and no transaction is being ended."""
+        return self.state not in (State.NEW, State.COMMITTING, State.ABORTING)
+
+    @property
+    def settled(self) -> bool:
+        """Whether a producer that closes has nothing to end: none is open, it is left to others, or it has failed."""
+        return self.failure is not None or self.state in (State.NEW, State.READY, State.PREPARED)
+
     def end(self, commit: bool) -> Transaction:
         """End the transaction as soon as no batch is pending.
 

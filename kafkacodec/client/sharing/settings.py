@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from kafkacodec.arguments import one_of, require_int
 from kafkacodec.client.options import ClientOptions, ClientSettings
-from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["AcknowledgementMode", "ShareConsumerOptions", "ShareConsumerSettings"]
 

@@ -13,10 +13,9 @@ from kafkacodec.arrow._columns import Budget
 from kafkacodec.dialects.kafka07 import _decoder
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.compression import CODECS, compress
+from kafkacodec.records.compression import CODECS, DEFAULT_MAX_DECOMPRESSED_BYTES, compress
 from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
-    DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
     DEFAULT_MAX_TOTAL_BYTES,
     NOWHERE,

@@ -14,11 +14,10 @@ from kafkacodec.log.opening import open_file
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.walk import first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
-from kafkacodec.records.compression import CODECS, decompress
+from kafkacodec.records.compression import CODECS, DEFAULT_MAX_DECOMPRESSED_BYTES, decompress
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import DEFAULT_BATCH_BYTES, encode
 from kafkacodec.records.headers import scan
-from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["HEADER_BYTES", "Stretch", "read_stretch"]
 

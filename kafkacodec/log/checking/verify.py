@@ -33,8 +33,8 @@ from kafkacodec.log.reading.ranges import KEPT_BEFORE
 from kafkacodec.log.segments.pieces import ROWS_AT_ONCE, checked, intact_pieces
 from kafkacodec.log.segments.walk import walk
 from kafkacodec.records.columns import BatchHeaders, Problem
+from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.headers import scan_stretches
-from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 Keep = Callable[[StoredFile, BatchHeaders, Ints, Ints], None]
 

@@ -24,8 +24,8 @@ from kafkacodec.log.order.placement import NONE, Batches, Bounds, Flags, Ints, j
 from kafkacodec.log.order.sets import is_misplaced_set, sets_of
 from kafkacodec.log.segments.pieces import checked
 from kafkacodec.records.columns import BatchHeaders, Problem
+from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.headers import scan_stretches
-from kafkacodec.records.plan import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["Corrections", "bounds_beside", "bounds_of", "corrections_of"]
 

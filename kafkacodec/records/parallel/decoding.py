@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from kafkacodec.arrow._columns import append, fits
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.records.columns import Problems, RecordColumns
+from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 from kafkacodec.records.parallel import runs
 from kafkacodec.records.parallel.runs import Reader, Source
 from kafkacodec.records.plan import (
     DEFAULT_MAX_BYTES,
-    DEFAULT_MAX_DECOMPRESSED_BYTES,
     DEFAULT_MAX_ROWS,
     TABLE_ROWS,
     Plan,
