@@ -12,6 +12,11 @@ import kafkacodec as kc
 NEEDLESS = {"pyarrow", "pandas", "kafkacodec.client", "kafkacodec.log.partitions", "kafkacodec.log.checking",
             "kafkacodec.log.order", "kafkacodec.dialects", "kafkacodec.spark"}  # fmt: skip
 ONLY_FOR_COLUMNS = {"numpy", "pyarrow", "ctypes", "cramjam", "zstandard", "lz4", "isal"}
+# Of a client: what is loaded when transactions, groups, tables, SASL, or dotted option names are used.
+ONLY_WHEN_USED = {"kafkacodec.client.producing.transactions", "kafkacodec.client.aio.tables",
+                  "kafkacodec.client.aio.consumer_group", "kafkacodec.client.groups.membership",
+                  "kafkacodec.assignment.assignors", "kafkacodec.records.encode", "kafkacodec.net.sasl",
+                  "kafkacodec.client.security.java_config", "kafkacodec.client.admin"}  # fmt: skip
 BEGIN = "import sys, kafkacodec as kc\n"
 END = "\nprint(*sys.modules)"
 SERVE = """
@@ -25,6 +30,11 @@ with kc.client.Producer(sys.argv[1]) as producer:
 READ = """
 with kc.client.Consumer("t", bootstrap_servers=sys.argv[1], auto_offset_reset="earliest") as consumer:
     assert next(iter(consumer)).value == b"value"
+"""
+MADE = """
+from kafkacodec.messages.registry import _tables
+made = {name for names in _tables.values() for name in names}
+assert "MetadataRequest" in made and "OffsetFetchRequest" not in made, made
 """
 TABLE = """
 table = kc.decode(kc.encode([(b"key", b"value")] * 1000))
@@ -68,6 +78,20 @@ def test_a_record_is_sent_and_read_without_numpy_and_codecs(broker, script):
     loaded = loaded_by(script, broker.bootstrap_servers)
     assert "kafkacodec.client.driver.network" in loaded
     assert not loaded & ONLY_FOR_COLUMNS
+
+
+@pytest.mark.parametrize("script", [SEND, READ], ids=["send", "read"])
+def test_a_client_loads_what_it_uses(broker, script):
+    assert not loaded_by(script, broker.bootstrap_servers) & ONLY_WHEN_USED
+
+
+@pytest.mark.parametrize("script", [SEND, READ], ids=["send", "read"])
+def test_a_client_compiles_the_messages_that_it_sends_and_no_others(broker, script):
+    loaded_by(script + MADE, broker.bootstrap_servers)
+
+
+def test_a_producer_does_not_load_what_records_are_read_with(broker):
+    assert "kafkacodec.records.decode" not in loaded_by(SEND, broker.bootstrap_servers)
 
 
 def test_a_producer_does_not_load_what_consumers_are_made_of(broker):
