@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
@@ -94,7 +95,7 @@ class Coordinators:
             if wanted.asking is None and now - wanted.used_at >= self._max_idle_ms:
                 self.forget(place)
             elif wanted.node is None and wanted.asking is None and wanted.refusal is None and now >= wanted.next_at:
-                wanted.asking = Send(ANY, _Lookup(place), context=place)
+                wanted.asking = Send(ANY, partial(_lookup, place), context=place)
                 sends.append(wanted.asking)
         return sends
 
@@ -150,20 +151,15 @@ class Coordinators:
         wanted.next_at = now + self._backoff.after(wanted.failures)
 
 
-class _Lookup(NamedTuple):
+def _lookup(place: Coordinator, versions: Versions) -> tuple[Any, int]:
     """A FindCoordinator request for the versions of a broker."""
-
-    place: Coordinator
-
-    def __call__(self, versions: Versions) -> tuple[Any, int]:
-        kind, key = _KEY_TYPES[self.place.kind], self.place.key
-        lowest = _FIRST_VERSION[self.place.kind]
-        version = highest_common(FIND_COORDINATOR, versions)
-        if version < lowest:
-            release = _FIRST_RELEASE[self.place.kind]
-            raise UnsupportedVersion(
-                f"{self.place}: needs Kafka {release} or later; the broker has FindCoordinator up to version {version}"
-            )
-        if version >= _BATCHED_VERSION:
-            return messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), version
-        return messages.FindCoordinatorRequest(key_type=kind, key=key), version
+    kind, key = _KEY_TYPES[place.kind], place.key
+    version = highest_common(FIND_COORDINATOR, versions)
+    if version < _FIRST_VERSION[place.kind]:
+        release = _FIRST_RELEASE[place.kind]
+        raise UnsupportedVersion(
+            f"{place}: needs Kafka {release} or later; the broker has FindCoordinator up to version {version}"
+        )
+    if version >= _BATCHED_VERSION:
+        return messages.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), version
+    return messages.FindCoordinatorRequest(key_type=kind, key=key), version
