@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ class ProducerInside:
     """
 
     def __init__(self, producer: Producer) -> None:
+        from kafkacodec.client.producing.serializing import serialized  # consumers do not need it
+
         self._producer = producer
         self.is_plain = producer._is_plain
         self.check_transaction = producer._check_transaction
         self.begun_at_once = producer._begun_at_once
-        self.serialized = producer._serialized
+        self.serialized = partial(serialized, producer._settings)
         self.table = producer._table
         self.prepare = producer._prepare
         self.room = producer._room

@@ -25,10 +25,10 @@ from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
+from kafkacodec.client.producing.serializing import serialized_aside
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
 from kafkacodec.moments import Moment
-from kafkacodec.questions import answering
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Producer(TransactionalProducer, AsyncClient):
         await self.start()
         begun = self._check_transaction()
         if not self._is_plain:
-            key, value = await self._serialized_aside(key, value)
+            key, value = await serialized_aside(self._settings, key, value)
         own = self._queues.topic(topic)
         if own is None or self._queues.full or (partition is not None and partition not in own.present):
             own = await self._room(topic, partition)
@@ -290,25 +290,7 @@ class Producer(TransactionalProducer, AsyncClient):
             await network.close()
             self._progress()
 
-    async def _serialized_aside(self, key: Any, value: Any) -> tuple[Any, Any]:
-        """Key and value as the serializers make them. What these ask another machine is asked in a thread."""
-        settings = self._settings
-        if settings.key_serializer is not None:
-            key = await answering(settings.key_serializer, key)
-        if settings.value_serializer is not None:
-            value = await answering(settings.value_serializer, value)
-        return key, value
-
     # For the blocking producer
-
-    def _serialized(self, key: Any, value: Any) -> tuple[Any, Any]:
-        """Key and value as the serializers make them."""
-        settings = self._settings
-        if settings.key_serializer is not None:
-            key = settings.key_serializer(key)
-        if settings.value_serializer is not None:
-            value = settings.value_serializer(value)
-        return key, value
 
     def _wake(self) -> None:
         """Send due batches soon."""
