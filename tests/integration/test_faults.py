@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.__main__ import FAULTS
+import kafkacodec as kc
+from tests.faults.__main__ import FAULTS, KILL, NAME
 from tests.faults.broker import FAULTS as BROKER_FAULTS
 from tests.faults.programs import PROGRAMS
 from tests.memory_files import temporary_directory
@@ -99,3 +101,36 @@ def test_a_page_that_the_system_cannot_read_is_its_error(number: int, shim: Path
     path.write_bytes(bytes(20_000))
     run = with_shim(shim, "-c", UNREADABLE, str(path), str(number))
     assert run.stdout == f"{number} {path}\n", run.stderr
+
+
+ROLLING = """
+import ctypes, os, sys, time
+import kafkacodec as kc
+place, path, what, calls = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+now = time.time_ns() // 1_000_000
+with kc.broker.serve(place, topics=["t"], flush="always", config={"segment.ms": 1}) as kafka:
+    with kc.client.Producer(kafka.bootstrap_servers) as producer:
+        ctypes.CDLL(None).fault_arm(os.fsencode(path), what, ctypes.c_long(1), calls, 0)
+        for n in range(6):
+            offset = producer.send("t", b"%d" % n, timestamp=now + 1000 * n).result().offset
+            print(offset, flush=True)
+"""
+"""Each record begins a segment."""
+
+IN_ORDER = (".index", ".timeindex", ".log")
+
+
+@pytest.mark.parametrize("suffix", IN_ORDER)
+def test_a_kill_between_the_files_of_a_new_segment(suffix: str, shim: Path, place: str) -> None:
+    partition = Path(place, "t-0")
+    path = partition / f"{3:020}{suffix}"
+    run = with_shim(shim, "-c", ROLLING, place, str(path), str(KILL), str(NAME))
+    assert (run.returncode, run.stdout.split()) == (-signal.SIGKILL, ["0", "1", "2"]), run.stderr
+    made = {file.suffix for file in partition.glob(f"{3:020}.*")}
+    assert made & {*IN_ORDER} == {*IN_ORDER[: IN_ORDER.index(suffix)]}
+    with kc.broker.serve(place) as kafka:
+        assert kafka.records("t")["value"].tolist() == [b"0", b"1", b"2"]
+        assert {file.suffix for file in partition.glob(f"{3:020}.*")}.isdisjoint(IN_ORDER)
+        kafka.write("t", [(None, b"next")])
+        assert kafka.records("t")["offset"].tolist() == [0, 1, 2, 3]
+    assert kc.log.Partition(partition).verify().ok
