@@ -76,7 +76,6 @@ class Cluster:
         controller_id: None while unknown.
         generation: increases with each change; compare it to detect changes.
         answers: the number of metadata responses received.
-        knows_all: whether `topics` has had every topic since `want_all` was called.
         absence: whether there is a cluster at all; the driver updates it.
     """
 
@@ -106,7 +105,8 @@ class Cluster:
         self._backoff = backoff or Backoff()
         self._max_age_ms, self._max_idle_ms = max_age_ms, max_idle_ms
         self._wanted = Wanted(self._backoff)
-        self._want_all = self.knows_all = False
+        self._want_all = False
+        self._asks_all = False  # the next request asks for all topics, which includes new ones
         self._names: dict[uuid.UUID, str] = {}
         self._replaced: dict[uuid.UUID, float] = {}  # when a topic's name was found to belong to another one
         self._told_at = 0.0  # when the newest metadata arrived
@@ -173,6 +173,11 @@ class Cluster:
         return [topic.name for topic in known if not topic.partitions and self._wanted.keeps(topic.name)]
 
     @property
+    def knows_all(self) -> bool:
+        """Whether `topics` has had every topic since `want_all` was called."""
+        return self._want_all and not self._asks_all
+
+    @property
     def next_answer(self) -> int:
         """The value that `answers` will have once anything requested from now on is known."""
         return self.answers + 1 + len(self._asking)
@@ -230,9 +235,9 @@ class Cluster:
 
     def want_all(self, wanted: bool = True) -> None:
         """Keep metadata of every topic, for subscriptions by pattern."""
-        if wanted and not self._want_all:
-            self._stale, self.knows_all = True, False
-        self._want_all = wanted
+        if wanted != self._want_all:
+            self._want_all = self._asks_all = wanted
+            self._stale = self._stale or wanted
 
     def refresh(self, topics: Iterable[str] | None = None) -> None:
         """Mark everything, or these topics, as stale: ask again as soon as the backoff allows."""
@@ -264,7 +269,7 @@ class Cluster:
             self.generation += 1  # wakes everything that waits for metadata
         sends = self.coordinators.poll(now)
         wanted = self._wanted
-        if not self._want_all or self.knows_all:
+        if not self._asks_all:
             if self._stale_topics:
                 wanted.later(self._stale_topics, max(now, self._next_at))
                 self._stale_topics.clear()
@@ -278,7 +283,7 @@ class Cluster:
         """The time of the next request for metadata or a coordinator."""
         first, wanted = self._due(), self._wanted
         times = [self.coordinators.next_deadline(), self.absence.due_at]
-        if not self._want_all or self.knows_all:
+        if not self._asks_all:
             if wanted.new or wanted.groups:
                 times.append(wanted.next_at())
             if self._stale_topics:
@@ -326,11 +331,6 @@ class Cluster:
         self._stale = True
         self.generation += 1
 
-    @property
-    def _asks_all(self) -> bool:
-        """Whether the next request asks for all topics, which includes new ones."""
-        return self._want_all and not self.knows_all
-
     def _due(self) -> float:
         """When to ask for everything wanted; infinite while that is in flight or requests for new topics suffice."""
         if self._refreshing or (self._wanted.groups and self._wanted.all_missing and not self._want_all):
@@ -355,8 +355,7 @@ class Cluster:
     def _refreshed(self, asked: _Question, left: set[str], now: float) -> None:
         """Handle the answer to a request for everything wanted."""
         self._refreshing = self._refreshing and asked.group is not None
-        self.knows_all = asked.everything and self._want_all
-        self._stale = self._asks_all
+        self._stale = self._asks_all = self._want_all and not asked.everything
         self._next_at = now + self._backoff.first_ms
         self._expires_at = now + self._max_age_ms
         if asked.group is None:
