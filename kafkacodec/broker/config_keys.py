@@ -10,14 +10,15 @@ from kafkacodec.protocol.terms import CONFIG_TYPES
 
 __all__ = ["BROKER_CONFIGS", "BROKER_DEFAULTS", "RUNNING", "BrokerKey", "synonyms"]
 
-_INT: Final = 31
-_LONG: Final = 63
-_BITS: Final = {CONFIG_TYPES["int"]: _INT, CONFIG_TYPES["long"]: _LONG}
+_END: Final = 1 << 63
+_ENDS: Final = {CONFIG_TYPES["int"]: 1 << 31, CONFIG_TYPES["long"]: _END}
 _LOWEST: Final = {
     "log.cleaner.backoff.ms": 0, "log.cleaner.threads": 0, "log.flush.interval.ms": 0, "log.roll.hours": 1,
     "log.roll.jitter.hours": 0, "log.roll.jitter.ms": 0, "log.roll.ms": 1, "producer.id.expiration.ms": 1,
 }  # fmt: skip
 _RETENTION: Final = "retention.ms"
+_UNCHECKED: Final = frozenset({"log.flush.interval.ms"})
+"""May be changed to any number while Apache Kafka runs, but it does not start with one that topics cannot have."""
 
 
 class BrokerKey(NamedTuple):
@@ -48,13 +49,19 @@ class BrokerKey(NamedTuple):
         own = self.topic_name == _RETENTION or self.name in _LOWEST or self.unit > 1
         if self.topic_name is not None and not own:
             return TOPIC_CONFIGS[self.topic_name].check(text)
-        if self.kind not in _BITS:
+        if self.kind not in _ENDS:
             return None
-        end = 1 << _BITS[self.kind]
+        end = _ENDS[self.kind]
         found = between(_LOWEST.get(self.name, -end), end - 1)(text)
         if found is None and self.topic_name == _RETENTION and not int(text):
             return "must be -1, for no limit, or at least 1"
         return found
+
+    def wrong_change(self, text: str) -> str | None:
+        """As `wrong`, for a change while the broker runs; a value that is wrong nevertheless has no effect."""
+        if self.name in _UNCHECKED:
+            return between(-_END, _END - 1)(text)
+        return self.wrong(text)
 
     def for_topics(self, text: str) -> str:
         """The value of topics for a value of the broker, in the topic's unit; below 0 retention has no limit."""

@@ -28,8 +28,29 @@ FOLDERS: dict[str, dict[str, Any]] = {
         "super.users": "User:ANONYMOUS",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     },
+    "given": {},
+    "given-hours": {
+        "log.retention.hours": 5,
+        "log.roll.hours": 9,
+        "log.roll.jitter.hours": 2,
+        "log.flush.scheduler.interval.ms": 5000,
+    },
+    "given-finer": {
+        "log.retention.minutes": 7,
+        "log.retention.hours": 5,
+        "log.roll.ms": 70_000,
+        "log.roll.hours": 9,
+        "log.roll.jitter.ms": 30,
+        "log.roll.jitter.hours": 2,
+        "log.flush.interval.ms": 3000,
+        "log.flush.scheduler.interval.ms": 5000,
+        "log.flush.interval.messages": 50,
+    },
 }
-"""By folder of scripts: what the broker is configured with. Where time has to pass, the broker looks often."""
+"""By folder of scripts: what the broker is configured with. Where time has to pass, the broker looks often.
+
+A folder that is played with several configurations has a word for each after its name.
+"""
 
 OF_KAFKA: dict[str, Any] = {
     "offsets.topic.num.partitions": 50,
@@ -38,7 +59,9 @@ OF_KAFKA: dict[str, Any] = {
     "share.coordinator.state.topic.min.isr": 1,
 }
 """What makes one node of Apache Kafka have the defaults of Apache Kafka."""
-FIRST_CHECKS: dict[str, Any] = {"log.initial.task.delay.ms": 500, "group.share.min.record.lock.duration.ms": 1000}
+FIRST_CHECKS: dict[str, dict[str, Any]] = {
+    "lifetimes": {"log.initial.task.delay.ms": 500, "group.share.min.record.lock.duration.ms": 1000}
+}
 """Settings of Apache Kafka that the embedded broker does not need, so that it looks often from its start."""
 JARS = {"3.9.1": "jars", "4.1.0": "4.1", "4.4.0": "newest"}
 
@@ -73,8 +96,8 @@ def kafka(release: str, folder: str, directory: Path) -> Iterator[tuple[Server, 
     """A node of Apache Kafka with the settings of a folder: what scenarios know of it, and what restarts it."""
     from tests.integration.kafka_jvm import KEEPS_OLD_RECORDS, Broker
 
-    own = FIRST_CHECKS if FOLDERS[folder] else {}
-    settings = {name: str(value) for name, value in {**OF_KAFKA, **FOLDERS[folder], **own}.items()}
+    given = {**OF_KAFKA, **FOLDERS[folder], **FIRST_CHECKS.get(folder, {})}
+    settings = {name: str(value) for name, value in given.items()}
     broker = Broker(directory, JARS[release], **settings)
     properties = directory / "server.properties"
     properties.write_text(properties.read_text().replace(f"{KEEPS_OLD_RECORDS}\n", ""))

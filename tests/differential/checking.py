@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -50,7 +51,8 @@ def check(played: dict[str, Playing], release: str, whole: bool = True) -> Resul
             lines += [f"{step}: differs from {JUDGES[release][0]}", differs[0]]
     if whole:
         known = {*AS_ANOTHER[release], *DIFFERENT[release]}
-        mine = {pattern for pattern in known if pattern.partition(".")[0] in {t.partition(".")[0] for t in played}}
+        files = {title.partition(".")[0] for title in played}
+        mine = {pattern for pattern in known if any(_patterns({pattern.partition(".")[0]}, file) for file in files)}
         lines += [f"{pattern}: a known difference that is none" for pattern in sorted(mine - used)]
     return Result(lines, equal, len(steps))
 
@@ -68,5 +70,5 @@ def _counted(played: dict[str, Playing], got: golden.Answers, wanted: golden.Ans
     ]
 
 
-def _patterns(known: dict[str, str], step: str) -> set[str]:
+def _patterns(known: Iterable[str], step: str) -> set[str]:
     return {pattern for pattern in known if fnmatchcase(step, pattern)}

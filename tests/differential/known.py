@@ -36,10 +36,13 @@ AS_ANOTHER: dict[str, dict[str, str]] = {
 _LEADER = "the only node stays the leader, so that its start writes nothing for each partition; Kafka begins an epoch"
 _FIVE = "all of the last five batches of a producer are known after a restart, where Kafka knows the last"
 
+_NEGATIVE = "a negative log.flush.interval.ms has no effect; Kafka then describes no topic"
+
 DIFFERENT: dict[str, dict[str, str]] = {
     "4": {
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
+        "topic_defaults*/*-log.flush.interval.ms--1-topic": _NEGATIVE,
         "versions.features/*": "metadata.version is 27, which 4.1 opens too; share groups are on from the start",
     },
     "3.9": {
@@ -47,6 +50,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "restarts.producers/*-first-again": _FIVE,
         "old_versions.fetch_transactions/*-from-1": "a fetch that begins at a marker gets the next message twice",
         "old_versions.offsets/*": "offsets of version 0 were in ZooKeeper; here they are with those of other versions",
+        "topic_defaults*/*-log.flush.interval.ms--1-topic": _NEGATIVE,
         "versions.advertised/*": "the newest versions are those of 4",
         "versions.features/*": "the features are those of 4",
     },

@@ -17,12 +17,13 @@ Script = Callable[[Scenario], Any]
 
 
 def scenarios(folder: str) -> Iterator[tuple[str, Script]]:
-    """The public functions of the scripts in a folder, as FILE.FUNCTION."""
+    """The public functions of the scripts in a folder, as FILE.FUNCTION; as FILE-WORD.FUNCTION of FOLDER-WORD."""
+    folder, hyphen, word = folder.partition("-")
     for found in pkgutil.iter_modules([str(HERE / folder)]):
         module = importlib.import_module(f"tests.differential.{folder}.{found.name}")
         for name, made in vars(module).items():
             if inspect.isfunction(made) and not name.startswith("_") and made.__module__ == module.__name__:
-                yield f"{found.name}.{name}", made
+                yield f"{found.name}{hyphen}{word}.{name}", made
 
 
 class Playing:

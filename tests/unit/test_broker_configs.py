@@ -58,7 +58,7 @@ def test_the_broker_has_the_limits_of_groups():
     with kc.broker.serve() as broker, Admin(broker.bootstrap_servers) as admin:
         with pytest.raises(ExceptionGroup) as raised:
             admin.incremental_alter_configs(short)
-        assert "must be 15000 to 60000" in str(raised.value.exceptions[0])
+        assert "must be from 15000 to 60000" in str(raised.value.exceptions[0])
     config = {"group.share.min.record.lock.duration.ms": 1000}
     with kc.broker.serve(config=config) as broker, Admin(broker.bootstrap_servers) as admin:
         admin.incremental_alter_configs(short)

@@ -1,6 +1,6 @@
 """Defaults of topics that the broker's configuration has, in all units.
 
-Expected values are Apache Kafka's: those that change while it runs of 4.1.0, those that it is given of 4.4.0.
+Expected values are those of Apache Kafka 4.4.0; `tests/differential/given` compares all of them.
 """
 
 from __future__ import annotations
@@ -105,6 +105,53 @@ def test_defaults_in_other_units_that_a_broker_is_given():
         assert _shown(wire, _TOPIC, "t", "retention.ms") == ("99000", _OF_CLUSTER, [of_cluster, *minutes])
 
 
+def test_a_change_takes_the_place_of_what_a_broker_was_given_in_other_units():
+    with kc.broker.serve(config={"log.retention.hours": 5}) as broker, closing(Wire(broker)) as wire:
+        hours = [("log.retention.hours", "5", _STATIC), _HOURS]
+        assert _alter(wire, "", "log.retention.ms", "99000") == NONE
+        assert _shown(wire, _BROKER, "1", "log.retention.hours") == ("168", _STATIC, hours)
+        assert _alter(wire, "", "log.retention.ms", None) == NONE
+        assert _shown(wire, _BROKER, "1", "log.retention.hours") == ("5", _STATIC, hours)
+
+
+@pytest.mark.parametrize(
+    ("given", "change", "expected"),
+    [
+        ({}, None, ("604800000", _DEFAULT)),
+        ({"log.retention.hours": 5}, None, ("18000000", _STATIC)),
+        ({"log.retention.hours": -1}, None, ("-3600000", _STATIC)),
+        ({"log.retention.hours": 5}, "-2", ("-2", _OF_CLUSTER)),
+    ],
+)
+def test_the_source_of_a_new_topics_default(given, change, expected):
+    with kc.broker.serve(config=given) as broker, closing(Wire(broker)) as wire:
+        if change is not None:
+            assert _alter(wire, "", "log.retention.ms", change) == NONE
+        topic = {"name": "new", "num_partitions": 1, "replication_factor": 1}
+        (made,) = wire.ask("CreateTopics", 5, topics=[topic], timeout_ms=10_000).topics
+        assert [(row.value, row.config_source) for row in made.configs if row.name == "retention.ms"] == [expected]
+
+
+def test_a_negative_time_of_flushes_is_stored_and_has_no_effect():
+    with kc.broker.serve(topics=["t"]) as broker, closing(Wire(broker)) as wire:
+        assert _alter(wire, "", "log.flush.interval.ms", "-1") == NONE
+        assert _shown(wire, _BROKER, "1", "log.flush.interval.ms")[:2] == ("-1", _OF_CLUSTER)
+        assert _shown(wire, _TOPIC, "t", "flush.ms")[0] == "9223372036854775807"
+        broker.write("t", [(None, b"kept")])
+        assert len(broker.records("t")) == 1
+    with pytest.raises(ValueError, match="must be from 0"):
+        kc.broker.serve(config={"log.flush.interval.ms": -1})
+
+
+def test_no_more_stays_on_the_disk_than_in_all():
+    with kc.broker.serve() as served, closing(Wire(served)) as wire:
+        assert _alter(wire, "", "log.local.retention.ms", "3000000000") == INVALID_REQUEST
+        assert _alter(wire, "", "log.local.retention.ms", "-1") == INVALID_REQUEST
+        assert _alter(wire, "", "log.retention.ms", "-1") == NONE
+        assert _alter(wire, "", "log.local.retention.ms", "3000000000") == NONE
+        assert _alter(wire, "1", "log.retention.ms", "2000000000") == INVALID_REQUEST
+
+
 def test_a_configuration_of_topics_that_a_broker_is_given_is_its_own():
     with (
         kc.broker.serve(topics=["t"], config={"retention.ms": 60_000, "remote.copy.lag.ms": 5}) as broker,
@@ -126,6 +173,9 @@ def test_a_configuration_of_topics_that_a_broker_is_given_is_its_own():
         ("", "log.retention.ms", "many", INVALID_REQUEST),
         ("1", "log.roll.ms", "0", INVALID_REQUEST),
         ("1", "log.roll.jitter.ms", "-5", INVALID_REQUEST),
+        ("", "log.segment.bytes", "2_000_000", INVALID_REQUEST),
+        ("", "log.cleaner.min.cleanable.ratio", "0.5_0", INVALID_REQUEST),
+        ("", "compression.gzip.level", "0", INVALID_REQUEST),
         ("1", "min.insync.replicas", "3", INVALID_CONFIG),
         ("", "min.insync.replicas", None, INVALID_CONFIG),
     ],

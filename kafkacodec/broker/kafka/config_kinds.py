@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kafkacodec import errors
 from kafkacodec.broker.config_keys import BROKER_CONFIGS
 from kafkacodec.broker.options import BrokerConfig
-from kafkacodec.broker.topics.configs import check
+from kafkacodec.broker.topics.configs import between, check
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
 
 __all__ = ["GROUP_CONFIGS", "METRICS_CONFIGS", "RESETS", "OtherKey", "wrong_value"]
@@ -105,7 +105,7 @@ def wrong_value(kind: int, name: str, value: str, broker: BrokerConfig) -> tuple
         key = BROKER_CONFIGS.get(name)
         if key is not None and key.fixed:
             return errors.INVALID_REQUEST, f"Cannot update these configs dynamically: {name}"
-        wrong = None if key is None else key.wrong(value)
+        wrong = None if key is None else key.wrong_change(value)
         text = f"Invalid value {value} for configuration {name}: {wrong}"
         return None if wrong is None else (errors.INVALID_REQUEST, text)
     metrics = kind == CONFIG_RESOURCES["client_metrics"]
@@ -126,12 +126,9 @@ def wrong_value(kind: int, name: str, value: str, broker: BrokerConfig) -> tuple
 
 
 def _wrong_number(key: OtherKey, value: str, broker: BrokerConfig) -> str | None:
-    try:
-        number = int(value.strip())
-    except ValueError:
-        return f"{key.name} must be a number"
     low, high = (_limit(key.name, *limit, broker) for limit in (("min", key.low), ("max", key.high)))
-    return None if low <= number <= high else f"{key.name} must be {low} to {high}"
+    wrong = between(low, high)(value)
+    return None if wrong is None else f"Invalid value {value} for configuration {key.name}: {wrong}"
 
 
 def _limit(name: str, word: str, default: int | None, broker: BrokerConfig) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, METRICS_CONFIGS, wrong_value
-from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
+from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, ConfigKey
 from kafkacodec.broker.topics.names import wrong_name
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_SOURCES, CONFIG_TYPES, CONFIGURED
 
@@ -34,6 +34,7 @@ _IN_SYNC: Final = "min.insync.replicas"
 _ELR: Final = "eligible.leader.replicas.version"
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _TYPES_FROM = 3
+_AS_WHOLE: Final = -2  # of local retention
 
 
 class _Wrong(NamedTuple):
@@ -149,6 +150,10 @@ def _broker_synonyms(node: Node, name: str, broker: str) -> list[tuple[str, str,
 
     As in Apache Kafka, what comes before the first value of the configuration itself is left out.
     """
+    return list(dropwhile(lambda row: row[0] != name, _all_synonyms(node, name, broker)))
+
+
+def _all_synonyms(node: Node, name: str, broker: str) -> list[tuple[str, str, int]]:
     if name == "node.id":
         return [(name, broker, _STATIC)]
     places = (
@@ -158,31 +163,55 @@ def _broker_synonyms(node: Node, name: str, broker: str) -> list[tuple[str, str,
         (BROKER_DEFAULTS, _DEFAULT),
     )
     names = synonyms(name)
-    found = [(one, values[one], source) for values, source in places for one in names if one in values]
-    return list(dropwhile(lambda row: row[0] != name, found))
+    return [(one, values[one], source) for values, source in places for one in names if one in values]
 
 
 def _of_broker(node: Node, name: str) -> list[_Shown]:
     if not name:
-        changed = node.catalog.configs("broker", "")
-        return [_of_one(key, [(key, value, _DEFAULT_BROKER)]) for key, value in changed.items()]
-    unknown = node.catalog.of_broker(int(name)).keys() - BROKER_CONFIGS.keys()
-    return [_of_one(key, _broker_synonyms(node, key, name)) for key in (*BROKER_CONFIGS, *sorted(unknown))]
+        values = node.catalog.configs("broker", "")
+        return [_of_one(key, [(key, value, _DEFAULT_BROKER)]) for key, value in values.items()]
+    changed = node.catalog.of_broker(int(name)).keys()
+    names = (*BROKER_CONFIGS, *sorted(changed - BROKER_CONFIGS.keys()))
+    return [_of_one(key, _broker_synonyms(node, key, name), changed) for key in names]
 
 
-def _of_one(name: str, known: list[tuple[str, str, int]]) -> _Shown:
-    """A configuration of a broker; the value of an unknown one may be a secret."""
+def _of_one(name: str, known: list[tuple[str, str, int]], changed: Collection[str] = ()) -> _Shown:
+    """A configuration of a broker; the value of an unknown one may be a secret.
+
+    A change of another one for the same thing takes the place of what the broker was given, which then shows its
+    default, beside its source of before, as in Apache Kafka.
+    """
     key = BROKER_CONFIGS.get(name)
     value, source = known[0][1:] if known else (None, _DEFAULT)
+    if name not in changed and any(other in changed for other in synonyms(name)):
+        value = BROKER_DEFAULTS.get(name)
     if key is None:
         return _Shown(name, _UNKNOWN, value, source, known, None, fixed=True)
     return _Shown(name, key.kind, value, source, known, key.description, key.fixed)
 
 
 def topic_rows(node: Node, values: Mapping[str, str], row: Any) -> list[Any]:
-    """The configurations of a new topic, as CreateTopics answers them."""
-    shown = _of_topic(node, values)
-    return [row(name=one.name, value=one.value, config_source=one.source) for one in shown]
+    """The configurations of a new topic, as CreateTopics answers them.
+
+    Unlike DescribeConfigs, it names the source of a default in any unit, and its number as it was set, below -1 too.
+    """
+    rows = []
+    for key in TOPIC_CONFIGS.values():
+        own = key.name in values
+        value, source = (values[key.name], _SET_AT[_TOPIC]) if own else _default_of_topics(node, key)
+        rows.append(row(name=key.name, value=value, config_source=source))
+    return rows
+
+
+def _default_of_topics(node: Node, key: ConfigKey) -> tuple[str, int]:
+    if not key.of_broker:
+        given = node.config.topic_defaults.get(key.name)
+        return (key.default, _DEFAULT) if given is None else (given, _STATIC)
+    units = dict(key.of_broker)
+    for name, value, source in _all_synonyms(node, key.of_broker[0].name, str(node.id)):
+        if source != _DEFAULT:
+            return value if units[name] == 1 else str(int(value) * units[name]), source
+    return key.default, _DEFAULT
 
 
 # Altering
@@ -282,7 +311,21 @@ def _checked(node: Node, kind: int, name: str, changes: dict[str, str | None]) -
         wrong = wrong_value(kind, key, value, node.config)
         if wrong is not None:
             return _Wrong(*wrong)
+    if kind == _BROKER and any(_local_exceeds_whole(node, name, changes, unit) for unit in ("ms", "bytes")):
+        return _Wrong(errors.INVALID_REQUEST, "log.local.retention is more than log.retention")
     return changes
+
+
+def _local_exceeds_whole(node: Node, broker: str, changes: Mapping[str, str | None], unit: str) -> bool:
+    """Whether more would stay on the disk than in all (KIP-405)."""
+    now = {**node.catalog.configs("broker", ""), **node.catalog.configs("broker", broker), **changes}
+    changed = {name: value for name, value in now.items() if value is not None}
+    defaults = node.config.running(changed).topic_defaults
+    whole, local = (
+        int(defaults.get(name, TOPIC_CONFIGS[name].default))
+        for name in (f"retention.{unit}", f"local.retention.{unit}")
+    )
+    return whole >= 0 and local != _AS_WHOLE and (local < 0 or local > whole)
 
 
 def list_config_resources(node: Node, request: Request) -> Any:

@@ -5,6 +5,7 @@ Names, types and defaults are the same as in Apache Kafka 4.4.0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -17,6 +18,8 @@ _LONG: Final = (1 << 63) - 1
 _INT: Final = (1 << 31) - 1
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")  # unlike Python's, without underscores
+_REPLICA: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
 
 Check = Callable[[str], str | None]
 
@@ -59,20 +62,19 @@ def between(low: int, high: int) -> Check:
     """Return the check of a whole number."""
 
     def wrong(text: str) -> str | None:
-        try:
-            value = int(text.strip())
-        except ValueError:
+        if not _INTEGER.fullmatch(text.strip()):
             return "not a number"
-        return None if low <= value <= high else f"must be from {low} to {high}"
+        return None if low <= int(text) <= high else f"must be from {low} to {high}"
 
     return wrong
 
 
 def _share(text: str) -> str | None:
     try:
-        return None if 0 <= float(text) <= 1 else "must be from 0 to 1"
+        value = float(text.replace("_", " "))  # Kafka's numbers have no underscores
     except ValueError:
         return "not a number"
+    return None if 0 <= value <= 1 else "must be from 0 to 1"
 
 
 def _one_of(*words: str) -> Check:
@@ -91,8 +93,20 @@ def _list_of(*words: str) -> Check:
     return wrong
 
 
-def _any(text: str) -> None:
-    return None
+def _gzip_level(text: str) -> str | None:
+    return between(-1, 9)(text) or ("must be -1, for gzip's own, or from 1 to 9" if int(text) == 0 else None)
+
+
+def _throttled(text: str) -> str | None:
+    parts = [part.strip() for part in text.split(",")]
+    if text.strip() == "*" or all(_REPLICA.fullmatch(part) for part in parts):
+        return None
+    return "must be * or a list of partition:broker"
+
+
+def _disabled(text: str) -> str | None:
+    found = _BOOLEAN(text)
+    return found or ("needs remote storage, which this broker has not" if text.strip().lower() == "true" else None)
 
 
 _BOOLEAN: Final = _one_of("true", "false")
@@ -113,7 +127,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("cleanup.policy", "list", "delete", _list_of("delete", "compact"),
              "What happens to old records: delete removes old segments, compact keeps the last record of each key.",
              heeded=True, of_broker="log.cleanup.policy"),
-        _key("compression.gzip.level", "int", "-1", between(-1, 9),
+        _key("compression.gzip.level", "int", "-1", _gzip_level,
              "The level at which the broker compresses with gzip.", heeded=True, of_broker="compression.gzip.level"),
         _key("compression.lz4.level", "int", "9", between(1, 17),
              "The level at which the broker compresses with lz4.", heeded=True, of_broker="compression.lz4.level"),
@@ -137,12 +151,12 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("flush.ms", "long", str(_LONG), between(0, _LONG),
              "After how many milliseconds the log is flushed to the disk.", heeded=True,
              of_broker="log.flush.interval.ms", in_units=(("log.flush.scheduler.interval.ms", 1),)),
-        _key("follower.replication.throttled.replicas", "list", "", _any,
+        _key("follower.replication.throttled.replicas", "list", "", _throttled,
              "The replicas whose followers copy records at a limited rate."),
         _key("index.interval.bytes", "int", "4096", between(0, _INT),
              "How many bytes of records there are between two entries of the index.", heeded=True,
              of_broker="log.index.interval.bytes"),
-        _key("leader.replication.throttled.replicas", "list", "", _any,
+        _key("leader.replication.throttled.replicas", "list", "", _throttled,
              "The replicas whose leaders send records to followers at a limited rate."),
         _key("local.retention.bytes", "long", "-2", between(-2, _LONG),
              "How many bytes stay on the disk once they are in remote storage; -2 is retention.bytes.",
@@ -153,7 +167,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("max.compaction.lag.ms", "long", str(_LONG), between(1, _LONG),
              "After how many milliseconds a record is compacted at the latest.", heeded=True,
              of_broker="log.cleaner.max.compaction.lag.ms"),
-        _key("max.decompressed.message.bytes", "int", "2147483639", between(0, _INT),
+        _key("max.decompressed.message.bytes", "int", "2147483639", between(1, _INT),
              "The largest size of a batch after decompression."),
         _key("max.message.bytes", "int", "1048588", between(0, _INT),
              "The largest size of a batch, as it is sent.", heeded=True, of_broker="message.max.bytes"),
@@ -185,7 +199,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
              "Whether no more segments are copied to remote storage."),
         _key("remote.log.delete.on.disable", "boolean", "false", _BOOLEAN,
              "Whether what is in remote storage is deleted when remote storage is turned off."),
-        _key("remote.storage.enable", "boolean", "false", _BOOLEAN,
+        _key("remote.storage.enable", "boolean", "false", _disabled,
              "Whether segments are copied to remote storage."),
         _key("retention.bytes", "long", "-1", between(-_LONG - 1, _LONG),
              "The size of a partition above which its oldest segments are deleted; -1 is no limit.", heeded=True,

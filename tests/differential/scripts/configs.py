@@ -82,6 +82,46 @@ def describe_broker(s):
     _describe(s, str(s.server.node), "kafka.no.such.Logger", kind=LOGGER, label="unknown-logger")
 
 
+DEFAULTS_OF_TOPICS = (
+    "compression.gzip.level", "compression.lz4.level", "compression.type", "compression.zstd.level",
+    "log.cleaner.delete.retention.ms", "log.cleaner.max.compaction.lag.ms", "log.cleaner.min.cleanable.ratio",
+    "log.cleaner.min.compaction.lag.ms", "log.cleanup.policy", "log.flush.interval.messages", "log.flush.interval.ms",
+    "log.index.interval.bytes", "log.index.size.max.bytes", "log.local.retention.bytes", "log.local.retention.ms",
+    "log.message.timestamp.after.max.ms", "log.message.timestamp.before.max.ms", "log.message.timestamp.type",
+    "log.preallocate", "log.retention.bytes", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms",
+    "log.segment.bytes", "log.segment.delete.delay.ms", "message.max.bytes", "unclean.leader.election.enable",
+)  # fmt: skip
+VALUES = (
+    "-200000", "-3", "-2", "-1", "0", "1", "2", "10", "20", "5000", "3000000000", "0.5", "word", "", " 1 ", "true",
+    "TRUE", "delete", "compact,delete", "gzip", "LogAppendTime",
+)  # fmt: skip
+
+
+def broker_values(s):
+    """Which values the defaults of topics may have that are changed while the broker runs."""
+    _values(s, BROKER, "", DEFAULTS_OF_TOPICS)
+
+
+def topic_values(s):
+    t = s.topic()
+    row = {"resource_type": TOPIC, "resource_name": t, "configuration_keys": None}
+    rows = s.ask("DescribeConfigs", 4, resources=[row], quiet=True).results[0].configs
+    _values(s, TOPIC, t, sorted(row.name for row in rows))
+
+
+def _values(s, kind, resource, names):
+    """For each configuration, which of the values are accepted, and the errors of the others."""
+    for name in names:
+        codes = {}
+        for value in VALUES:
+            config = {"name": name, "config_operation": SET, "value": value}
+            wanted = [{"resource_type": kind, "resource_name": resource, "configs": [config]}]
+            a = s.ask("IncrementalAlterConfigs", 1, resources=wanted, validate_only=True, quiet=True)
+            codes[value] = a.responses[0].error_code
+        accepted = [value for value, code in codes.items() if not code]
+        s.note(name, {"accepted": accepted, "errors": sorted({*codes.values()} - {0})}, ordered=True)
+
+
 def describe_group(s):
     _describe(
         s,
