@@ -205,7 +205,13 @@ class ConnectionFailed(_Unanswered, ConnectionError):
 
     Attributes:
         sent (bool): whether the broker may have got the request that waited for its answer.
+        closed_unanswered (bool): whether the peer accepted the connection and closed it before it answered a request,
+            as a listener with another security protocol does.
     """
+
+    def __init__(self, reason: str, *, sent: bool = False, closed_unanswered: bool = False) -> None:
+        super().__init__(reason, sent=sent)
+        self.closed_unanswered = closed_unanswered
 
 
 class AuthenticationFailed(ConnectionFailed):

@@ -89,7 +89,7 @@ class ClientSettings:
         socket_connection_setup_timeout_ms: the time limit for connecting, TLS and SASL. The addresses of a host are
             tried in order, starting the next attempt when one has failed or has not answered for 250 ms.
         bootstrap_timeout_ms: how long a client that has not reached any broker yet retries while all bootstrap servers
-            refuse connections or have unknown host names; then every call fails.
+            refuse connections, close them without an answer or have unknown host names; then every call fails.
         reconnect_backoff_ms, reconnect_backoff_max_ms: the first and the longest wait before a broker is tried again.
         retry_backoff_ms, retry_backoff_max_ms: the first and the longest wait before a request is tried again.
         receive_message_max_bytes: the largest accepted response in bytes. No more is allocated for one.

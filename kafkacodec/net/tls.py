@@ -143,7 +143,8 @@ def handshake_error(error: OSError) -> ConnectionFailed | None:
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, BrokenPipeError)):
         return ConnectionFailed(
             "the broker closed the connection during the TLS handshake: its listener may not use TLS "
-            "(security_protocol 'PLAINTEXT' or 'SASL_PLAINTEXT')"
+            "(security_protocol 'PLAINTEXT' or 'SASL_PLAINTEXT')",
+            closed_unanswered=True,
         )
     return tls_error(error)
 

@@ -15,7 +15,7 @@ import kafkacodec as kc
 from kafkacodec import messages
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.options import ClientSettings
-from kafkacodec.errors import AuthenticationFailed, DeadlineExceeded, RemoteProtocolError
+from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, RemoteProtocolError
 from kafkacodec.protocol.versions import highest_common
 from tests.certificates import Authority
 from tests.integration.kafka_jvm import free_port
@@ -198,9 +198,9 @@ async def test_a_plain_client_at_a_listener_with_tls(broker, caplog):
 
 async def test_a_tls_client_at_a_plain_listener(broker):
     async with counted(broker.server) as (address, times), connected(address, **tls(broker)) as network:
-        with pytest.raises(DeadlineExceeded, match="during the TLS handshake: its listener may not use TLS"):
-            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=1500)
-    assert len(times) <= 7  # 50 ms, doubled up to a second
+        with pytest.raises(ConnectionFailed, match="during the TLS handshake: its listener may not use TLS"):
+            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=60_000)
+    assert len(times) <= 10  # 50 ms, doubled up to a second
 
 
 # SASL
@@ -258,9 +258,9 @@ async def test_sasl_at_a_listener_without(broker, caplog):
 
 async def test_a_client_without_sasl_at_a_listener_with_it(broker):
     async with counted(broker.at("SASL")) as (address, times), connected(address) as network:
-        with pytest.raises(DeadlineExceeded, match="at the first request: its listener may need SASL"):
-            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=1500)
-    assert len(times) <= 7
+        with pytest.raises(ConnectionFailed, match="at the first request: its listener may need SASL"):
+            await network.call(messages.MetadataRequest(topics=[]), timeout_ms=60_000)
+    assert len(times) <= 10
 
 
 async def test_a_refusal_is_repeated_without_asking_again_at_once(broker):

@@ -61,6 +61,40 @@ def test_an_address_where_somebody_may_be_is_waited_for(other):
     assert absence.due_at == 13_000
 
 
+def closed(name, **more):
+    return ConnectionFailed(f"broker {name}: the broker closed the connection without an answer", **more)
+
+
+def test_a_cluster_is_absent_that_closes_every_connection_without_an_answer():
+    absence = Absence(ADDRESSES, 3000)
+    assert absence.failed(-1, closed("a:1", closed_unanswered=True), 0)
+    assert absence.failed(-2, refused("b:2"), 0)
+    assert absence.decide(3000)
+    assert "a:1: the broker closed the connection without an answer; b:2: connection refused" in str(absence.reason)
+
+
+def test_a_connection_that_ended_later_is_no_such_thing():
+    absence = Absence(ADDRESSES[:1], 3000)
+    assert not absence.failed(-1, closed("a:1"), 0)
+    assert not absence.decide(3000)
+
+
+def test_a_connection_that_is_accepted_may_be_answered():
+    """A broker that starts refuses connections, then accepts them, and answers when it is ready."""
+    absence = Absence(ADDRESSES[:1], 3000)
+    absence.failed(-1, refused("a:1"), 0)
+    absence.accepted(-1)
+    assert not absence.decide(10_000)
+    absence.failed(-1, closed("a:1", closed_unanswered=True), 11_000)
+    assert absence.decide(11_000)
+
+
+def test_what_is_raised_late_is_told_at_once():
+    absence = Absence(ADDRESSES[:1], 60_000)
+    assert not absence.failed(-1, refused("a:1"), 0)
+    assert absence.failed(-1, refused("a:1"), 55_000)
+
+
 def test_brokers_that_were_reached_once_are_never_absent():
     absence = Absence(ADDRESSES, 0)
     absence.reached()
@@ -122,6 +156,28 @@ def test_calls_end_soon_with_one_sentence(call, nobody, caplog):
     assert str(caught.value) == f"no broker can be reached: {nobody}: connection refused"
     assert len(traceback.format_exception(caught.value)) < 12
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("call", [listed, created, read, joined, shared, sent, begun])
+def test_calls_end_soon_at_a_listener_that_needs_sasl(call, caplog):
+    reason = r"no broker can be reached: .*: its listener may need SASL"
+    with (
+        kc.broker.serve(listen="kafka+sasl://127.0.0.1:0", users={"alice": "sesame"}) as kafka,
+        pytest.raises(ConnectionFailed, match=reason) as caught,
+    ):
+        call(kafka.bootstrap_servers)
+    assert len(traceback.format_exception(caught.value)) < 12
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_calls_end_soon_at_a_listener_without_tls():
+    options = {"security_protocol": "SSL", "bootstrap_timeout_ms": 200}
+    with (
+        kc.broker.serve() as kafka,
+        kc.client.Admin(kafka.bootstrap_servers, **options) as admin,
+        pytest.raises(ConnectionFailed, match=r"no broker can be reached: .*: its listener may not use TLS"),
+    ):
+        admin.list_topics()
 
 
 def test_a_broker_that_comes_later_is_found():

@@ -106,7 +106,8 @@ async def connect(connector, port):
     def ignore(*_):
         pass
 
-    return await connector.connect(BrokerAddress(-1, NAME, port), answered=ignore, ended=ignore, resumed=ignore)
+    address = BrokerAddress(-1, NAME, port)
+    return await connector.connect(address, accepted=ignore, answered=ignore, ended=ignore, resumed=ignore)
 
 
 @pytest.fixture(scope="module")

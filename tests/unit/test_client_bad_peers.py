@@ -152,7 +152,7 @@ async def refused(script, reason, kind=RemoteProtocolError, **options):
 async def timed_out(script, reason, most, **options):
     """The client tries until its deadline, with a wait after each failure, and closes its connections."""
     async with Peer(script) as peer:
-        error, took = await ask(peer.address, **options)
+        error, took = await ask(peer.address, bootstrap_timeout_ms=600_000, **options)
         assert type(error) is DeadlineExceeded
         assert re.search(reason, str(error))
         assert took < CALL_MS + 10_000
@@ -567,7 +567,7 @@ async def test_what_is_tried_again_is_logged_once(caplog):
         pass
 
     async with Peer(script) as peer:
-        await ask(peer.address)
+        await ask(peer.address, bootstrap_timeout_ms=600_000)
         warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
         assert len(warnings) == 1
         assert f"broker {peer.address}: the broker closed the connection without an answer" in warnings[0]

@@ -1,4 +1,4 @@
-"""Whether a cluster is absent: none of its addresses has ever answered, and all refuse connections or are unknown."""
+"""Whether a cluster is absent: none of its addresses has ever answered, and none will as things are."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ _NOBODY: Final = frozenset(
     {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EHOSTDOWN}
 )
 
+_SOON_MS: Final = 5_000.0
+"""An error that is raised so soon is not logged before."""
+
 
 class Absence:
     """The state of the bootstrap list, from the first connections of a client.
 
-    A cluster is absent once every address of the list has refused connections, or has an unknown name, for `limit_ms`.
-    After the first answer of a broker it never is, since restarting brokers refuse connections too.
+    A cluster is absent once every address of the list has refused connections, or closed each without an answer, or has
+    an unknown name, for `limit_ms`. A single closed connection proves nothing: a broker that shuts down, or a proxy of
+    one that starts, closes some. All of them for a while are those of a listener with another security protocol. After
+    the first answer to a request a cluster never is absent, since restarting brokers refuse connections too.
 
     Args:
         addresses: the bootstrap list.
@@ -46,8 +51,16 @@ class Absence:
         self._found.clear()
         self._since = self.due_at = self.reason = None
 
+    def accepted(self, number: int) -> None:
+        """Record that somebody accepts connections at an address, and may answer."""
+        if self._found.pop(number, None) is not None:
+            self.due_at = None
+
     def failed(self, number: int, error: Exception, now: float) -> bool:
-        """Record a failed connection to an address; return whether it was refused or the name is unknown."""
+        """Record a failed connection to an address; return whether it need not be told, since all calls soon raise it.
+
+        The same holds while other addresses of the list are left.
+        """
         if number not in self._left:
             return False
         if not _is_nobody(error):
@@ -60,7 +73,7 @@ class Absence:
             self._since = now
         if self.reason is None and len(self._found) == len(self._left):
             self.due_at = self._since + self._limit_ms
-        return True
+        return self.due_at is None or self.due_at <= now + _SOON_MS
 
     def decide(self, now: float) -> bool:
         """Whether the cluster counts as absent from now on, and did not before."""
@@ -76,4 +89,6 @@ def _is_nobody(error: Exception) -> bool:
     cause = error.__cause__
     if not isinstance(error, ConnectionFailed) or isinstance(error, AuthenticationFailed):
         return False
-    return isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno in _NOBODY)
+    if error.closed_unanswered or isinstance(cause, socket.gaierror):
+        return True
+    return isinstance(cause, OSError) and cause.errno in _NOBODY

@@ -202,7 +202,8 @@ class Opening:
         when = "before the connection was open" if self._answered else "without an answer"
         return ConnectionFailed(
             f"the broker closed the connection {when}: it is shutting down, or its listener uses another "
-            "security_protocol"
+            "security_protocol",
+            closed_unanswered=True,
         )
 
     def _older(self) -> Way | None:

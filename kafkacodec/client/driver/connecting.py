@@ -55,6 +55,7 @@ class Connector:
         self,
         address: BrokerAddress,
         *,
+        accepted: Callable[[], None],
         answered: Callable[[ResponseReceived, Frame], None],
         ended: Callable[[Link, Exception], None],
         resumed: Callable[[], None],
@@ -63,6 +64,7 @@ class Connector:
 
         Args:
             address: the broker.
+            accepted: called when somebody at the address accepts the connection, before anything is sent.
             answered: called with each response and its frame.
             ended: called when the connection ends after it was ready.
             resumed: called when it accepts requests again, after a renewal or once its output is sent.
@@ -75,7 +77,7 @@ class Connector:
         name = f"broker {address.host}:{address.port}"
         limit_ms = self._settings.socket_connection_setup_timeout_ms
         place = (address.host, address.port)
-        dialer = Dialer(*place, limit_ms, self._doubtful.pop(place, None))
+        dialer = Dialer(*place, limit_ms, self._doubtful.pop(place, None), accepted)
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 return await self._in_some_way(
@@ -216,7 +218,8 @@ class Connector:
 def _dialing_error(name: str, error: OSError, *, tries: str = "", tls: bool = False) -> ConnectionFailed:
     found = handshake_error(error) if tls else None
     if found is not None:
-        return type(found)(f"{name}: {found}")
+        found.args = (f"{name}: {found}",)
+        return found
     if tries:
         return ConnectionFailed(f"{name}: no connection{tries}")
     of_system = error.errno and not isinstance(error, socket.gaierror)  # asyncio replaces the system's text

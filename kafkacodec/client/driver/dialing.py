@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 __all__ = ["Dialer"]
@@ -39,13 +40,22 @@ class Dialer:
         port: from 0 to 65535.
         limit_ms: the caller's time limit; all attempts start within half of it.
         doubtful: the address to try last, because it accepted the last connection but did not answer as a broker.
+        accepted: called with each connection that a peer accepts.
 
     Attributes:
         connected: the address of the connected socket; None before that.
     """
 
-    def __init__(self, host: str, port: int, limit_ms: float, doubtful: str | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        limit_ms: float,
+        doubtful: str | None = None,
+        accepted: Callable[[], None] = lambda: None,
+    ) -> None:
         self.connected: str | None = None
+        self._accepted = accepted
         self._host, self._port, self._limit_ms, self._doubtful = host, port, limit_ms, doubtful
         self._found: dict[str, str] = {}  # the outcome for each address
 
@@ -115,6 +125,7 @@ class Dialer:
             raise
         self._found[address.text] = "connected, but no answer"
         self.connected = address.text
+        self._accepted()
         return made
 
 

@@ -176,12 +176,13 @@ class Link(asyncio.BufferedProtocol):
     def _lost(self, exc: Exception | None) -> ConnectionFailed:
         if not self.opening.ready:
             return self.opening.lost()
+        if not self._used and self.in_flight and (exc is None or isinstance(exc, ConnectionResetError)):
+            return ConnectionFailed(
+                "the broker closed the connection at the first request: its listener may need SASL (security_protocol)",
+                closed_unanswered=True,
+            )
         if exc is not None:
             return ConnectionFailed(f"the connection ended: {exc}")
-        if not self._used and self.in_flight:
-            return ConnectionFailed(
-                "the broker closed the connection at the first request: its listener may need SASL (security_protocol)"
-            )
         return ConnectionFailed("the broker closed the connection")
 
     def _step(self, step: Callable[[], None]) -> None:
@@ -202,7 +203,7 @@ class Link(asyncio.BufferedProtocol):
     def _named(self, error: KafkaCodecError) -> KafkaCodecError:
         """The error with the broker's name before its text."""
         if isinstance(error, (ConnectionFailed, RemoteProtocolError)):
-            return type(error)(f"{self.name}: {error}")
+            error.args = (f"{self.name}: {error}",)
         return error
 
     def _start(self) -> None:

@@ -65,7 +65,7 @@ class Traffic:
         self._deadlines: list[tuple[float, int, Flight]] = []
         self._most_deadlines = 64
         self._numbers = count()
-        self._closed = False
+        self._closed = self._reached = False
         metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
 
     def submit(self, send: Send, machine: Machine, now: float) -> None:
@@ -228,6 +228,7 @@ class Traffic:
         try:
             link = await self._connector.connect(
                 address,
+                accepted=lambda: self._cluster.absence.accepted(node.number),
                 answered=partial(self._received, node),
                 ended=lambda link, reason: self._lost(node, link, reason),
                 resumed=lambda: self._resumed(node),
@@ -243,13 +244,15 @@ class Traffic:
         _log.debug("%s: connected", link.name)
         node.connecting, node.link = None, link
         node.opened(self._clock())
-        self._cluster.absence.reached()
         self._metrics.counter("connections_opened").add()
         self._wake()
 
     # From a broker
 
     def _received(self, node: Node, event: ResponseReceived, frame: Frame) -> None:
+        if not self._reached:
+            self._reached = True
+            self._cluster.absence.reached()
         flight = node.in_flight.pop(event.correlation_id, None)
         if flight is None or flight.over:
             return
