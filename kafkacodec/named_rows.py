@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, get_arg
 from kafkacodec.arguments import limit
 from kafkacodec.errors import CorruptRecord, LimitExceeded
 from kafkacodec.lazy import import_extra
-from kafkacodec.shown import cell_text, counted, html_table
+from kafkacodec.shown import cell_text, counted, html_table, repr_of_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,19 @@ class Tabular:
         return html_table(caption, list(columns), shown, [name for name, kind in columns.items() if _is_number(kind)])
 
 
-class NamedRows(Tabular, list[V]):
+class _Rows(Tabular):
+    """Rows that are in memory, with the number of them and the first ones as their ``repr``."""
+
+    def __repr__(self) -> str:
+        hidden = self._hidden()
+        columns = [name for name in self._columns() if name not in hidden]
+        rows = ([row[name] for name in columns] for row in self._rows())
+        known = self._num_rows()
+        count = sum(1 for _ in self._rows()) if known is None else known
+        return repr_of_rows(self._caption(), count, columns, rows)
+
+
+class NamedRows(_Rows, list[V]):
     """A list of named tuples, or of objects of a dataclass, that notebooks show as a table.
 
     Args:
@@ -122,6 +134,9 @@ class NamedRows(Tabular, list[V]):
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         return map(self.cells, self)
+
+    def _num_rows(self) -> int:
+        return len(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +175,7 @@ class Shape:
         return {self.cell: value} if self.cell else _fields(value)
 
 
-class RowsByKey(Tabular, dict[K, V], Generic[K, V]):
+class RowsByKey(_Rows, dict[K, V], Generic[K, V]):
     """A dict that notebooks show as a table.
 
     Args:

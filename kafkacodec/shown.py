@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import reprlib
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["cell_text", "counted", "html_table", "repr_of", "text", "timestamp"]
+__all__ = ["cell_text", "counted", "html_table", "repr_of", "repr_of_rows", "text", "timestamp"]
 
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
 
@@ -85,6 +86,51 @@ def repr_of(thing: object, *facts: object) -> str:
     """The ``repr`` of an object with a state: ``<Name: one fact, another>``; facts that are None are left out."""
     said = ", ".join(str(fact) for fact in facts if fact is not None)
     return f"<{type(thing).__name__}{': ' * bool(said)}{said}>"
+
+
+_LONGEST_REPR = 240
+"""Characters of the ``repr`` of a table: pytest shows no more of an object in an assertion."""
+
+_LONGEST_NAMES = 90
+"""Characters of the names of columns in it."""
+
+
+class _Short(reprlib.Repr):
+    """Values as Python writes them, cut where they are long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fillvalue = "…"
+        self.maxstring = self.maxother = 40
+        self.maxtuple = self.maxlist = self.maxset = self.maxdict = 3
+
+    def repr_bytes(self, value: bytes, _level: int) -> str:
+        """The beginning of bytes."""
+        shown = repr(value[: self.maxstring])
+        return shown if len(value) <= self.maxstring else f"{shown[:-1]}…{shown[-1]}"
+
+
+_short = _Short()
+
+
+def repr_of_rows(name: str, count: int, columns: Sequence[str], rows: Iterable[Iterable[object]], *facts: str) -> str:
+    """The ``repr`` of a table, in at most 240 characters: ``<Name: 2 rows (a, b), one fact: (1, b'x'), (2, b'y')>``.
+
+    Only as many rows are read as there is room for.
+    """
+    names = ", ".join(columns)
+    if len(names) > _LONGEST_NAMES:
+        names = names[: names.rfind(", ", 0, _LONGEST_NAMES) + 2] + "…"
+    head = ", ".join([f"{name}: {counted(count, 'row')} ({names})", *facts])
+    shown, left = list[str](), _LONGEST_REPR - len(head) - len("<: , …>")
+    for row in rows:
+        line = f"({', '.join(map(_short.repr, row))})"
+        if len(line) > left:
+            shown += [line[:left] + "…"] if not shown else ["…"]
+            break
+        shown.append(line)
+        left -= len(line) + len(", ")
+    return f"<{head}{': ' * bool(shown)}{', '.join(shown)}>"
 
 
 def html_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()) -> str:

@@ -15,7 +15,7 @@ from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.lazy import import_extra, np, pyarrow_table
 from kafkacodec.records import _record_rows
 from kafkacodec.records.record import Record
-from kafkacodec.shown import cell_text, counted, html_table
+from kafkacodec.shown import cell_text, counted, html_table, repr_of_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -242,9 +242,11 @@ class Columns(Table):
         return import_extra("polars").DataFrame(self)
 
     def __repr__(self) -> str:
-        names = ", ".join(self.column_names)
-        faults = f", {counted(len(self.problems), 'problem')}" if getattr(self, "problems", None) else ""
-        return f"<{type(self).__name__}: {counted(len(self), 'row')} ({names}), {counted(self.nbytes, 'byte')}{faults}>"
+        facts = [counted(self.nbytes, "byte")]
+        if getattr(self, "problems", None):
+            facts.append(counted(len(self.problems), "problem"))
+        rows = map(self._row, range(len(self)))
+        return repr_of_rows(type(self).__name__, len(self), self.column_names, rows, *facts)
 
     def _repr_html_(self) -> str:
         kinds = [kind for _, kind in self.columns]

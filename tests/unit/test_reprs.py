@@ -14,6 +14,8 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.dialects import line, rewrite, zookeeper
+from kafkacodec.log.analysis.key_statistics import KeyUse
+from kafkacodec.named_rows import NamedRows, RowsByKey, Shape
 
 MODULES = (
     "", ".log", ".client", ".client.aio", ".broker", ".values", ".protocol",
@@ -56,6 +58,8 @@ def objects(directory: Path) -> dict[str, Any]:
         r"Encoder: magic 2, codec lz4": kc.Encoder(codec="lz4"),
         r"Search: 1 condition, inverted": search,
         r"RecordColumns: 0 rows \(offset\), \d+ bytes?": kc.decode(b"", columns=["offset"]),
+        r"ClusterMetadata: offset \d+, 5 topics, 1 broker, \d configured .*": kc.log.read_cluster_metadata(log),
+        r"PartitionLags: 6 rows \(group, topic, .*, …\): \('billing', 'orders', 0, 169, .*": kc.log.lag(log),
         rf"LogDirectory: {log.path}": log,
         rf"Topic: orders, 3 partitions in {log.path}": log.topic("orders"),
         rf"Partition: {log.path}/orders-0": log.partition("orders", 0),
@@ -80,6 +84,32 @@ def objects(directory: Path) -> dict[str, Any]:
         r"Connection: client, 0 pending, 0 bytes of an incomplete frame.*": kc.protocol.Connection("client"),
         r"Producer: localhost:1, open": kc.client.Producer("localhost:1"),
     }
+
+
+def test_tables_show_their_first_rows() -> None:
+    """pytest shows the ``repr`` in assertions, of which it leaves out all after 240 characters."""
+    data = kc.encode([(b"a", b"1"), (None, None), (b"b", b"x" * 1000)])
+    table = kc.decode(data, columns=["offset", "key", "value"])
+    assert repr(table) == (
+        f"<RecordColumns: 3 rows (offset, key, value), {table.nbytes:,} bytes: "
+        f"(0, b'a', b'1'), (1, None, None), (2, b'b', b'{'x' * 40}…')>"
+    )
+    assert repr(table[:2]).endswith("(0, b'a', b'1'), (1, None, None)>")
+    many = kc.decode(kc.encode([(b"\x1b", b"<v>" * 50)] * 100))
+    assert re.fullmatch(r"<RecordColumns: 100 rows .*: \(0, .*, b'\\x1b', b'<v><v>.*…>", repr(many))
+    assert len(repr(many)) <= 240
+    assert len(repr(kc.scan(data))) <= 240
+
+
+def test_lists_of_rows_are_shown_in_the_same_form() -> None:
+    uses = NamedRows([KeyUse(b"a", 2, 5), KeyUse(b"b", 1, 3)], KeyUse)
+    assert repr(uses) == "<KeyUse: 2 rows (key, records, size_in_bytes): (b'a', 2, 5), (b'b', 1, 3)>"
+    many = NamedRows([KeyUse(b"a", n, n) for n in range(1000)], KeyUse)
+    assert len(repr(many)) <= 240
+    assert repr(many).endswith(", …>")
+    assert repr(NamedRows([], KeyUse)) == "<KeyUse: 0 rows (key, records, size_in_bytes)>"
+    uses_by_topic = RowsByKey({"t": [*uses]}, Shape(KeyUse, {"topic": str}))
+    assert repr(uses_by_topic).startswith("<KeyUse: 2 rows (topic, key, records, size_in_bytes): ('t', b'a', 2, 5), ")
 
 
 def reader() -> line.LineReader:

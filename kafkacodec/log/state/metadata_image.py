@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.protocol.terms import CONFIGURED
+from kafkacodec.shown import counted, repr_of
 
 __all__ = ["ClusterMetadata", "complete_records"]
 
@@ -39,7 +40,7 @@ def complete_records(records: Iterable[R]) -> Iterator[R]:
             yield row
 
 
-@dataclass
+@dataclass(repr=False)
 class ClusterMetadata:
     """The state that the records build, as plain values for JSON (uuids are `uuid.UUID`).
 
@@ -60,6 +61,17 @@ class ClusterMetadata:
     brokers: dict[int, dict[str, Any]] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     _names: dict[uuid.UUID, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return repr_of(
+            self,
+            f"offset {self.offset}",
+            counted(len(self.topics), "topic"),
+            counted(len(self.brokers), "broker"),
+            counted(len(self.configs), "configured resource"),
+            counted(len(self.acls), "ACL"),
+            counted(len(self.features), "feature"),
+        )
 
     def apply(self, record: Any) -> None:
         """Apply one metadata record; records of types that do not change this state are ignored.
