@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
-from inspect import Parameter, cleandoc, isgeneratorfunction, signature
+from inspect import Parameter, cleandoc, iscoroutinefunction, isgeneratorfunction, signature
 from typing import Any, NoReturn, TypeVar, cast
 
 from kafkacodec.arguments import suggestion
 from kafkacodec.tracebacks import is_for_user
 
-__all__ = ["describes_also", "misuse", "shows_options", "suggests_options"]
+__all__ = ["describes_also", "misuse", "shows_options", "suggests_arguments", "suggests_options"]
 
 Type = TypeVar("Type", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -82,8 +82,8 @@ _KEY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.M)
 def suggests_options(function: Function, hint: Callable[[str, Collection[str]], str] = suggestion) -> Function:
     """Make a function's error for an unknown option name the one that was probably meant.
 
-    A generator function raises it when it is called, not when the first value is requested. Errors for the user come
-    without the frames inside the library.
+    A generator function raises it when it is called, not when the first value is requested; a coroutine function when
+    it is awaited. Errors for the user come without the frames inside the library, but not from a coroutine.
     """
 
     @cache
@@ -102,6 +102,16 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
             except TypeError:
                 _refuse_misuse(checked, args, options)
                 raise
+    elif iscoroutinefunction(function):
+
+        @wraps(function)
+        async def checked(*args: Any, **options: Any) -> Any:
+            try:
+                begun = function(*args, **options)
+            except TypeError:
+                _refuse_misuse(checked, args, options)
+                raise
+            return await begun
     else:
 
         @wraps(function)
@@ -120,6 +130,12 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
     return cast(Function, checked)
 
 
+def suggests_arguments(cls: Type) -> Type:
+    """Make the constructor of a class suggest its arguments, as `suggests_options` does those of a function."""
+    cls.__init__ = suggests_options(cls.__init__)  # type: ignore[misc]
+    return cls
+
+
 def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapping[str, Any]) -> str | None:
     """What is wrong with the number and the names of a call's arguments, and what to write; None if they fit."""
     known = signature(function)
@@ -129,6 +145,9 @@ def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapp
         reason = str(error)
     else:
         return None
+    strangers = [name for name in options if name not in known.parameters]
+    if strangers:
+        return _unknown(strangers, [name for name in known.parameters if name != "self"], suggestion)
     parameters = [p for p in known.parameters.values() if p.name not in ("self", "cls")]
     by_position = [p.name for p in parameters if p.kind in _POSITIONAL]
     by_name = [f"{p.name}=" for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
@@ -155,8 +174,15 @@ def _refuse_misuse(function: Callable[..., Any], arguments: Iterable[Any], optio
 
 
 def _refuse(options: Collection[str], known: tuple[str, ...], hint: Callable[[str, Collection[str]], str]) -> NoReturn:
-    wrong = [name for name in options if name not in known]
+    raise TypeError(_unknown([name for name in options if name not in known], known, hint))
+
+
+def _unknown(wrong: Sequence[str], known: Collection[str], hint: Callable[[str, Collection[str]], str]) -> str:
+    """What to say of options that are unknown."""
+    hints = {name: _IN_SECONDS if name == "timeout_ms" and "timeout" in known else hint(name, known) for name in wrong}
     if len(wrong) == 1:
-        raise TypeError(f"unknown option {wrong[0]!r}; {hint(wrong[0], known)}")
-    each = "; ".join(f"{name!r}: {hint(name, known)}" for name in wrong)
-    raise TypeError(f"{len(wrong)} unknown options: {each}")
+        return f"unknown option {wrong[0]!r}; {hints[wrong[0]]}"
+    return f"{len(wrong)} unknown options: {'; '.join(f'{name!r}: {said}' for name, said in hints.items())}"
+
+
+_IN_SECONDS = "did you mean 'timeout', in seconds?"

@@ -34,7 +34,7 @@ from kafkacodec.broker.state.coordinator import GroupCoordinator
 from kafkacodec.broker.state.leaders import moved, registrations, started, stopped
 from kafkacodec.broker.state.sharing.states import ShareStates
 from kafkacodec.broker.state.transactions import TransactionCoordinator
-from kafkacodec.broker.statistics import Statistics
+from kafkacodec.broker.statistics import Statistics, statistics_of
 from kafkacodec.broker.topics.committed import committed_batches
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
@@ -167,8 +167,7 @@ class Serving:
 
     async def statistics(self) -> Statistics:
         """Return its numbers since the start."""
-        topics = self._node.catalog.metadata.topics.values()
-        return Statistics(*self._host.traffic(), len(topics), sum(len(topic["partitions"]) for topic in topics))
+        return statistics_of(self._host.traffic(), self._node.catalog.metadata.topics)
 
     # Several brokers
 

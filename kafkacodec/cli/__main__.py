@@ -140,7 +140,9 @@ def _show(error: click.UsageError) -> int:
             note(line)
         note(f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help.")
         note("")
-    note(f"Error: {error.format_message()}")
+    from kafkacodec.cli.advice import wrong_usage
+
+    note(f"Error: {wrong_usage(error)}")
     return WRONG_USAGE
 
 

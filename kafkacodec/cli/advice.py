@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kafkacodec.errors import DecodeError
@@ -11,10 +11,49 @@ from kafkacodec.errors import DecodeError
 if TYPE_CHECKING:
     import click
 
-__all__ = ["advised", "options_of"]
+__all__ = ["advised", "options_of", "wrong_usage"]
 
 _GAPS = "; gaps='accept' ignores gaps"
 _OF_VALUE = re.compile(r"offset \d+: (?:key|value)(?:$|\W)")
+
+
+# Command -> option of another tool -> what to write for it.
+_LISTEN = "use --listen kafka://127.0.0.1:9092"
+_INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "serve": {
+        **dict.fromkeys(("--port", "-p", "--host", "--bind", "--bootstrap", "-b", "--bootstrap-server"), _LISTEN),
+        **dict.fromkeys(("--partitions", "--topics", "-t"), "use --topic NAME:PARTITIONS"),
+        **dict.fromkeys(("--data-dir", "--dir", "--directory", "--log-dir", "-d"), "use --data DIRECTORY"),
+    },
+    "consume": {
+        "--from-beginning": "not needed: it starts at the beginning",
+        **dict.fromkeys(("--max-messages", "--max-records", "--count"), "use --limit N"),
+        **dict.fromkeys(("--timeout", "--timeout-ms"), "use --exit-at-end"),
+    },
+    "produce": dict.fromkeys(("--file", "--input", "-i", "-l"), "name the files after the topic"),
+    "topics": dict.fromkeys(("--list", "--describe"), "not needed")
+    | dict.fromkeys(("--create", "--delete", "--alter"), "use kafkacodec admin topics"),
+    "groups": dict.fromkeys(("--list",), "not needed")
+    | {"--describe": "use kafkacodec lag"}
+    | dict.fromkeys(("--delete", "--reset-offsets"), "use kafkacodec admin groups"),
+}
+_OF_BROKERS: Mapping[str, str] = dict.fromkeys(
+    ("--broker-list", "--brokers", "--broker", "--server", "--host"), "use --bootstrap HOST:PORT"
+)
+
+
+def wrong_usage(error: click.UsageError) -> str:
+    """What is wrong with the arguments. For an option that only other tools have, what to write in its place."""
+    import click
+
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error.format_message()
+    command = error.ctx.command
+    known = _INSTEAD.get(command.name or "", {})
+    if any("--bootstrap" in option.opts for option in command.params):
+        known = {**_OF_BROKERS, **known}
+    found = known.get(error.option_name)
+    return f"{error.message.rstrip('.')}; {found}" if found else error.format_message()
 
 
 def options_of(application: click.Group, arguments: Collection[str]) -> set[str]:

@@ -97,3 +97,25 @@ def test_copies_are_verified_by_path(kafkacodec, tmp_path):
     assert [line.split()[0] for line in out.splitlines()[1:6]] == names
     assert ", 0 intact, " in out.splitlines()[-1]
     assert " damaged, " in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("topics", "localhost:9092"), "localhost:9092 is no path; for a broker: --bootstrap localhost:9092"),
+        (("lag", "localhost:9092"), "localhost:9092 is no path; for a broker: --bootstrap localhost:9092"),
+        (("groups", "kafka://a.b:1"), "kafka://a.b:1 is no path; for a broker: --bootstrap a.b:1"),
+        (("dump", "a:1"), "a:1 is no path; for a broker: kafkacodec consume TOPIC --bootstrap a:1"),
+        (("serve", "--port", "9092"), "No such option '--port'; use --listen kafka://127.0.0.1:9092"),
+        (("consume", "t", "--from-beginning"), "'--from-beginning'; not needed: it starts at the beginning"),
+        (("topics", "--broker-list", "a:1"), "No such option '--broker-list'; use --bootstrap HOST:PORT"),
+        (("dump", "--broker-list", "a:1"), "No such option '--broker-list'"),
+        (("dump", ".", "-n", "ten"), "Invalid value for '-n' / '--limit': 'ten' is not a valid integer."),
+        (("dump", ".", "-n", "-1"), "-1 is not in the range x>=0."),
+        (("produce", __file__, "-b", "a:1"), f"{__file__} is a file: name the topic first, as in: produce TOPIC"),
+    ],
+)
+def test_what_other_tools_take_is_said(kafkacodec, arguments, said):
+    code, out, err = kafkacodec(*arguments)
+    assert (code, out) == (WRONG_USAGE, "")
+    assert said in err.splitlines()[-1]

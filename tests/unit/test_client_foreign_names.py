@@ -60,3 +60,58 @@ def test_options_of_the_other_kind_of_client_are_said():
 def test_a_configuration_in_place_of_topics_is_said():
     with pytest.raises(TypeError, match=r"go to Consumer.from_config\(\{...\}\)"):
         kc.client.Consumer({"bootstrap.servers": SERVER})  # type: ignore[call-arg]
+
+
+def test_options_of_calls_that_other_clients_have_are_said():
+    with kc.client.Producer(SERVER) as producer:
+        with pytest.raises(TypeError, match=r"^unknown option 'timestamp_ms'; did you mean 'timestamp'\?$"):
+            producer.send("t", b"", timestamp_ms=5)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"unknown option 'topics'; did you mean 'topic'"):
+            producer.partitions_for(topics="t")  # type: ignore[call-arg]
+    with (
+        kc.client.Consumer("t", bootstrap_servers=SERVER) as consumer,
+        pytest.raises(TypeError, match=r"^unknown option 'timeout_ms'; did you mean 'timeout', in seconds\?$"),
+    ):
+        consumer.getmany(timeout_ms=1000)  # type: ignore[call-arg]
+
+
+async def test_coroutines_say_them_too():
+    async with aio.Producer(SERVER) as producer:
+        with pytest.raises(TypeError, match=r"^unknown option 'timestamp_ms'; did you mean 'timestamp'\?$"):
+            await producer.send("t", b"", timestamp_ms=5)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"^unknown option 'on_delivery'; send\(\) returns a delivery"):
+            await producer.send("t", b"", on_delivery=print)  # type: ignore[arg-type]
+    async with aio.Consumer("t", bootstrap_servers=SERVER) as consumer:
+        with pytest.raises(TypeError, match=r"^unknown option 'timeout_ms'; did you mean 'timeout', in seconds\?$"):
+            await consumer.getmany(timeout_ms=1000)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"^unknown option 'max_row'; did you mean 'max_rows'"):
+            consumer.columns(max_row=5)  # type: ignore[call-overload]
+    async with aio.Admin(SERVER) as admin:
+        with pytest.raises(TypeError, match=r"^delete_topics\(topics\): missing a required argument: 'topics'"):
+            await admin.delete_topics()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("get", r"result\(timeout\), in seconds"), ("add_callback", "add_done_callback"), ("exception", "error")],
+)
+def test_methods_of_other_futures_are_said(name, said):
+    assert not hasattr(kc.client.Delivery, name)
+    with kc.broker.serve(topics={"t": 1}) as kafka, kc.client.Producer(kafka.bootstrap_servers) as producer:
+        sent = producer.send("t", b"v")
+        with pytest.raises(AttributeError, match=f"a delivery has no method '{name}'; use {said}"):
+            getattr(sent, name)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "said"),
+    [
+        (kc.client.NewTopic, {"name": "t", "partitions": 3}, "'partitions'; did you mean 'num_partitions'"),
+        (kc.client.NewTopic, {"name": "t", "config": {}}, "'config'; did you mean 'configs'"),
+        (kc.client.NewPartitions, {"total": 3, "assignment": []}, "'assignment'; did you mean"),
+        (kc.client.AclFilter, {"operations": "READ"}, "'operations'; did you mean 'operation'"),
+    ],
+)
+def test_arguments_of_terms_are_suggested(make, options, said):
+    with pytest.raises(TypeError, match=f"unknown option {said}"):
+        make(**options)

@@ -13,6 +13,7 @@ import click
 import kafkacodec as kc
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.options.inputs import Choice, choice_options
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import Column, counted, print_table, progress, size
 from kafkacodec.log.segments.kinds import kind_of
 
@@ -36,9 +37,7 @@ def _number(context: click.Context, option: click.Parameter, value: float) -> fl
 
 @click.command()
 @choice_options
-@click.option(
-    "--limit", metavar="MIB", type=click.IntRange(1), default=256, show_default=True, help="Load at most this."
-)
+@click.option("--limit", metavar="MIB", type=Number(1), default=256, show_default=True, help="Load at most this.")
 @click.option(
     "--seconds",
     type=click.FloatRange(0, 3600),

@@ -15,6 +15,7 @@ from kafkacodec.cli.console import ending, is_file, note
 from kafkacodec.cli.files.destination import Destination, RecordDestination, destination_options
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.inputs import TIMES, moment
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
@@ -71,7 +72,7 @@ _LEAVE_SECONDS = 5.0
     default=True,
     help="Wait for new records until Ctrl-C (default), or stop where the partitions ended at the start.",
 )
-@click.option("-n", "-c", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
+@click.option("-n", "-c", "--limit", metavar="N", type=Number(min=0), help="Print at most N records.")
 @search_options
 @click.option(
     "--isolation-level",

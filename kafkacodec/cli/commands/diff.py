@@ -11,6 +11,8 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.standard_input import paths_with_copy
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import TREE_LEVELS, tiered_key_option, topics_option
+from kafkacodec.cli.options.log_path import LocalPath
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress
 from kafkacodec.log import Partition, discover
 from kafkacodec.log.analysis.difference import Difference, OffsetRange
@@ -29,7 +31,7 @@ _CAUSES = {
     "paths",
     metavar="A B",
     nargs=2,
-    type=click.Path(exists=True, readable=True, allow_dash=True),
+    type=LocalPath(exists=True, readable=True, allow_dash=True),
     callback=paths_with_copy,
 )
 @topics_option
@@ -37,7 +39,7 @@ _CAUSES = {
 @click.option(
     "--limit",
     metavar="N",
-    type=click.IntRange(0),
+    type=Number(0),
     default=20,
     show_default=True,
     help="How many ranges and records to list for each partition; all are counted.",

@@ -10,6 +10,7 @@ import click
 
 from kafkacodec.cli.console import ending
 from kafkacodec.cli.options.inputs import OnceReading, once_reading_options
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.values import ValueOptions, value_options
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 @once_reading_options
 @search_options
 @full_option
-@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=0), help="Print at most N records.")
-@click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the last N records of each partition.")
+@click.option("-n", "--limit", metavar="N", type=Number(min=0), help="Print at most N records.")
+@click.option("--tail", metavar="N", type=Number(min=0), help="Only the last N records of each partition.")
 @click.option("--follow", is_flag=True, help="Print new records as they are written, until Ctrl-C.")
 @print_options(batch_columns=True)
 @click.option(

@@ -17,6 +17,7 @@ from kafkacodec.cli.console import is_terminal, note
 from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.files.sources import READ_FORMATS, Source
 from kafkacodec.cli.files.standard_input import STANDARD
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import counted
 from kafkacodec.log import LogWriter
 from kafkacodec.log.formats.layout import check_topic
@@ -54,10 +55,10 @@ def _chosen_codec(context: click.Context, _: click.Parameter, given: str | None)
     help="Log directory to write to, or - for one segment on standard output.",
 )
 @click.option("--topic", help="The topic; a partition's directory is TOPIC-N.")
-@click.option("--partition", type=click.IntRange(0, MAX_INT32), help="The partition to write; 0 by default.")
+@click.option("--partition", type=Number(0, MAX_INT32), help="The partition to write; 0 by default.")
 @click.option(
     "--partitions",
-    type=click.IntRange(1, MAX_INT32),
+    type=Number(1, MAX_INT32),
     help="Spread records over this many partitions by key, as Kafka does.",
 )
 @click.option("--format", "kind", type=click.Choice(READ_FORMATS), help="Default: by the files' suffixes.")
@@ -65,7 +66,7 @@ def _chosen_codec(context: click.Context, _: click.Parameter, given: str | None)
 @click.option("--level", type=int, help="Compression level of the codec.")
 @click.option("--batch-bytes", type=int, default=65536, show_default=True, help="Bytes of a batch before compression.")
 @click.option(
-    "--segment-bytes", type=click.IntRange(1, MAX_INT32), default=1 << 30, show_default=True, help="Bytes of a segment."
+    "--segment-bytes", type=Number(1, MAX_INT32), default=1 << 30, show_default=True, help="Bytes of a segment."
 )
 @click.option(
     "--kafka07",

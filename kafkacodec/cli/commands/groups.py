@@ -8,6 +8,7 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, warn
+from kafkacodec.cli.options.log_path import LocalPath
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
@@ -15,7 +16,7 @@ from kafkacodec.log.state.groups import Group, read_consumer_groups
 
 
 @click.command()
-@click.argument("directory", required=False, type=click.Path(exists=True, file_okay=False))
+@click.argument("directory", required=False, type=LocalPath(exists=True, file_okay=False))
 @server_options(INSTEAD_OF_FILES)
 @click.option("--group", "-g", "names", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")

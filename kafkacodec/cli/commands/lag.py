@@ -11,6 +11,7 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, topics_option, warn
+from kafkacodec.cli.options.log_path import LocalPath
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import SECONDS, Column, counted, duration, full_option, print_table, timestamp
 from kafkacodec.errors import DecodeError
@@ -18,7 +19,7 @@ from kafkacodec.log.state.group_lag import PartitionLag, lag as read_lag
 
 
 @click.command()
-@click.argument("directories", metavar="DIR...", nargs=-1, type=click.Path(exists=True, file_okay=False))
+@click.argument("directories", metavar="DIR...", nargs=-1, type=LocalPath(exists=True, file_okay=False))
 @server_options(INSTEAD_OF_FILES)
 @click.option("--group", "-g", "groups", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
 @topics_option

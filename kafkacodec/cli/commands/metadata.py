@@ -13,6 +13,7 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, warn
+from kafkacodec.cli.options.log_path import LocalPath
 from kafkacodec.cli.output import Column, counted, full_option, print_table
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
@@ -23,7 +24,7 @@ TABLES = ["topics", "partitions", "configs", "acls", "brokers", "features"]
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, file_okay=False))
+@click.argument("directory", type=LocalPath(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
 @click.option("--table", type=click.Choice(TABLES), help="Only this table; --output needs one.")
 @click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable
 from contextlib import closing
@@ -16,6 +17,7 @@ from kafkacodec.cli.console import note
 from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.files.sources import READ_FORMATS, Source, is_typed
 from kafkacodec.cli.files.standard_input import STANDARD
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.cli.rows.encoded_lines import EncodingOptions, encoding_options
@@ -45,7 +47,7 @@ _ENCODINGS = click.Choice(["text", *DECODERS])
     type=click.Choice(READ_FORMATS),
     help="Default: by the files' suffixes; lines on standard input.",
 )
-@click.option("-p", "--partition", type=click.IntRange(0, MAX_INT32), help="The partition; by key by default.")
+@click.option("-p", "--partition", type=Number(0, MAX_INT32), help="The partition; by key by default.")
 @click.option("-z", "--codec", type=click.Choice(CODECS), help="Compression; none by default.")
 @click.option("-k", "--key", help="Lines: the key of all records.")
 @click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Lines: a header; repeatable.")
@@ -131,6 +133,8 @@ def _apart(topic: str | None, words: tuple[str, ...]) -> tuple[str, tuple[str, .
     """The topic, which may be the first of the arguments, and the files."""
     if topic is None and not words:
         raise click.UsageError("Missing argument 'TOPIC'.")
+    if topic is None and len(words) == 1 and os.path.isfile(words[0]):
+        raise click.UsageError(f"{words[0]} is a file: name the topic first, as in: produce TOPIC {words[0]}")
     files = words if topic is not None else words[1:]
     kind, context = click.Path(exists=True, dir_okay=False, allow_dash=True), click.get_current_context()
     return topic or words[0], tuple(str(kind.convert(path, None, context)) for path in files)

@@ -127,6 +127,8 @@ _PLAIN = (
     "trailing_bytes",
     "num_batches",
     "num_records",
+    "control_records",
+    "data_records",
     "first_offset",
     "last_offset",
     "first_timestamp",
@@ -183,7 +185,7 @@ def _row(line: Listed) -> list[str]:
         where,
         os.path.basename(found.path),
         size(found.size_in_bytes),
-        "-" if found.num_records is None else f"{found.num_records:,}",
+        "-" if found.data_records is None else f"{found.data_records:,}",
         offsets(found.first_offset, found.last_offset),
         timestamp(found.first_timestamp, MINUTES),
         timestamp(found.last_timestamp, MINUTES),
@@ -212,7 +214,7 @@ def _notes(line: Listed) -> list[str]:
 def _sum(found: list[SegmentStatistics]) -> str:
     records: int | None = 0
     for part in found:
-        records = added(records, part.num_records)
+        records = added(records, part.data_records)
     segments = sum(not is_stand_in(part.path) for part in found)
     parts = [counted(segments, "segment"), counted(sum(s.num_batches for s in found), "batch", "batches")]
     if records is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 import click
 
 from kafkacodec.cli.console import is_terminal, note, say
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import counted, size
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _FILES: Final = 10_640  # of 10,000 connections and of logs
     "--config", "settings", metavar="NAME=VALUE", multiple=True, help="A configuration under Kafka's name; repeatable."
 )
 @click.option(
-    "--brokers", type=click.IntRange(1), default=1, show_default=True,
+    "--brokers", type=Number(1), default=1, show_default=True,
     help="Number of brokers that clients see; each listens on the next port.",
 )  # fmt: skip
 @click.option(
@@ -52,7 +53,7 @@ _FILES: Final = 10_640  # of 10,000 connections and of logs
 )
 @click.option(
     "--broker-id",
-    type=click.IntRange(0),
+    type=Number(0),
     help="The id of this broker: its place in --replicas, from 0, or its id in rewrite.servers.",
 )
 @click.option(
@@ -178,7 +179,7 @@ def _status(before: Statistics, now: Statistics, seconds: float) -> str:
     """What there is, and what has happened in some seconds."""
     requests = (now.requests - before.requests) / seconds
     received, sent = ((new - old) / seconds for new, old in zip(now[2:4], before[2:4], strict=True))
-    there = f"{counted(now.connections, 'connection')}, {counted(now.topics, 'topic')}"
+    there = f"{counted(now.connections, 'connection')}, {counted(now.topics - now.internal_topics, 'topic')}"
     return f"{there}; {requests:,.0f} requests/s, {size(received)}/s in, {size(sent)}/s out"
 
 

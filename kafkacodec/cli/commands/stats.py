@@ -11,6 +11,7 @@ import click
 
 from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.options.inputs import TREE_LEVELS, Reading, reading_options
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import (
     DAYS,
     MINUTES,
@@ -62,9 +63,7 @@ def _codec(context: click.Context, option: click.Parameter, values: tuple[str, .
 @click.command()
 @reading_options
 @full_option
-@click.option(
-    "--top", metavar="K", type=click.IntRange(0, 1000), default=10, show_default=True, help="Number of keys to list."
-)
+@click.option("--top", metavar="K", type=Number(0, 1000), default=10, show_default=True, help="Number of keys to list.")
 @click.option(
     "--codec",
     "codecs",
@@ -76,7 +75,7 @@ def _codec(context: click.Context, option: click.Parameter, values: tuple[str, .
 @click.option(
     "--sample",
     metavar="MIB",
-    type=click.IntRange(1),
+    type=Number(1),
     default=16,
     show_default=True,
     help="How much of the logs to compress with each codec, in MiB.",

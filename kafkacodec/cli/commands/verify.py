@@ -90,7 +90,7 @@ def _sum(reports: list[Report]) -> str:
     parts = [counted(len(reports), "partition"), whole if intact == len(reports) else f"{intact:,} intact"]
     parts += [f"{warned:,} with warnings"] * bool(warned) + [f"{damaged:,} damaged"] * bool(damaged)
     parts.append(counted(sum(report.num_segments for report in reports), "segment"))
-    parts.append(counted(sum(report.num_records for report in reports), "record"))
+    parts.append(counted(sum(report.data_records for report in reports), "record"))
     return ", ".join([*parts, size(sum(report.size_in_bytes for report in reports))])
 
 
@@ -104,7 +104,7 @@ def _row(partition: Partition, report: Report, copies: Collection[str]) -> list[
         str(report.num_segments),
         size(report.size_in_bytes),
         f"{report.num_batches:,}",
-        f"{report.num_records:,}",
+        f"{report.data_records:,}",
         size(report.damaged_bytes) if report.damaged_bytes else "-",
         "intact" if report.clean else "warnings" if report.ok else "DAMAGED",
     ]

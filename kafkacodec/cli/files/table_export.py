@@ -17,6 +17,7 @@ from kafkacodec.cli.files.destination import FORMATS, Destination
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.cli.options.inputs import OnceReading
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.values import ValueOptions
 from kafkacodec.cli.output import counted, size
 from kafkacodec.errors import KafkaCodecError
@@ -259,7 +260,7 @@ _OPTIONS = (
     click.option(
         "--file-size",
         metavar="MIB",
-        type=click.IntRange(1, 1 << 20),
+        type=Number(1, 1 << 20),
         help="End a file of a directory or table at this size. Default: 256.",
     ),
     click.option("--catalog", metavar="NAME", help="For Iceberg: the catalog in pyiceberg's configuration."),

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 import click
 
 __all__ = ["LocalPath", "LogPath"]
+
+_BROKER = re.compile(r"(?:kafka://)?([\w.-]+:\d{1,5})(?:,.*)?")
+
+
+def _refuse_broker(kind: click.Path, value: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
+    """Refuse the address of a broker, and say where it goes."""
+    found = _BROKER.fullmatch(value)
+    if found is None or os.path.lexists(value):
+        return
+    asks = ctx is not None and any("--bootstrap" in option.opts for option in ctx.command.params)
+    instead = "--bootstrap {}" if asks else "kafkacodec consume TOPIC --bootstrap {}"
+    kind.fail(f"{value} is no path; for a broker: {instead.format(found[1])}", param, ctx)
 
 
 class LocalPath(click.Path):
@@ -12,6 +27,7 @@ class LocalPath(click.Path):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # type: ignore[override]
         """The path as it is."""
+        _refuse_broker(self, value, param, ctx)
         if "://" in value:
             self.fail(f"{value}: object stores are not supported here; name a path of this machine", param, ctx)
         return str(super().convert(value, param, ctx))
@@ -22,6 +38,7 @@ class LogPath(click.Path):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # type: ignore[override]
         """The path or the URL as it is."""
+        _refuse_broker(self, value, param, ctx)
         if "://" not in value:
             return str(super().convert(value, param, ctx))
         from kafkacodec.log.storage.objects import check_url

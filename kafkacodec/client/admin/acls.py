@@ -24,6 +24,7 @@ from kafkacodec.protocol.terms import (
     code_of,
     word,
 )
+from kafkacodec.signatures import suggests_arguments
 
 __all__ = ["Acl", "AclFilter", "AclOperations"]
 
@@ -46,6 +47,7 @@ class Acl(NamedTuple):
     pattern_type: PatternType = "literal"
 
 
+@suggests_arguments
 @dataclass(frozen=True)
 class AclFilter:
     """A filter for the rules to describe or delete; the default matches all of them.

@@ -15,6 +15,7 @@ from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import API_VERSIONS, METADATA, UPDATE_FEATURES
 from kafkacodec.protocol.terms import authorized_operations
+from kafkacodec.signatures import suggests_arguments
 
 __all__ = [
     "BrokerDescription",
@@ -60,6 +61,7 @@ class Feature(NamedTuple):
     finalized: int | None
 
 
+@suggests_arguments
 @dataclass(frozen=True)
 class FeatureUpdate:
     """The new level of a feature; 0 disables it."""

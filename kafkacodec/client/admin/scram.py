@@ -16,6 +16,7 @@ from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from kafkacodec.protocol.terms import SCRAM_MECHANISMS, code_of, word
+from kafkacodec.signatures import suggests_arguments
 
 __all__ = ["ScramCredential", "ScramCredentialInfo", "ScramMechanism", "ScramOperations", "UserMechanism"]
 
@@ -25,6 +26,7 @@ _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _SALT_BYTES = 16
 
 
+@suggests_arguments
 @dataclass(frozen=True)
 class ScramCredential:
     """A password to set. Brokers only get a hash of it.

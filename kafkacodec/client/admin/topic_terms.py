@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kafkacodec.signatures import suggests_arguments
+
 __all__ = [
     "CreatedTopic",
     "NewPartitions",
@@ -17,6 +19,7 @@ __all__ = [
 ]
 
 
+@suggests_arguments
 @dataclass(frozen=True)
 class NewTopic:
     """A topic to create.
@@ -79,6 +82,7 @@ class TopicDescription(NamedTuple):
     authorized_operations: frozenset[str] | None
 
 
+@suggests_arguments
 @dataclass(frozen=True)
 class NewPartitions:
     """The new number of partitions of a topic, and the brokers for the new ones.

@@ -14,13 +14,13 @@ from kafkacodec import messages
 from kafkacodec.client.aio.transactions import TransactionalProducer
 from kafkacodec.client.checks import check_topic, seconds, time_number
 from kafkacodec.client.core.foreign_names import knows
-from kafkacodec.client.core.foreign_options import instead_of
+from kafkacodec.client.core.foreign_options import instead_of, unknown_options
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.core.relay import Relay, Reply
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import option_defaults
-from kafkacodec.client.producing._appending import BY_NAME
+from kafkacodec.client.producing._appending import BY_NAME, NAMES
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
@@ -142,6 +142,7 @@ class Producer(TransactionalProducer, AsyncClient):
         headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
         partition: int | None = None,
         timestamp: Moment | None = None,
+        **others: Never,
     ) -> Delivery:
         """Queue a record.
 
@@ -172,6 +173,8 @@ class Producer(TransactionalProducer, AsyncClient):
         """
         if more:
             raise TypeError(BY_NAME)
+        if others:
+            raise unknown_options([*others], NAMES)
         if self._is_plain and self._network is not None:
             self._check()
             made = self._queues.append_open(topic, key, value, headers, partition, timestamp)

@@ -11,6 +11,7 @@ from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
@@ -45,6 +46,7 @@ _log = logging.getLogger("kafkacodec.client")
 _FLUSH_MS = 5000.0  # how long acknowledgements wait for the next fetch
 
 
+@knows("ShareConsumer")
 class ShareConsumer(AsyncClient):
     """Reads topics together with other members of a share group: each record goes to one of them, as in a queue.
 

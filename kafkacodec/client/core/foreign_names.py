@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import getmembers, isasyncgenfunction, iscoroutinefunction
 from typing import Any, Final, NoReturn, TypeVar
 
-__all__ = ["knows"]
+from kafkacodec.signatures import suggests_options
+
+__all__ = ["Elsewhere", "knows"]
 
 Type = TypeVar("Type", bound=type)
 
@@ -49,7 +52,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 """By class and method, as the page "Comparison" has them."""
 
 
-class _Elsewhere:
+class Elsewhere:
     """Stands for a method of another client: using it is an AttributeError that names its replacement.
 
     Not a `__getattr__` of the clients, which would make every use of an attribute slower.
@@ -63,13 +66,24 @@ class _Elsewhere:
         raise AttributeError(self._text, name=self._name, obj=client)
 
 
+_UNCHECKED: Final = frozenset({"send"})
+"""Called for each record. They refuse wrong arguments themselves."""
+
+
+def _is_asyncio(member: object) -> bool:
+    return iscoroutinefunction(member) or isasyncgenfunction(member)
+
+
 def knows(kind: str) -> Callable[[Type], Type]:
-    """Make a client's class explain the names that a kind of clients has elsewhere."""
+    """Make a client's class explain the names that a kind of clients has elsewhere, and wrong options of coroutines."""
 
     def decorate(client: Type) -> Type:
-        missing = {name: why for name, why in _NAMES[kind].items() if not hasattr(client, name)}
+        for name, method in getmembers(client, _is_asyncio):
+            if not name.startswith("_") and name not in _UNCHECKED:
+                setattr(client, name, suggests_options(method))
+        missing = {name: why for name, why in _NAMES.get(kind, {}).items() if not hasattr(client, name)}
         for name, instead in missing.items():
-            setattr(client, name, _Elsewhere(client.__name__, name, instead))
+            setattr(client, name, Elsewhere(client.__name__, name, instead))
         own: Any = client.__dir__
 
         def names(self: Any) -> list[str]:

@@ -46,7 +46,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     ),
     "queue.buffering.backpressure.threshold": "not needed: due batches leave at once",
     **dict.fromkeys(("error.cb", "throttle.cb"), "calls raise errors, and retries and slow calls are logged"),
-    **dict.fromkeys(("dr.cb", "dr.msg.cb", "on.delivery", "delivery.report.only.error"), _DELIVERY),
+    **dict.fromkeys(("dr.cb", "dr.msg.cb", "on.delivery", "callback", "delivery.report.only.error"), _DELIVERY),
     **dict.fromkeys(("rebalance.cb", "on.assign", "on.revoke", "on.lost"), _REBALANCE),
     **dict.fromkeys(("on.commit", "offset.commit.cb"), "commit() waits for the answer and raises its error"),
     **dict.fromkeys(("default.topic.config", "topic.conf"), "pass topic options like the others"),

@@ -7,6 +7,9 @@ from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import Outcome, TableOutcome
 from kafkacodec.moments import Moment
 
+NAMES: Final[tuple[str, ...]]
+"""The arguments of `send`."""
+
 BY_NAME: Final[str]
 """What `send` says of more than two arguments by position."""
 
@@ -139,5 +142,6 @@ class Sending:
         headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
         partition: int | None = None,
         timestamp: Moment | None = None,
+        timestamp_ms: None = None,
     ) -> Delivery:
         """Queue a record."""

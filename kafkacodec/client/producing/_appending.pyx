@@ -15,6 +15,7 @@ from kafkacodec.client.producing._batch cimport BatchBuilder, as_bytes, header_c
 from kafkacodec.client.producing._callbacks cimport Callback, Callbacks
 from kafkacodec.client.producing._delivery cimport Delivery
 
+from kafkacodec.client.core.foreign_options import unknown_options
 from kafkacodec.client.producing.outcome import Part
 from kafkacodec.errors import EncodeError
 
@@ -219,14 +220,17 @@ cdef class RowRuns:
                 run.run()
 
 
-BY_NAME = "send(topic, value) takes topic, value by position, and the others by name: key=, headers=, partition=, timestamp="
+NAMES = ("topic", "value", "key", "headers", "partition", "timestamp")
+BY_NAME = f"send(topic, value) takes topic, value by position, and the others by name: {'=, '.join(NAMES[2:])}="
 
 
 cdef class Sending:
-    def send(self, topic, value=None, *more, key=None, headers=(), partition=None, timestamp=None):
+    def send(self, topic, value=None, *more, key=None, headers=(), partition=None, timestamp=None, timestamp_ms=None):
         """Queue a record."""
         if more:
             raise TypeError(BY_NAME)
+        if timestamp_ms is not None:  # what other clients call it; a dict of all unknown options would take time
+            raise unknown_options(["timestamp_ms"], NAMES)
         cdef Appending queues = self._queues
         cdef Delivery made = None
         if queues is not None:  # the constructor has run

@@ -9,12 +9,21 @@ import asyncio
 from types import GenericAlias
 
 from kafkacodec.client.checks import seconds
+from kafkacodec.client.core.foreign_names import Elsewhere
 from kafkacodec.client.producing.outcome import RecordMetadata, refuse_in, tell
 
 
 @cython.auto_pickle(False)
 cdef class Awaitable(Callback):
     __class_getitem__ = classmethod(GenericAlias)
+
+    # The futures of other clients have these.
+    get = Elsewhere("a delivery", "get", "result(timeout), in seconds")
+    exception = Elsewhere("a delivery", "exception", "error, which is None if there is none")
+    succeeded = Elsewhere("a delivery", "succeeded", "done(), and error")
+    failed = Elsewhere("a delivery", "failed", "error, which is None if there is none")
+    add_callback = Elsewhere("a delivery", "add_callback", "add_done_callback(f)")
+    add_errback = Elsewhere("a delivery", "add_errback", "add_done_callback(f), and error in f")
 
     def __init__(self, outcome, int64_t index=0, int64_t timestamp=-1):
         self._outcome = outcome

@@ -34,9 +34,10 @@ class BatchTotals:
         first_offset (int | None): the first offset. None: no batch, or a compressed set of magic 0 or 1 is the first.
         last_offset (int | None): the last offset; None without a batch. Unless the records were read, both are those of
             batches, from whose ends the log cleaner may have removed records.
-        first_timestamp (int | None): timestamp of the first record, in ms since the epoch. None: no batch, or its
-            header does not have it: compressed sets of magic 1, magic 0, batches that the log cleaner marked.
-        last_timestamp (int | None): the largest timestamp; None if there is none.
+        first_timestamp (int | None): timestamp of the first record that is no control record, in ms since the epoch.
+            None: there is none, or its batch's header does not have it: compressed sets of magic 1, magic 0, batches
+            that the log cleaner marked.
+        last_timestamp (int | None): the largest timestamp of such records; None if there is none.
         formats (Counter[str]): batches by magic and codec, such as ``v2/lz4``.
         codec_bytes (Counter[str]): bytes of batches by codec.
         batch_sizes (list[int]): batches by size: ``batch_sizes[n]`` have 2^n bytes or more and less than 2^(n+1).
@@ -116,9 +117,8 @@ class BatchTotals:
             return
         if not self.num_batches:
             self.first_offset = int(rows.first[0]) if rows.has_first[0] else None
-            self.first_timestamp = None if rows.first_time[0] == NO_TIME else int(rows.first_time[0])
         self.last_offset = int(rows.last[-1])
-        self.last_timestamp = _larger(self.last_timestamp, _time(int(rows.max_time.max())))
+        self._add_times(rows)
         self.num_batches += len(rows)
         self.batch_bytes += int(rows.size.sum())
         self._count_records(rows)
@@ -132,6 +132,15 @@ class BatchTotals:
         wrong = rows.first < rows.before
         wrong |= rows.has_count & ((rows.count < 0) | (rows.count > rows.end - rows.first))
         self.invalid_headers += int(np.count_nonzero(wrong))
+
+    def _add_times(self, rows: BatchRows) -> None:
+        """Those of data, before its batches are counted."""
+        data = np.flatnonzero(~rows.is_control)
+        if not len(data):
+            return
+        if self.num_batches == self.control_batches:
+            self.first_timestamp = _time(int(rows.first_time[data[0]]))
+        self.last_timestamp = _larger(self.last_timestamp, _time(int(rows.max_time[data].max())))
 
     def _count_records(self, rows: BatchRows) -> None:
         if self.num_records is not None:
@@ -171,7 +180,9 @@ class BatchTotals:
     def include(self, other: BatchTotals) -> None:
         """Add the totals of the batches that follow, or of another partition. The caller counts gaps between them."""
         if self.num_records == 0 and self.first_offset is None:
-            self.first_offset, self.first_timestamp = other.first_offset, other.first_timestamp
+            self.first_offset = other.first_offset
+        if self.num_batches == self.control_batches:
+            self.first_timestamp = other.first_timestamp
         if other.last_offset is not None:
             self.last_offset = other.last_offset
         for name in _SUMS:

@@ -85,7 +85,7 @@ def _count(file: StoredFile, chunks: Iterable[RecordColumns], total: BatchTotals
 
 
 def _sums(chunk: RecordColumns) -> dict[str, int]:
-    data: npt.NDArray[np.bool_] | bool = ~chunk["is_control"] if "is_control" in chunk.column_names else True
+    data = _data(chunk)
     with_key = _valid(chunk, "key") & data
     return {
         "num_records": len(chunk),
@@ -96,9 +96,14 @@ def _sums(chunk: RecordColumns) -> dict[str, int]:
     }
 
 
+def _data(chunk: RecordColumns) -> npt.NDArray[np.bool_]:
+    """Which rows are no control records."""
+    return ~chunk["is_control"] if "is_control" in chunk.column_names else np.ones(len(chunk), np.bool_)
+
+
 def _extend(total: BatchTotals, chunk: RecordColumns) -> None:
-    """Extend the offsets and times of the records by those of a chunk."""
-    offsets, times = chunk["offset"], chunk["timestamp"].astype(np.int64)
+    """Extend the offsets of the records, and the times of those that are data, by those of a chunk."""
+    offsets, times = chunk["offset"], chunk["timestamp"].astype(np.int64)[_data(chunk)]
     total.first_offset = int(offsets[0]) if total.first_offset is None else total.first_offset
     total.last_offset = int(offsets[-1])
     times = times[times != NO_TIME]

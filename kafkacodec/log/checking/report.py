@@ -64,6 +64,7 @@ _SUMS = (
     "size_in_bytes",
     "num_batches",
     "num_records",
+    "control_records",
     "damaged_bytes",
     "missing_offsets",
     "compacted_offsets",
@@ -79,6 +80,7 @@ class Report(Tabular):
     Attributes:
         path (str): the inspected file or directory.
         num_segments, size_in_bytes, num_batches, num_records (int): of the input; only intact batches and records.
+        control_records (int): those of `num_records` that are control records, such as transaction markers.
         damaged_bytes (int): bytes that are not intact batches, without torn and unused tails.
         missing_offsets (int): the number of offsets lost in damaged batches and in gaps between segments: those between
             the intact batches around the damage, from the damaged batch's own first offset on if its header has a
@@ -95,12 +97,18 @@ class Report(Tabular):
     size_in_bytes: int = 0
     num_batches: int = 0
     num_records: int = 0
+    control_records: int = 0
     damaged_bytes: int = 0
     missing_offsets: int = 0
     compacted_offsets: int = 0
     formats: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def data_records(self) -> int:
+        """`num_records` without `control_records`: what a consumer may get."""
+        return self.num_records - self.control_records
 
     @property
     def ok(self) -> bool:
@@ -173,7 +181,7 @@ class Report(Tabular):
         formats = ", ".join(f"{count} {name}" for name, count in sorted(self.formats.items()))
         lines = [
             f"{self.path}: {self.num_segments} segments, {self.size_in_bytes} bytes, {self.num_batches} batches"
-            f" ({formats or 'none'}), {self.num_records} records, {self.damaged_bytes} bytes damaged"
+            f" ({formats or 'none'}), {self.data_records} records, {self.damaged_bytes} bytes damaged"
             + (f", {self.missing_offsets} offsets missing" if self.missing_offsets else "")
         ]
         lines += map(str, self.findings)

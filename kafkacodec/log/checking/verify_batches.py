@@ -292,6 +292,7 @@ class SegmentChecker:
 
     def _count(self, headers: BatchHeaders) -> None:
         self.report.num_batches += len(headers)
+        self.report.control_records += int(headers["count"].sum(where=headers["is_control"]))
         names = headers.buffers("codec")
         initials = names["data"][names["offsets"][:-1]].astype(np.int16)
         kinds, counts = np.unique(headers["magic"].astype(np.int16) << 8 | initials, return_counts=True)

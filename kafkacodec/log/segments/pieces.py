@@ -41,6 +41,8 @@ COLUMNS = (
     "codec",
     "max_timestamp",
     "partition_leader_epoch",
+    "count",
+    "is_control",
 )
 """The columns of batch headers that `verify` compares."""
 

@@ -245,7 +245,7 @@ class _Copier:
         self.names: set[int] = set()  # base offsets of the segments so far
         self.whole = True  # every segment could be read
         # Of the current segment; of a compressed message set, the number of records is unknown.
-        self.copied_batches = self.copied_records = self.left_out_records = 0
+        self.copied_batches = self.copied_records = self.left_out_records = self.left_out_controls = 0
         self.epochs = EpochRuns()
 
     def copy(self, placed: Placed, advance: Advance) -> Report:
@@ -266,7 +266,7 @@ class _Copier:
             def keep(file: StoredFile, headers: BatchHeaders, base: Ints, last: Ints) -> None:
                 self._append(writer, file, headers, base, last, stop)
 
-            self.copied_batches = self.copied_records = self.left_out_records = 0
+            self.copied_batches = self.copied_records = self.left_out_records = self.left_out_controls = 0
             report = self._read(placed, keep, advance)
             report.num_batches = self.copied_batches
             self.next_offset = writer.next_offset
@@ -295,6 +295,7 @@ class _Copier:
             return left_out
         report = reports[0]
         report.num_records -= self.left_out_records
+        report.control_records -= self.left_out_controls
         report.findings += left_out.findings
         report.counts += left_out.counts
         return report
@@ -308,14 +309,14 @@ class _Copier:
         times = headers["max_timestamp"].astype(np.int64)
         times = np.where(times == _NO_TIMESTAMP, -1, times).tolist()
         starts, sizes = headers["position"].tolist(), headers["size_in_bytes"].tolist()
-        lasts, counts = last.tolist(), headers["count"].tolist()
+        lasts, counts, controls = last.tolist(), headers["count"].tolist(), headers["is_control"].tolist()
         copied: list[int] = []
         for i, start in enumerate(starts):
             if stop is not None and bases[i] >= stop:
-                self.left_out_records += max(0, counts[i])
+                self._uncount(counts[i], controls[i])
                 continue
             if bases[i] < writer.next_offset:  # the report of the segment or the partition has a finding for it
-                self.left_out_records += max(0, counts[i])
+                self._uncount(counts[i], controls[i])
                 self._left_out(file.path, start, sizes[i], bases[i], lasts[i])
                 continue
             data = file.read(start, sizes[i])
@@ -329,6 +330,11 @@ class _Copier:
         copied = [i for i in copied if magics[i] >= 2]
         epochs = headers["partition_leader_epoch"].astype(np.int64)
         self.epochs.add(file.path, *(column[copied] for column in (epochs, base, last, headers["position"])))
+
+    def _uncount(self, count: int, is_control: bool) -> None:
+        """A batch of the report is not copied."""
+        self.left_out_records += max(0, count)
+        self.left_out_controls += max(0, count) if is_control else 0
 
     def _left_out(self, path: str, position: int, size: int, first: int, last: int) -> None:
         text = "not copied: offsets out of order"

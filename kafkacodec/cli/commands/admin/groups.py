@@ -11,6 +11,7 @@ import click
 from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell
 from kafkacodec.cli.console import note, say
 from kafkacodec.cli.options.globs import refuse_strangers
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.moments import milliseconds
 
@@ -69,7 +70,7 @@ def delete(names: tuple[str, ...], servers: Servers, dry_run: bool) -> None:
 )
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-offset", metavar="N", type=click.IntRange(min=0), help="To an offset.")
+@click.option("--to-offset", metavar="N", type=Number(min=0), help="To an offset.")
 @click.option("--shift-by", metavar="N", type=int, help="Forward by N, or back if N is negative.")
 @click.option("--to-time", metavar="TIME", help="To the first record of this time or later.")
 @click.option("--by-duration", metavar="DURATION", help="To the first record that is not older: 1h, 1d12h or PT1H.")

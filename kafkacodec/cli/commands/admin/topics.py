@@ -9,6 +9,7 @@ import click
 from kafkacodec.cli.commands.admin.shared import assignments, dry_run_option, json_option, show, tell
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.cli.output import counted
 
@@ -40,8 +41,8 @@ def list_topics(servers: Servers) -> None:
 @topics.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @server_options()
-@click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions. Default: the broker's.")
-@click.option("--replicas", type=click.IntRange(min=1), help="Replicas of each partition. Default: the broker's.")
+@click.option("--partitions", type=Number(min=1), help="Number of partitions. Default: the broker's.")
+@click.option("--replicas", type=Number(min=1), help="Replicas of each partition. Default: the broker's.")
 @_config_option
 @click.option("--if-not-exists", is_flag=True, help="Skip topics that exist.")
 @dry_run_option
@@ -91,7 +92,7 @@ def delete(names: tuple[str, ...], servers: Servers, if_exists: bool, dry_run: b
 @topics.command()
 @_names
 @server_options()
-@click.option("--partitions", type=click.IntRange(min=1), help="The new number of partitions, which only grows.")
+@click.option("--partitions", type=Number(min=1), help="The new number of partitions, which only grows.")
 @_config_option
 @click.option("--delete", "deleted", metavar="NAME", multiple=True, help="Restore the broker's default.")
 @dry_run_option

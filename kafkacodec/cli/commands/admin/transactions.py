@@ -8,6 +8,7 @@ import click
 
 from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell
 from kafkacodec.cli.options.globs import matches
+from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.cli.output import SECONDS, timestamp
 from kafkacodec.moments import milliseconds
@@ -85,7 +86,7 @@ class _Hanging(NamedTuple):
 @click.option("--topic", "topics", metavar="GLOB", multiple=True, help="Only in topics matching GLOB; repeatable.")
 @click.option(
     "--minutes",
-    type=click.IntRange(min=0),
+    type=Number(min=0),
     default=_MINUTES,
     show_default=True,
     help="Without new records for at least this long.",
@@ -103,10 +104,10 @@ def hanging(servers: Servers, topics: tuple[str, ...], minutes: int, as_json: bo
 @transactions.command()
 @server_options()
 @click.option("--topic", required=True)
-@click.option("--partition", type=click.IntRange(min=0), required=True)
+@click.option("--partition", type=Number(min=0), required=True)
 @click.option(
     "--start-offset",
-    type=click.IntRange(min=0),
+    type=Number(min=0),
     required=True,
     help="The transaction's first offset, as `hanging` prints it.",
 )
