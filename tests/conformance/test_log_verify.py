@@ -33,6 +33,7 @@ def test_real_partitions_are_clean(directory):
     assert report.clean, str(report)
     assert report.num_batches == sum(len(s.expected.batches) for s in mine)
     assert report.num_records == sum(len(s.expected.records) for s in mine)
+    assert report.control_records == sum(record.is_control for s in mine for record in s.expected.records)
     assert report.formats == Counter(f"v{b['magic']}/{b['codec']}" for s in mine for b in s.expected.batches)
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE
 from tests.corpus import sample, segments
 from tests.integration.cli_samples import BROKER, SEGMENT
@@ -16,6 +18,17 @@ def test_verify_finds_a_broker_s_directory_intact(kafkacodec):
     ]
     samples = [s for s in segments(writer="kraft-4.1.0") if s.path.parent.name == "txn-0"]
     assert reports[0]["num_records"] == sum(len(s.expected.records) for s in samples)
+
+
+@pytest.mark.parametrize("command", ["verify", "scan", "topics"])
+def test_commands_agree_on_what_a_record_is(kafkacodec, command):
+    """A transaction marker is none."""
+    samples = [s for s in segments(writer="kraft-4.1.0") if s.path.parent.name == "txn-0"]
+    count = sum(not record.is_control for s in samples for record in s.expected.records)
+    assert count < sum(len(s.expected.records) for s in samples)
+    code, out, _ = kafkacodec(command, BROKER / "txn-0")
+    assert code == DONE
+    assert f", {count:,} records, " in out.splitlines()[-1]
 
 
 def test_verify_names_the_damage(kafkacodec, damaged):

@@ -71,6 +71,11 @@ async def test_what_it_has_done_in_numbers():
         async with client.aio.Producer(bootstrap_servers=kafka.bootstrap_servers) as producer:
             await (await producer.send("t", bytes(10_000)))
             now = await kafka.statistics()
+            options = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": "g", "auto_offset_reset": "earliest"}
+            async with client.aio.Consumer("t", **options) as consumer:
+                assert await consumer.getmany(timeout=60)
+            grown = await kafka.statistics()
+            assert (grown.topics - grown.internal_topics, grown.internal_topics) == (1, 1)
         assert now.connections > 0
         assert now.requests >= 3  # versions, metadata, records
         assert now.received_bytes > 10_000
