@@ -58,7 +58,7 @@ class Node:
         failures: the number of consecutive connections that failed to open.
         retry_at: the earliest time of the next connection.
         muted_until: the earliest time of the next request, as the broker throttles (KIP-219).
-        quiet_until: the earliest time of the next warning about its connections.
+        quiet_until: the earliest time of the next warning that it is slow.
         connecting_since: when the connection that is being opened was begun.
         overdue: whether the connection is being closed because of a late answer.
         error: why the last connection failed to open, or ended with unanswered requests; None after a success.

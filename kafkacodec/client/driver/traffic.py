@@ -19,6 +19,7 @@ from kafkacodec.client.core.old_brokers import throttles_late
 from kafkacodec.client.driver.connecting import Connector
 from kafkacodec.client.driver.node import COORDINATION, Flight, Node
 from kafkacodec.client.driver.nodes import SLOW_MS, Nodes
+from kafkacodec.client.driver.quiet import QUIET_MS, Quiet
 from kafkacodec.client.options import ClientSettings
 from kafkacodec.errors import ConnectionFailed, DeadlineExceeded, KafkaCodecError
 from kafkacodec.net.frames import Frame
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Traffic"]
 
 _log = logging.getLogger("kafkacodec.client")
-_QUIET_MS = 60_000.0
 
 
 class Traffic:
@@ -65,6 +65,7 @@ class Traffic:
         self._deadlines: list[tuple[float, int, Flight]] = []
         self._most_deadlines = 64
         self._numbers = count()
+        self._quiet = Quiet()
         self._closed = self._reached = False
         metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
 
@@ -291,16 +292,14 @@ class Traffic:
         node.not_opened(reason, self._reconnect, now)
         told = self._cluster.absence.failed(node.number, reason, now)
         if node.refused is None and not told and not self._closed:
-            level = logging.WARNING if now >= node.quiet_until else logging.DEBUG
+            level = logging.WARNING if self._quiet.wants(str(reason), now) else logging.DEBUG
             _log.log(level, "%s", reason)
-            if level == logging.WARNING:
-                node.quiet_until = now + _QUIET_MS
 
     def _tell_slow(self, node: Node, now: float) -> None:
         """Log a wait that takes longer than a user would expect."""
         awaited = node.awaited
         if awaited is not None and now >= awaited[0] + SLOW_MS and now >= node.quiet_until and not self._closed:
-            node.quiet_until = now + _QUIET_MS
+            node.quiet_until = now + QUIET_MS
             seconds = (now - awaited[0]) / 1000
             _log.warning("waiting for %s: %s for %.0f s", self._named(node), awaited[1], seconds)
 
