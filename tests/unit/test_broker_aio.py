@@ -75,7 +75,8 @@ async def test_what_it_has_done_in_numbers():
             async with client.aio.Consumer("t", **options) as consumer:
                 assert await consumer.getmany(timeout=60)
             grown = await kafka.statistics()
-            assert (grown.topics - grown.internal_topics, grown.internal_topics) == (1, 1)
+            assert grown.topics - grown.internal_topics == 1
+            assert grown.internal_topics >= 1
         assert now.connections > 0
         assert now.requests >= 3  # versions, metadata, records
         assert now.received_bytes > 10_000

@@ -54,7 +54,8 @@ def recover(source: str, destination: str, as_json: bool) -> None:
             _print(report, os.path.join(destination, os.path.relpath(report.path, source)) if tree else destination)
     lossy = [report for report in reports if not report.ok]
     if lossy:
-        raise click.ClickException(f"{lossy[0].path}: some data could not be recovered: {_losses(lossy[0])}")
+        losses = f": {_losses(lossy[0])}" if as_json else ""  # else they are printed
+        raise click.ClickException(f"{lossy[0].path}: some data could not be recovered{losses}")
 
 
 def _is_log(path: str) -> bool:
