@@ -61,6 +61,36 @@ int kc_input_chunk_import(kc_input_chunk *chunk, const struct ArrowSchema *schem
     return KC_OK;
 }
 
+static bool is_text(const struct ArrowSchema *column) {
+    return !column->dictionary && column->format && column->format[0] && strchr("zuZU", column->format[0]) &&
+           !column->format[1];
+}
+
+static bool is_sent_too(const char *name) {
+    static const char *const names[] = {"timestamp", "headers", "topic", "partition"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+bool kc_key_values_import(kc_arrow_bytes *key, kc_arrow_bytes *value, const struct ArrowSchema *schema,
+                          const struct ArrowArray *array) {
+    kc_error error;
+    memset(key, 0, sizeof *key);
+    memset(value, 0, sizeof *value);
+    if (kc_struct_check(schema, array, &error)) return false;
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        const struct ArrowSchema *kind = schema->children[i];
+        const int column = column_of(kind->name);
+        if (kind->name && is_sent_too(kind->name)) return false;
+        if (column != KEY && column != VALUE) continue;
+        kc_arrow_bytes *found = column == KEY ? key : value;
+        if (found->layout != KC_LAYOUT_ABSENT || !is_text(kind)) return false;
+        if (kc_arrow_bytes_import(found, kind, array->children[i], array->offset, array->length, &error)) return false;
+    }
+    return key->layout != KC_LAYOUT_ABSENT || value->layout != KC_LAYOUT_ABSENT;
+}
+
 size_t kc_input_chunk_bytes(const kc_input_chunk *chunk) {
     enum { RECORD_BYTES = 24, HEADER_BYTES = 2 }; /* lengths and deltas, with some to spare */
     const kc_arrow_pairs *headers = &chunk->headers;

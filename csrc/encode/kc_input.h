@@ -17,6 +17,10 @@ typedef struct kc_input_chunk {
 KC_MUST_CHECK int kc_input_chunk_import(kc_input_chunk *chunk, const struct ArrowSchema *schema,
                                         const struct ArrowArray *array, const char **name, kc_error *error);
 
+/* Whether keys and values, each binary or text, are all that a producer sends of the rows; then they are imported. */
+bool kc_key_values_import(kc_arrow_bytes *key, kc_arrow_bytes *value, const struct ArrowSchema *schema,
+                          const struct ArrowArray *array);
+
 /* The approximate uncompressed size of the chunk's rows, from the extent of its columns: only an estimate, since the
  * offsets of the columns are not yet checked. */
 size_t kc_input_chunk_bytes(const kc_input_chunk *chunk);

@@ -157,6 +157,7 @@ cdef extern from "arrow/kc_arrow_bytes.h" nogil:
     int kc_arrow_bytes_import(kc_arrow_bytes *c, const ArrowSchema *schema, const ArrowArray *array, int64_t offset,
                                int64_t length, kc_error *error)
     bint kc_arrow_bytes_together(const kc_arrow_bytes *c, const uint8_t **data, size_t *size)
+    size_t kc_arrow_bytes_extent(const kc_arrow_bytes *c)
     int kc_arrow_bytes_load(const kc_arrow_bytes *c, int64_t row, int64_t n, kc_spans *out, kc_error *error)
 
 

@@ -16,6 +16,8 @@ cdef extern from "encode/kc_input.h" nogil:
 
     int kc_input_chunk_import(kc_input_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
                                const char **column, kc_error *error)
+    bint kc_key_values_import(kc_arrow_bytes *key, kc_arrow_bytes *value, const ArrowSchema *schema,
+                              const ArrowArray *array)
     size_t kc_input_chunk_bytes(const kc_input_chunk *chunk)
 
 

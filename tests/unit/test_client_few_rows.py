@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.client.aio.tables import TableSending
+from kafkacodec.client.aio.tables import RowSending
 from kafkacodec.client.producing._appending import RowRuns
-from kafkacodec.client.producing.few_rows import FewRows, add, rows_of
+from kafkacodec.client.producing.few_rows import FewRows, add, are_few, cells_of, pieces
 from kafkacodec.client.producing.outcome import TableOutcome
 from kafkacodec.errors import EncodeError
 from tests.model_producer import TOO_LARGE, ModelCluster
@@ -70,9 +70,8 @@ def test_a_row_that_is_too_large_is_named():
 
 def test_rows_before_one_that_fails_are_sent():
     model = ModelCluster(1, max_request_size=1000)
-    sending = TableSending(model.queues, model.settings, pa.table({"value": [b"a", b"b"]}), "t")
+    sending = RowSending(model.queues, pa.record_batch({"value": [b"a", b"b", b"x" * 2000]}), "t", None, ())
     (part,) = sending.batches()
-    part.values.append(b"x" * 2000)
     with pytest.raises(EncodeError):
         sending.queue(part)
     assert sending.has_batches  # so that the driver is woken
@@ -105,7 +104,12 @@ def test_a_batch_that_is_split():
 
 
 def few(rows: pa.Table, topic: Any, most: int = 10**6) -> list[FewRows]:
-    return rows_of(rows, rows.column_names, topic, most) or []
+    cells = cells_of(rows)
+    return list(pieces(cells, topic)) if cells is not None and are_few(cells, topic, most) else []
+
+
+def values_of(part: FewRows) -> list[bytes | None]:
+    return [part.rows.pair(row)[1] for row in range(part.start, part.end)]
 
 
 def test_which_tables_have_few_rows():
@@ -129,11 +133,87 @@ def test_many_partitions_make_many_rows_few():
     topic = ModelCluster(1000).queues.topic("t")
     assert topic is not None
     rows = pa.table({"key": [b"%d" % n for n in range(5000)], "value": [b"x" * 200] * 5000})
-    pieces = few(rows, topic)
-    assert [value for piece in pieces for value in piece.values] == rows["value"].to_pylist()
-    assert [piece.first for piece in pieces] == [0, 2048, 4096]
+    parts = few(rows, topic)
+    assert [value for part in parts for value in values_of(part)] == rows["value"].to_pylist()
+    assert [(part.start, part.end) for part in parts] == [(0, 2048), (2048, 4096), (4096, 5000)]
     assert not few(rows.drop_columns(["key"]), topic)
-    assert not few(rows, topic, 100_000)
+    assert few(rows, topic, 204)
+    assert not few(rows, topic, 203)  # a key has up to four bytes
+
+
+def test_rows_in_several_parts_are_counted_through():
+    model = ModelCluster(1, max_request_size=1000)
+    topic = model.queues.topic("t")
+    assert topic is not None
+    rows = pa.concat_tables([table(0, 3), table(3, 4), pa.table({"key": [b"k"], "value": ["x" * 2000]})])
+    parts = few(rows, topic)
+    assert [(part.start, part.end, part.before) for part in parts] == [(0, 3, 0), (0, 4, 3), (0, 1, 7)]
+    *before, last = parts
+    for part in before:
+        add(part, model.queues, RowRuns(TableOutcome()))
+    with pytest.raises(EncodeError) as raised:
+        add(last, model.queues, RowRuns(TableOutcome()))
+    assert raised.value.path == "records[7]"
+
+
+def test_the_encoder_of_tables_takes_what_has_more_than_a_key_and_a_value():
+    assert cells_of(pa.table({"value": ["a"], "offset": [5]})) is not None  # offsets are not sent
+    for other in (
+        pa.table([["a"], ["b"]], names=["value", "value"]),
+        pa.table({"value": pa.array(["a"]).dictionary_encode()}),
+        pa.table({"value": pa.array([b"a"], pa.binary(1))}),
+        pa.table({"other": ["a"]}),
+        pa.table({}),
+        pa.concat_tables([table(0, 1)] * 17),
+        kc.decode(kc.encode([(b"k", b"v")])),
+        pa.table({"value": ["a"]}).to_reader(),
+        5,
+    ):
+        assert cells_of(other) is None
+
+
+def test_a_row_that_does_not_exist():
+    (cells,) = cells_of(pa.record_batch({"value": ["a", None]})) or []
+    assert [cells.pair(row) for row in range(2)] == [(None, b"a"), (None, None)]
+    for row in (-1, 2):
+        with pytest.raises(IndexError, match="the table has 2 rows"):
+            cells.pair(row)
+
+
+def test_rows_with_the_same_headers_and_partition():
+    """As `produce` sends lines: the same as `send` with these arguments, however many rows there are."""
+    model = ModelCluster(3)
+    count = 5000
+    data = pa.record_batch({"key": [b"%d" % n for n in range(count)], "value": [b"v%d" % n for n in range(count)]})
+    sending = RowSending(model.queues, data, "t", 2, [("h", b"1")])
+    assert not sending.missing()
+    for part in sending.batches():
+        sending.queue(part)
+    delivery = sending.finish()
+    model.finish()
+    assert [value for _, _, value in model.logs[2].records] == data["value"].to_pylist()
+    assert delivery.done()
+    assert delivery.result().rows == count
+    assert RowSending(model.queues, data, "t", 7, ()).missing() == {"t": 7}
+    with pytest.raises(TypeError, match="more than a key and a value"):
+        RowSending(model.queues, pa.record_batch({"value": ["a"], "timestamp": [1]}), "t", None, ())
+
+
+def test_a_partitioner_of_the_application_chooses_for_rows_too():
+    asked = []
+
+    def last(key: bytes | None, every: Any, available: Any) -> int:
+        asked.append(key)
+        return int(every[-1])
+
+    model = ModelCluster(3, partitioner=last)
+    data = pa.record_batch({"key": [b"%d" % n for n in range(20)], "value": [b"v%d" % n for n in range(20)]})
+    sending = RowSending(model.queues, data, "t", None, ())
+    for part in sending.batches():
+        sending.queue(part)
+    model.finish()
+    assert asked == data["key"].to_pylist()
+    assert [value for _, _, value in model.logs[2].records] == data["value"].to_pylist()
 
 
 def test_rows_between_records_of_another_thread():

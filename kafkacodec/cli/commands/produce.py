@@ -27,6 +27,7 @@ from kafkacodec.records.compression import CODECS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkacodec.arrow._columns import Table
     from kafkacodec.cli.rows.produced_lines import Lines
     from kafkacodec.client import Delivery, Producer, TableDelivery
 
@@ -119,8 +120,10 @@ def produce(
             with progress("sending", total or None, typing=is_typed(sources)) as advance:
                 for source in sources:
                     source.advance = advance
-                    records = plan.records(source)
-                    sent.records(encoders.records(records) if encoding else records, plan.headers)
+                    if encoding:
+                        sent.records(encoders.records(plan.records(source)), plan.headers)
+                    else:
+                        sent.lines(plan.tables(source), plan.headers)
         else:
             with closing(batches(sources, asked, encodings)) as found:
                 for batch in found:
@@ -175,6 +178,11 @@ class _Sent:
         send = partial(self._producer.send, self._topic, headers=headers, partition=self._partition)
         for key, value in records:
             self._add(send(value, key=key), 1)
+
+    def lines(self, tables: Iterable[Table], headers: Any) -> None:
+        """Send records of lines, as they come."""
+        for table in tables:
+            self._add(self._producer._send_rows(table, self._topic, self._partition, headers), len(table))
 
     def table(self, batch: pa.RecordBatch) -> None:
         """Send the rows of a table."""

@@ -61,10 +61,10 @@ class Lines:
 
     def records(self, source: Source) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Key and value of each line, as soon as it is there."""
-        for table in self._tables(source):
+        for table in self.tables(source):
             yield from zip(cells(table, "key"), cells(table, "value"), strict=True)
 
-    def _tables(self, source: Source) -> Iterator[Table]:
+    def tables(self, source: Source) -> Iterator[Table]:
         """The columns key and value of lines; the end of the file ends a last record that is not empty."""
         splitter = LineSplitter(self.delimiter, self.key_delimiter, self.key, self.empty_as_null)
         with source.opened() as file:

@@ -23,7 +23,7 @@ class ProducerInside:
 
     Attributes:
         is_plain: whether records need no function of the application, and no transaction.
-        check_transaction, begun_at_once, serialized, table: for any thread.
+        check_transaction, begun_at_once, serialized, table, rows: for any thread.
         prepare, room, rolled_back: for the loop's thread.
     """
 
@@ -36,6 +36,7 @@ class ProducerInside:
         self.begun_at_once = producer._begun_at_once
         self.serialized = partial(serialized, producer._settings)
         self.table = producer._table
+        self.rows = producer._rows
         self.prepare = producer._prepare
         self.room = producer._room
         self.rolled_back = producer._rolled_back

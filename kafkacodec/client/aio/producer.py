@@ -32,7 +32,7 @@ from kafkacodec.moments import Moment
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
-    from kafkacodec.client.aio.tables import TableSending
+    from kafkacodec.client.aio.tables import Rows
     from kafkacodec.client.producing.delivery import TableDelivery
     from kafkacodec.client.producing.transactions import Transactions
 
@@ -300,7 +300,13 @@ class Producer(TransactionalProducer, AsyncClient):
         if self._network is not None:
             self._network.wake()
 
-    def _table(self, data: Any, topic: str | None) -> TableSending:
+    def _rows(self, data: Any, topic: str, partition: int | None, headers: Any) -> Rows:
+        """Keys and values in progress."""
+        from kafkacodec.client.aio.tables import RowSending
+
+        return RowSending(self._queues, data, topic, partition, headers)
+
+    def _table(self, data: Any, topic: str | None) -> Rows:
         """A table in progress."""
         from kafkacodec.client.aio.tables import TableSending  # not needed for records
 
@@ -323,7 +329,7 @@ class Producer(TransactionalProducer, AsyncClient):
         for name in topics:
             await self._room(name)
 
-    async def _prepare(self, table: TableSending) -> None:
+    async def _prepare(self, table: Rows) -> None:
         """Wait until all topics of a table are known and there is memory. Raises if a partition does not exist."""
         await self._meet(table.topics)
         for name, number in table.missing().items():

@@ -28,8 +28,10 @@ from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
+    from kafkacodec.client.aio.tables import Rows
     from kafkacodec.client.producing.delivery import TableDelivery
     from kafkacodec.client.producing.queue import Queues, TopicQueues
+    from kafkacodec.client.producing.transactions import Transaction
 
 __all__ = ["Producer"]
 
@@ -120,8 +122,14 @@ class Producer(Sending, BlockingClient):
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
         """Queue the rows of an Arrow table."""
         self._check()
-        begun = self._inside.check_transaction()
-        table = self._inside.table(data, topic)
+        return self._queue(self._inside.check_transaction(), self._inside.table(data, topic))
+
+    def _send_rows(self, data: Any, topic: str, partition: int | None, headers: Any) -> TableDelivery:
+        """Send keys and values of a table as `send` sends records, without serializers: for `kafkacodec produce`."""
+        self._check()
+        return self._queue(self._inside.check_transaction(), self._inside.rows(data, topic, partition, headers))
+
+    def _queue(self, begun: Transaction | None, table: Rows) -> TableDelivery:
         if not table.is_ready:
             self._thread.run(partial(self._inside.prepare, table))
         self._refuse_handler()

@@ -1,7 +1,8 @@
 from libc.stdint cimport int64_t
 
+from kafkacodec._core cimport encode as k
 from kafkacodec.client.producing._batch cimport BatchBuilder
-from kafkacodec.client.producing._callbacks cimport Callbacks
+from kafkacodec.client.producing._callbacks cimport Callback, Callbacks
 from kafkacodec.client.producing._delivery cimport Delivery
 
 
@@ -25,11 +26,18 @@ cdef class OpenTopic:
     cdef public int64_t batch_limit
 
 
+cdef class RowRun(Callback):
+    cdef Callbacks batch, table
+    cdef int64_t end, row
+    cdef tell(self, part)
+
+
 cdef class RowRuns:
     cdef Callbacks table
     cdef list runs
     cdef dict newest
-    cpdef add(self, Delivery made)
+    cdef RowRun last
+    cdef int extend(self, Callbacks batch, int64_t index) except -1
 
 
 cdef class Appending:
@@ -40,7 +48,8 @@ cdef class Appending:
     cdef int64_t memory, most
     cdef object is_owned
     cdef void take(self, int64_t size) noexcept
-    cdef OpenQueue chosen(self, OpenTopic topic, partition, bytes key)
+    cdef OpenQueue chosen(self, OpenTopic topic, partition, const k.kc_cell *key)
+    cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers) except -1
     cdef Delivery place(self, OpenTopic topic, OpenBatch batch, bytes key, bytes value, list headers, int64_t timestamp)
     cdef Delivery append_to_open(self, name, key, value, headers, partition, timestamp)
 

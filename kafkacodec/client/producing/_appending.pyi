@@ -4,6 +4,7 @@ from typing import Any, Final, Never
 from kafkacodec.client.producing._batch import BatchBuilder
 from kafkacodec.client.producing._callbacks import Callback
 from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing._row_cells import RowCells
 from kafkacodec.client.producing.outcome import Outcome, TableOutcome
 from kafkacodec.moments import Moment
 
@@ -114,16 +115,24 @@ class Appending:
     def add_rows(
         self,
         topic: OpenTopic,
-        keys: list[Any] | None,
-        values: list[Any],
+        rows: RowCells,
         row: int,
+        end: int,
+        partition: int | None,
+        headers: Any,
         timestamp: int,
         runs: RowRuns,
     ) -> int:
-        """Add rows from `row` on to open batches, without headers and by their keys; `runs` learns where they are.
+        """Add rows [row, end) to open batches, as `put` adds records with these headers; `runs` learns where they are.
+
+        Args:
+            partition: that of all rows; None: by their keys.
 
         Returns:
-            int: the first row that has no open batch, or is refused; the number of rows if all are added.
+            int: the first row that has no open batch, or is refused; `end` if all are added.
+
+        Raises:
+            EncodeError: a header has a wrong type.
         """
 
     def pend(self, queue: OpenQueue, batch: OpenBatch) -> None:

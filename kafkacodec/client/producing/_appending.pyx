@@ -4,16 +4,16 @@
 # Sending threads add to an open batch without the lock of the queues: from the look at `sealed` to the end of
 # `Appending.place` no Python code runs, so that no other thread does, and no signal handler. A thread that has the lock
 # sets `sealed` before it relies on the size of an open batch.
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kafkacodec._core cimport encode as k
-from kafkacodec.client.producing._batch cimport BatchBuilder, as_bytes, header_cells
+from kafkacodec.client.producing._batch cimport BatchBuilder, as_bytes, fill, header_cells
 from kafkacodec.client.producing._callbacks cimport Callback, Callbacks
 from kafkacodec.client.producing._delivery cimport Delivery
+from kafkacodec.client.producing._row_cells cimport RowCells
 
 from kafkacodec.client.core.foreign_options import unknown_options
 from kafkacodec.client.producing.outcome import Part
@@ -59,18 +59,20 @@ cdef class Appending:
             self.drained += 1
 
     def choose(self, OpenTopic topic not None, partition, key):
-        return self.chosen(topic, partition, as_bytes(key, "key"))
+        cdef k.kc_cell cell
+        own = as_bytes(key, "key")
+        fill(&cell, own)
+        return self.chosen(topic, partition, &cell)
 
-    cdef OpenQueue chosen(self, OpenTopic topic, partition, bytes key):
+    cdef OpenQueue chosen(self, OpenTopic topic, partition, const k.kc_cell *key):
         """The queue of a partition, of a key, or for records without a key; None if there is none yet."""
         cdef list queues
         if partition is not None:
             return <OpenQueue?> topic.queues[partition] if partition in topic.present else None
-        if key is None:
+        if key.size < 0:
             return topic.sticky
         queues = topic.in_order
-        return <OpenQueue?> queues[k.kc_murmur2_partition(<const uint8_t *> PyBytes_AS_STRING(key),
-                                                          PyBytes_GET_SIZE(key), <int> len(queues))]
+        return <OpenQueue?> queues[k.kc_murmur2_partition(key.data, key.size, <int> len(queues))]
 
     def put(self, OpenTopic topic not None, OpenBatch batch not None, key, value, headers, int64_t timestamp):
         return self.place(topic, batch, as_bytes(key, "key"), as_bytes(value, "value"), header_cells(headers), timestamp)
@@ -79,39 +81,54 @@ cdef class Appending:
                         int64_t timestamp):
         """Add a record to a batch; None if it is full or closed."""
         cdef Delivery made = Delivery.__new__(Delivery)  # first, since garbage may be collected here
-        cdef int64_t added
-        if batch.sealed or batch.builder is None:
-            return None
-        added = batch.builder.add(key, value, headers, timestamp, topic.batch_limit, self.most)
-        if not added:
-            return None
+        cdef k.kc_new_record record
+        fill(&record.key, key)
+        fill(&record.value, value)
+        record.timestamp = timestamp
         made._index = batch.count
+        if not self.add(topic, batch, &record, headers):
+            return None
         made._timestamp = timestamp
         made._outcome = batch.outcome
+        return made
+
+    cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers) except -1:
+        """Add a record to a batch; returns whether it has room and is open."""
+        cdef int64_t added
+        if batch.sealed or batch.builder is None:
+            return False
+        added = batch.builder.add(record, headers, topic.batch_limit, self.most)
+        if not added:
+            return False
         batch.count += 1
         batch.size += added
         if batch.pends:
             self.take(added)
-        return made
+        return True
 
-    def add_rows(self, OpenTopic topic not None, list keys, list values not None, Py_ssize_t row, int64_t timestamp,
-                 RowRuns runs not None):
-        """Add rows to open batches; returns the first that has none or is refused, or the number of rows."""
+    def add_rows(self, OpenTopic topic not None, RowCells rows not None, int64_t row, int64_t end, partition, headers,
+                 int64_t timestamp, RowRuns runs not None):
+        """Add rows to open batches; returns the first that has none or is refused, or `end`."""
+        cdef k.kc_spans keys, values
+        cdef k.kc_new_record record
         cdef OpenQueue queue
-        cdef Delivery made
-        cdef bytes key = None
-        cdef bytes value
+        cdef OpenBatch batch
+        cdef list cells = header_cells(headers)
+        cdef int64_t at = 0, loaded = 0
+        record.timestamp = timestamp
+        end = min(end, len(rows))
         try:
-            while row < len(values):
-                if keys is not None:
-                    key = as_bytes(keys[row], "key")
-                value = as_bytes(values[row], "value")
-                queue = self.chosen(topic, None, key)
-                made = None if queue is None or queue.open is None else self.place(
-                    topic, queue.open, key, value, None, timestamp)
-                if made is None:
+            while 0 <= row < end:
+                if at == loaded:
+                    at, loaded = 0, rows.load(row, end, &keys, &values)
+                record.key.data, record.key.size = keys.data[at], keys.size[at]
+                record.value.data, record.value.size = values.data[at], values.size[at]
+                queue = self.chosen(topic, partition, &record.key)
+                batch = None if queue is None else queue.open
+                if batch is None or not self.add(topic, batch, &record, cells):
                     break
-                runs.add(made)
+                runs.extend(batch.outcome, batch.count - 1)
+                at += 1
                 row += 1
         except EncodeError:
             pass  # adding the row alone raises it again
@@ -135,6 +152,7 @@ cdef class Appending:
         cdef PyObject *found
         cdef bytes own_key, own_value
         cdef list cells
+        cdef k.kc_cell cell
         cdef int64_t time = 0
         if self.full or type(name) is not str:
             return None
@@ -151,7 +169,8 @@ cdef class Appending:
         cells = header_cells(headers)
         own_key = as_bytes(key, "key")
         own_value = as_bytes(value, "value")
-        queue = self.chosen(topic, partition, own_key)
+        fill(&cell, own_key)
+        queue = self.chosen(topic, partition, &cell)
         if queue is None or queue.open is None:
             return None
         return self.place(topic, queue.open, own_key, own_value, cells, now_ms() if timestamp is None else time)
@@ -162,9 +181,6 @@ cdef class RowRun(Callback):
 
     Those that are known already are left out.
     """
-    cdef Callbacks batch, table
-    cdef int64_t end, row
-
     cdef int run(self) except -1:
         """Pass known outcomes to the table, and wait for more."""
         while self._index < self.end:
@@ -199,16 +215,23 @@ cdef class RowRuns:
         self.runs = []
         self.newest = {}
 
-    cpdef add(self, Delivery made):
+    def add(self, Delivery made not None):
+        self.extend(made._outcome, made._index)
+
+    cdef int extend(self, Callbacks batch, int64_t index) except -1:
         """The next row of the table is a record of a batch."""
-        cdef RowRun run = self.newest.get(made._outcome)
+        cdef RowRun run = self.last
+        if run is None or run.batch is not batch:
+            run = self.newest.get(batch)
         # Another thread may add records of its own in between.
-        if run is None or run.end != made._index:
+        if run is None or run.end != index:
             run = RowRun.__new__(RowRun)
-            run.batch, run.table, run._index, run.end = made._outcome, self.table, made._index, made._index
-            self.newest[made._outcome] = run
+            run.batch, run.table, run._index, run.end = batch, self.table, index, index
+            self.newest[batch] = run
             self.runs.append(run)
         run.end += 1
+        self.last = run
+        return 0
 
     def tell(self):
         """From now on the table learns what becomes of its rows: in the order of the runs, not of the table."""

@@ -30,7 +30,7 @@ cdef bytes as_bytes(value, str what):
         raise EncodeError(reason, path=what) from None
 
 
-cdef inline void fill(k.kc_cell *cell, bytes value) noexcept:
+cdef void fill(k.kc_cell *cell, bytes value) noexcept:
     if value is None:
         cell.data = NULL
         cell.size = -1
@@ -72,16 +72,12 @@ cdef class BatchBuilder:
     def __dealloc__(self):
         k.kc_appender_free(&self.appender)
 
-    cdef int64_t add(self, bytes key, bytes value, list headers, int64_t timestamp, int64_t limit,
-                     int64_t most) except -1:
-        """Append a record, of bytes and null alone: so no Python code runs, and the record is whole or not there."""
+    cdef int64_t add(self, k.kc_new_record *record, list headers, int64_t limit, int64_t most) except -1:
+        """Append a record with headers, which it does not have yet. These are bytes and null: so no Python code runs, and
+        the record is whole or not there."""
         cdef k.kc_cell few[FEW_CELLS]
         cdef k.kc_cell *cells = few
-        cdef k.kc_new_record record
         cdef Py_ssize_t i, count = 0 if headers is None else len(headers)
-        fill(&record.key, key)
-        fill(&record.value, value)
-        record.timestamp = timestamp
         record.num_headers = count // 2
         if count > FEW_CELLS:
             cells = <k.kc_cell *> k.kc_alloc(count * sizeof(k.kc_cell))
@@ -91,7 +87,7 @@ cdef class BatchBuilder:
             record.headers = cells
             for i in range(count):
                 fill(&cells[i], <bytes> headers[i])
-            return self.add_cells(&record, limit, most)
+            return self.add_cells(record, limit, most)
         finally:
             if cells != few:
                 k.kc_free(cells)

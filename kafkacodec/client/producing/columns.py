@@ -12,7 +12,6 @@ import numpy as np
 
 from kafkacodec.arguments import require_int
 from kafkacodec.client.checks import check_topic
-from kafkacodec.client.producing.few_rows import FewRows, rows_of
 from kafkacodec.client.producing.queue import (
     READABLE_BY,
     READABLE_BYTES,
@@ -69,7 +68,7 @@ class TablePlan:
         self._pa = import_extra("pyarrow")
         self._table = pyarrow_table(data)
         self._settings = settings
-        self._names = names = self._table.column_names
+        names = self._table.column_names
         for name in (*_COLUMNS, "topic", "partition") if len({*names}) < len(names) else ():
             if names.count(name) > 1:
                 raise EncodeError(f"the table has several columns {name!r}", path=f"records.{name}")
@@ -136,11 +135,10 @@ class TablePlan:
             check_topic(name)
         return topics, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
-    def few(self, queues_of: Callable[[str], TopicQueues]) -> list[FewRows] | None:
-        """The rows, if they are better added one by one; else None."""
-        if self._topic_numbers is not None or self._settings.partitioner is not None:
-            return None
-        return rows_of(self._table, self._names, queues_of(self._topics[0]), self._most // 2)
+    @property
+    def table(self) -> Any:
+        """The table as pyarrow's."""
+        return self._table
 
     def batches(self, queues_of: Callable[[str], TopicQueues]) -> Iterator[TableBatch]:
         """The batches of all rows. `queues_of` returns the queues of a topic; it is called again for each record batch.

@@ -5,31 +5,37 @@ So tables with a few rows for each partition are gathered: a batch for each of t
 
 from __future__ import annotations
 
+import sys
 import time
-from functools import cache
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from kafkacodec.client.producing._appending import RowRuns
+from kafkacodec.client.producing._row_cells import RowCells, row_cells
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.errors import EncodeError
-from kafkacodec.lazy import import_extra
 
-__all__ = ["FewRows", "add", "rows_of"]
+__all__ = ["FewRows", "add", "are_few", "cells_of", "pieces"]
 
 _FEW: Final = 256  # rows: the minimum cost of the encoder of whole tables is as much
 _FEW_OF_PARTITION: Final = 16  # rows: likewise, with what it takes to send a batch of them alone
-_PIECE: Final = 2048  # rows that become Python objects, and are added under one lock, at a time
-_COLUMNS: Final = frozenset({"key", "value"})
-_OTHERS: Final = frozenset({"timestamp", "headers", "topic", "partition"})
+_PIECE: Final = 2048  # rows that are added under one lock
+_MOST_PARTS: Final = 16  # of a table
 
 
 class FewRows(NamedTuple):
-    """Some rows of a table, from `first` on; `keys` is None if they have none."""
+    """Rows `start` to `end` of some that follow `before` others of the same table.
+
+    `partition` and `headers` are those of each row; without a partition, the key chooses one as in `send`.
+    """
 
     topic: TopicQueues
-    keys: list[Any] | None
-    values: list[Any]
-    first: int
+    rows: RowCells
+    start: int
+    end: int
+    before: int
+    partition: int | None = None
+    headers: Any = ()
 
     @property
     def topic_name(self) -> str:
@@ -37,53 +43,53 @@ class FewRows(NamedTuple):
         return self.topic.name
 
 
-def rows_of(table: Any, names: list[str], topic: TopicQueues, most: int) -> list[FewRows] | None:
-    """The rows of a table with columns of these names, in pieces; None if they are not better added one by one.
+def cells_of(data: Any) -> list[RowCells] | None:
+    """The rows of a table, part by part; None if they have more than a key and a value of bytes or text, or are known
+    to be many, or may be asked for only once."""
+    if hasattr(data, "__arrow_c_array__"):
+        parts = [data]
+    else:
+        pa = sys.modules.get("pyarrow")
+        if pa is None or not isinstance(data, pa.Table) or not data.num_columns:
+            return None
+        if data.column(0).num_chunks > _MOST_PARTS:
+            return None
+        parts = data.to_batches()
+    found = []
+    for part in parts:
+        cells = row_cells(part)
+        if cells is None:
+            return None
+        found.append(cells)
+    return found
 
-    They are if they are few for a batch, and have a key and a value of bytes or text only. A row of more than `most`
-    bytes may be allowed where it is compressed, and so is left to the encoder of tables.
+
+def are_few(parts: list[RowCells], topic: TopicQueues, most: int) -> bool:
+    """Whether rows are better added one by one than encoded as a table: if they are few for a batch.
+
+    A row of more than `most` bytes may be allowed where it is compressed, and so is left to the encoder of tables.
     """
-    count = table.num_rows
     # Rows without a key go to one partition until its batch is full.
-    partitions = len(topic.numbers) if "key" in names else 1
-    if not 0 < count <= max(_FEW, _FEW_OF_PARTITION * partitions) or not _OTHERS.isdisjoint(names):
-        return None
-    columns = {name: column for name, column in zip(names, table.columns, strict=True) if name in _COLUMNS}
-    kinds = _kinds()
-    for column in columns.values():
-        if column.type not in kinds:
-            return None
-    pieces = [] if count <= _PIECE else [table.slice(first, _PIECE) for first in range(0, count, _PIECE)]
-    if not _is_small(table, min(most, topic.batch_limit * partitions)):
-        sizes = [piece.nbytes for piece in pieces or [table]]
-        if max(sizes) > most or sum(sizes) > topic.batch_limit * partitions:
-            return None
-    if not pieces:
-        return [_few(topic, columns, count, 0)]
-    return [
-        _few(topic, {name: piece.column(name) for name in columns}, piece.num_rows, at * _PIECE)
-        for at, piece in enumerate(pieces)
-    ]
+    partitions = len(topic.numbers) if any(part.has_keys for part in parts) else 1
+    if sum(map(len, parts)) > max(_FEW, _FEW_OF_PARTITION * partitions):
+        return False
+    size = sum(part.size for part in parts)
+    return size <= topic.batch_limit * partitions and (size <= most or max(part.largest for part in parts) <= most)
 
 
-@cache
-def _kinds() -> frozenset[Any]:
-    pa = import_extra("pyarrow")
-    return frozenset({pa.binary(), pa.string(), pa.large_binary(), pa.large_string()})
+def pieces(
+    parts: list[RowCells], topic: TopicQueues, partition: int | None = None, headers: Any = ()
+) -> Iterator[FewRows]:
+    """All rows, so many at a time as are added under one lock."""
+    before = 0
+    for part in parts:
+        for start in range(0, len(part), _PIECE):
+            end = min(start + _PIECE, len(part))
+            yield FewRows(topic, part, start, end, before, partition, headers)
+        before += len(part)
 
 
-def _is_small(table: Any, most: int) -> bool:
-    """Whether all buffers of a table, which it may share with others, have at most so many bytes: quick to see."""
-    size: int = table.get_total_buffer_size()
-    return size <= most
-
-
-def _few(topic: TopicQueues, columns: dict[str, Any], count: int, first: int) -> FewRows:
-    keys = columns["key"].to_pylist() if "key" in columns else None
-    return FewRows(topic, keys, columns["value"].to_pylist() if "value" in columns else [None] * count, first)
-
-
-def add(part: FewRows, queues: Queues, runs: RowRuns) -> bool:
+def add(few: FewRows, queues: Queues, runs: RowRuns) -> bool:
     """Add rows to the open batches of their partitions; returns whether the driver must be woken. Under their lock.
 
     `runs` learns where they are.
@@ -91,15 +97,20 @@ def add(part: FewRows, queues: Queues, runs: RowRuns) -> bool:
     Raises:
         EncodeError: a row is too large; `path` names it. Those before it are queued.
     """
-    topic, keys, values, first = part
-    now, woken, at = int(time.time() * 1000), False, 0
+    topic, rows, at, end, before, partition, headers = few
+    now, woken = int(time.time() * 1000), False
+    direct = partition is not None or queues.hashes
     try:
-        while (at := queues.add_rows(topic, keys, values, at, now, runs)) < len(values):
-            made, due = queues.append(topic, None, None if keys is None else keys[at], values[at], (), now)
+        while True:
+            if direct:
+                at = queues.add_rows(topic, rows, at, end, partition, headers, now, runs)
+            if at == end:
+                return woken
+            key, value = rows.pair(at)
+            made, due = queues.append(topic, partition, key, value, headers, now)
             runs.add(made)
             woken, at = woken or due, at + 1
     except EncodeError as error:
         raise EncodeError(
-            error.reason, path=f"records[{first + at}]{(error.path and f'.{error.path}') or ''}"
+            error.reason, path=f"records[{before + at}]{(error.path and f'.{error.path}') or ''}"
         ) from None
-    return woken

@@ -215,6 +215,7 @@ class Queues(Appending):
         active: the partitions that have batches, least recently served first.
         pending: all batches whose outcome is unknown, in order of creation.
         bytes: the uncompressed size of these batches.
+        hashes: whether the hash of a record's key chooses its partition; otherwise a function of the application does.
         full: whether `send` must wait: from when `buffer_memory` is used up until half of it is free, since waiting
             costs more than sending. May be read without the lock.
         drained: how often `full` became false. Waiting threads resume the next time it does, even if it is true again
@@ -234,7 +235,7 @@ class Queues(Appending):
         self._clock = clock
         self._made = 0
         self._partitioner: Partitioner | None = settings.partitioner
-        self._hash = settings.partitioner is None
+        self.hashes = settings.partitioner is None
         most = max(settings.max_request_size - REQUEST_BYTES, 1)
         self._allowed_by = "max_request_size"
         self._batch_limit = settings.batch_size
@@ -375,7 +376,7 @@ class Queues(Appending):
 
     def _queue(self, topic: TopicQueues, partition: int | None, key: Any) -> PartitionQueue:
         if partition is None:
-            if not self._hash:
+            if not self.hashes:
                 partition = self._partitioner(key, topic.numbers, topic.available)  # type: ignore[misc]
             elif key is None and topic.sticky is None:
                 topic.choose_sticky()
