@@ -31,6 +31,11 @@ READ = """
 with kc.client.Consumer("t", bootstrap_servers=sys.argv[1], auto_offset_reset="earliest") as consumer:
     assert next(iter(consumer)).value == b"value"
 """
+PRODUCE = """
+from kafkacodec.cli.app import application
+options = ["--format", "lines", "-K", ":", "-H", "h=1", "-b", sys.argv[1]]
+application.main(["produce", *options, "t", sys.argv[2]], standalone_mode=False)
+"""
 MADE = """
 from kafkacodec.messages.registry import _tables
 made = {name for names in _tables.values() for name in names}
@@ -88,6 +93,13 @@ def test_a_client_loads_what_it_uses(broker, script):
 @pytest.mark.parametrize("script", [SEND, READ], ids=["send", "read"])
 def test_a_client_compiles_the_messages_that_it_sends_and_no_others(broker, script):
     loaded_by(script + MADE, broker.bootstrap_servers)
+
+
+def test_lines_are_sent_without_numpy_and_codecs(broker, tmp_path):
+    (tmp_path / "some.txt").write_text("k:v\n" * 5)
+    loaded = loaded_by(PRODUCE, broker.bootstrap_servers, str(tmp_path / "some.txt"))
+    assert "kafkacodec.client.producing.few_rows" in loaded
+    assert not loaded & ONLY_FOR_COLUMNS
 
 
 def test_a_producer_does_not_load_what_records_are_read_with(broker):

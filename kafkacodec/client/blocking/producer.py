@@ -121,12 +121,14 @@ class Producer(Sending, BlockingClient):
 
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
         """Queue the rows of an Arrow table."""
-        self._check()
+        if self._closed or self._forked:
+            self._check()
         return self._queue(self._inside.check_transaction(), self._inside.table(data, topic))
 
     def _send_rows(self, data: Any, topic: str, partition: int | None, headers: Any) -> TableDelivery:
         """Send keys and values of a table as `send` sends records, without serializers: for `kafkacodec produce`."""
-        self._check()
+        if self._closed or self._forked:
+            self._check()
         return self._queue(self._inside.check_transaction(), self._inside.rows(data, topic, partition, headers))
 
     def _queue(self, begun: Transaction | None, table: Rows) -> TableDelivery:
@@ -138,7 +140,8 @@ class Producer(Sending, BlockingClient):
                 if self._queues.full:
                     self._room(batch.topic_name)
                 with self._queues.lock:
-                    self._check()
+                    if self._closed:
+                        self._check()
                     self._inside.check_transaction(begun)
                     enough = table.queue(batch)
                 if enough:

@@ -46,15 +46,15 @@ class FewRows(NamedTuple):
 def cells_of(data: Any) -> list[RowCells] | None:
     """The rows of a table, part by part; None if they have more than a key and a value of bytes or text, or are known
     to be many, or may be asked for only once."""
-    if hasattr(data, "__arrow_c_array__"):
+    pa = sys.modules.get("pyarrow")
+    if pa is not None and isinstance(data, pa.Table):
+        parts = data.to_batches()
+        if len(parts) > _MOST_PARTS:
+            return None
+    elif hasattr(data, "__arrow_c_array__"):
         parts = [data]
     else:
-        pa = sys.modules.get("pyarrow")
-        if pa is None or not isinstance(data, pa.Table) or not data.num_columns:
-            return None
-        if data.column(0).num_chunks > _MOST_PARTS:
-            return None
-        parts = data.to_batches()
+        return None
     found = []
     for part in parts:
         cells = row_cells(part)
