@@ -49,7 +49,7 @@ def cells_of(data: Any) -> list[RowCells] | None:
     pa = sys.modules.get("pyarrow")
     if pa is not None and isinstance(data, pa.Table):
         parts = data.to_batches()
-        if len(parts) > _MOST_PARTS:
+        if not 0 < len(parts) <= _MOST_PARTS:
             return None
     elif hasattr(data, "__arrow_c_array__"):
         parts = [data]
