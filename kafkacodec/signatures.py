@@ -18,7 +18,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def shows_options(
-    options: type, defaults: Callable[..., Any], hint: Callable[[str, Collection[str]], str] = suggestion
+    options: type,
+    defaults: Callable[..., Any],
+    hint: Callable[[str, Collection[str]], str] = suggestion,
+    plain: Callable[..., Any] | None = None,
 ) -> Callable[[Function], Function]:
     """Replace ``**options`` in the signature of a function, so that `help` shows each option with type and default.
 
@@ -29,6 +32,7 @@ def shows_options(
         options: the TypedDict of the function's ``**options: Unpack[...]``, which type checkers use.
         defaults: a function or class that has the options as parameters with the same defaults.
         hint: the end of an error about an unknown option, of its name and the known ones.
+        plain: does the same without options, in less time.
     """
     known = signature(defaults).parameters
     shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in known.values() if p.name in options.__annotations__]
@@ -39,7 +43,7 @@ def shows_options(
         named = {p.name for p in parameters}
         added = [p for p in shown if p.name not in named]
         parameters += added
-        checked = suggests_options(function, hint)
+        checked = suggests_options(function, hint, plain)
         checked.__doc__ = _with_meanings(function.__doc__, [p.name for p in added], options)
         checked.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         return checked
@@ -79,12 +83,19 @@ _ENTRY = re.compile(r"^    (\w+(?:, \w+)*)(?: \([^)]*\))?: ", re.M)
 _KEY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.M)
 
 
-def suggests_options(function: Function, hint: Callable[[str, Collection[str]], str] = suggestion) -> Function:
+def suggests_options(
+    function: Function,
+    hint: Callable[[str, Collection[str]], str] = suggestion,
+    plain: Callable[..., Any] | None = None,
+) -> Function:
     """Make a function's error for an unknown option name the one that was probably meant.
 
     A generator function raises it when it is called, not when the first value is requested; a coroutine function when
     it is awaited. Errors for the user come without the frames inside the library, but not from a coroutine.
+
+    Of a plain function, `plain` is called if there are no keyword arguments, unless it is None.
     """
+    short = plain or function
 
     @cache
     def known() -> tuple[str, ...]:
@@ -117,7 +128,7 @@ def suggests_options(function: Function, hint: Callable[[str, Collection[str]], 
         @wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
             try:
-                return function(*args, **options)
+                return function(*args, **options) if options else short(*args)
             except Exception as error:
                 if not isinstance(error, TypeError) or options.keys() <= set(known()):
                     if isinstance(error, TypeError):

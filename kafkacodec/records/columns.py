@@ -126,7 +126,18 @@ class Columns(Table):
     """
 
     consumed: int = 0
-    problems: Problems
+    _problems: Problems | None = None
+
+    @property
+    def problems(self) -> Problems:
+        """The ranges that were left out, in order."""
+        if self._problems is None:  # made when they are asked for: a table of one record takes little longer to decode
+            self._problems = Problems()
+        return self._problems
+
+    @problems.setter
+    def problems(self, found: Problems) -> None:
+        self._problems = found
 
     @property
     def schema(self) -> Schema:
@@ -208,7 +219,7 @@ class Columns(Table):
         """
         made = take(self, rows)
         made.consumed = self.consumed
-        made.problems = self.problems if hasattr(self, "problems") else Problems()
+        made.problems = self.problems
         return made
 
     def filter(self, mask: npt.ArrayLike) -> Self:
@@ -243,7 +254,7 @@ class Columns(Table):
 
     def __repr__(self) -> str:
         facts = [counted(self.nbytes, "byte")]
-        if getattr(self, "problems", None):
+        if self._problems:
             facts.append(counted(len(self.problems), "problem"))
         rows = map(self._row, range(len(self)))
         return repr_of_rows(type(self).__name__, len(self), self.column_names, rows, *facts)
@@ -253,7 +264,7 @@ class Columns(Table):
         rows = min(len(self), _SHOWN_ROWS)
         cells = ([cell_text(*pair) for pair in zip(self._row(row), kinds, strict=True)] for row in range(rows))
         more = f", the first {rows} of which are" if rows < len(self) else ""
-        faults = f"; {counted(len(self.problems), 'problem')}" if getattr(self, "problems", None) else ""
+        faults = f"; {counted(len(self.problems), 'problem')}" if self._problems else ""
         caption = f"{type(self).__name__}: {counted(len(self), 'row')}{more}{faults}"
         numbers = [name for name, kind in self.columns if kind.startswith(("int", "uint"))]
         return html_table(caption, self.column_names, cells, numbers)

@@ -33,7 +33,7 @@ __all__ = ["decode", "iter_columns", "iter_records"]
 _WITHOUT_OPTIONS = Decoder()
 
 
-@shows_options(DecoderOptions, Decoder)
+@shows_options(DecoderOptions, Decoder, plain=_WITHOUT_OPTIONS.decode)
 def decode(data: Buffer, **options: Unpack[DecoderOptions]) -> RecordColumns:
     """Decodes a record set into one table. `Decoder` checks the options once for many record sets.
 
@@ -149,7 +149,7 @@ def columns_between(
     return read_chunks_in_threads(source, decoder, rows, size, count)
 
 
-@shows_options(RecordOptions, plan_of)
+@shows_options(RecordOptions, plan_of, plain=_WITHOUT_OPTIONS.iter_records)
 def iter_records(data: Buffer, **options: Unpack[RecordOptions]) -> Iterator[Record]:
     """Decodes a record set one record at a time, for tools, tests and small data.
 

@@ -88,11 +88,14 @@ class Decoder:
             if self._threads > 1 or self._plan.layout == "auto":
                 return self._decode_large(data)
             core = self._plan.decoder(b"")
+        at_once = False
         try:
             table: RecordColumns = core.read_from(RecordColumns, data, self._allowance, TABLE_ROWS, NO_BYTE_LIMIT)
+            at_once = core.done
             return ended(core, self._plan.on_error, table)
         finally:
-            core.close()
+            if not at_once:  # else it has no reference to the data any more
+                core.close()
             idle.append(core)
 
     def _decode_large(self, data: Buffer) -> RecordColumns:

@@ -245,7 +245,7 @@ class Encoder:
 _WITHOUT_OPTIONS: Final = Encoder()
 
 
-@shows_options(EncoderOptions, Encoder)
+@shows_options(EncoderOptions, Encoder, plain=_WITHOUT_OPTIONS.encode)
 def encode(records: Any, **options: Unpack[EncoderOptions]) -> bytes:
     """Encode records as a record set. `Encoder` checks the options once for many record sets.
 

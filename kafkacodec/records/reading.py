@@ -27,7 +27,6 @@ def read_chunks(
         while True:
             if chunk is None:
                 chunk = decoder.read(RecordColumns, max_rows, max_bytes)
-            chunk.problems = Problems()
             going_on, errors = end_chunk(decoder, on_error, chunk)
             last = decoder.done or not going_on
             if len(chunk) or chunk.problems or (last and not errors and chunk.consumed != reported):
@@ -88,7 +87,6 @@ def read_whole(decoder: ChunkDecoder, on_error: OnError) -> RecordColumns:
 
 def ended(decoder: ChunkDecoder, on_error: OnError, whole: RecordColumns) -> RecordColumns:
     """A table that a decoder has begun to read, with all of its records."""
-    whole.problems = Problems()
     if not decoder.done:
         _finish(decoder, on_error, whole)
     whole.consumed = decoder.position

@@ -53,6 +53,25 @@ def test_problems_are_those_of_one_record_set() -> None:
         assert decoder.decode(DATA[:-1]).consumed == 0
 
 
+def test_without_options_functions_do_the_same_as_with_them() -> None:
+    for data in (DATA, DATA[:-1], b""):
+        assert rows_of(kc.decode(data)) == rows_of(kc.decode(data, on_error="raise")) == [*kc.iter_records(data)]
+        assert [*kc.iter_records(data=data)] == rows_of(kc.decode(data=data))
+    assert kc.encode(ROWS) == kc.encode(ROWS, codec="none") == kc.encode(records=ROWS)
+    with pytest.raises(TypeError, match=r"^decode\(data\): missing a required argument: 'data'$"):
+        kc.decode()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^decode\(data\) takes data by position, and the others by name: threads="):
+        kc.decode(DATA, 1)  # type: ignore[call-arg, misc]
+
+
+def test_problems_of_a_table_are_a_list_of_its_own() -> None:
+    first, second = kc.decode(DATA), kc.decode(DATA)
+    assert first.problems == []
+    assert first.problems is first.problems
+    assert first.problems is not second.problems
+    assert first.take([0]).problems is first.problems
+
+
 def test_a_limit_holds_for_each_record_set_alone() -> None:
     compressed = kc.encode([(None, bytes(100_000))] * 3, codec="zstd", batch_bytes=10_000)
     for options in ({}, {"layout": "view"}):
@@ -77,6 +96,14 @@ def test_nothing_that_was_read_is_kept(damaged: bool) -> None:
     else:
         assert rows_of(decoder.decode(data)) == list(decoder.iter_records(data))
     data.clear()  # BufferError where the buffer is in use
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_nothing_is_kept_of_data_that_is_read_on_after_damage(on_error: Any) -> None:
+    decoder, data = kc.Decoder(on_error=on_error), bytearray(DAMAGED + DAMAGED)
+    for _ in range(2):
+        assert decoder.decode(data).problems
+    data.clear()
 
 
 def test_wrong_arguments() -> None:
