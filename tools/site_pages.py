@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages of the site that are not in docs/, and links that only a checkout has."""
+"""Hooks of mkdocs: pages and programs of the site that are not in docs/, and links that only a checkout has."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from kafkacodec.messages.classes import MessageStruct
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+EXAMPLES = "examples"
 FOLDERS = ("client", "protocol", "dialects")
 # Every module with public names.
 API = (
@@ -60,6 +61,9 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, f"api/{module}.md", content="\n".join(_api(module))))
     for name in OUTSIDE:
         files.append(File.generated(config, name, content=(ROOT / name).read_text()))
+    for path in sorted((ROOT / EXAMPLES).iterdir()):
+        if path.is_file():
+            files.append(File.generated(config, f"{EXAMPLES}/{path.name}", content=path.read_bytes()))
     return files
 
 
@@ -118,16 +122,18 @@ def methods(place: str, thing: type) -> Iterator[str]:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to pages outside docs/ lead to their copies; those to other files of the repository are text."""
-    here = (ROOT / page.file.src_uri) if page.file.src_uri in OUTSIDE else ROOT / "docs" / page.file.src_uri
+    beside = page.file.src_uri in OUTSIDE or page.file.src_uri.startswith(f"{EXAMPLES}/")
+    here = ROOT / page.file.src_uri if beside else ROOT / "docs" / page.file.src_uri
 
     def inside(link: re.Match[str]) -> str:
         text, up, path, anchor = link.groups()
         target = (here.parent / (up + path)).resolve()
         if target.is_relative_to(ROOT / "docs"):
-            depth = "../" * page.file.src_uri.count("/")
-            return f"[{text}]({depth}{target.relative_to(ROOT / 'docs')}{anchor or ''})"
-        if target.parent == ROOT and target.name in OUTSIDE:
-            return f"[{text}]({'../' * page.file.src_uri.count('/')}{target.name}{anchor or ''})"
-        return text
+            place = target.relative_to(ROOT / "docs")
+        elif target.is_relative_to(ROOT / EXAMPLES) or (target.parent == ROOT and target.name in OUTSIDE):
+            place = target.relative_to(ROOT)
+        else:
+            return text
+        return f"[{text}]({'../' * page.file.src_uri.count('/')}{place}{anchor or ''})"
 
     return LINK.sub(inside, markdown)

@@ -4,11 +4,20 @@ import re
 
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)")
 CHECKOUT = re.compile(r"<!-- checkout -->.*?<!-- end -->", re.S)
+MORE = re.compile(r" \(\[more\]\([^)]+\)\)")
+LINKS = re.compile(r"(?<=^## Read on\n\n).+?(?=\n## |\Z)", re.M | re.S)
+HELP = """\
+`help(kafkacodec)` lists the public names; the docstring of each describes types, units and errors. `kafkacodec --help`
+lists the commands, and `kafkacodec COMMAND --help` their options.
+"""
 INSTALL = re.compile(r"(?<=pip install )('?)\.(?=['\[\s])")
 
 
 def package_page(readme: str, url: str, ref: str) -> str:
-    """README with links to files at `url`, a repository on GitHub; their texts alone, and no images, without one.
+    """README with links to files at `url`, a repository on GitHub.
+
+    Without one there are no images and of links only the texts; where these say nothing by themselves, they are left
+    out, and the list of links is a sentence on the help that the package has.
 
     What README says of a checkout, between comments, is left out.
     """
@@ -19,7 +28,10 @@ def package_page(readme: str, url: str, ref: str) -> str:
             return "" if image else text
         return f"{image}[{text}]({url}/{'raw' if image else 'blob'}/{ref or 'HEAD'}/{path})"
 
-    text = LINK.sub(absolute, INSTALL.sub(r"\1kafkacodec", CHECKOUT.sub("", readme)))
+    text = INSTALL.sub(r"\1kafkacodec", CHECKOUT.sub("", readme))
+    if not url:
+        text = LINKS.sub(HELP, MORE.sub("", text))
+    text = LINK.sub(absolute, text)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 

@@ -160,3 +160,40 @@ def test_values_with_a_directory_of_schemas_need_a_readers_schema(kafkacodec, tm
     command = ("convert", tmp_path / "log", "-o", tmp_path / "out", "--partition-by", "topic", "--values", "avro")
     code, _, err = kafkacodec(*command, "--schemas", tmp_path / "schemas")
     assert (code, "--values in an export needs --reader-schema FILE, or --schemas FILE" in err) == (2, True)
+
+
+def test_a_file_and_an_export_differ_as_documented(kafkacodec, tmp_path):
+    log, one, many = kc.sample(), tmp_path / "one.parquet", tmp_path / "many"
+    assert kafkacodec("convert", log.path, "--topic", "orders", "-o", one)[0] == 0
+    assert kafkacodec("convert", log.path, "--topic", "orders", "-o", many, "--partition-by", "topic,date")[0] == 0
+    mine = pq.read_table(one)
+    theirs = pa.concat_tables([pq.read_table(file, partitioning=None) for file in files(many)])
+    assert mine.column_names == [
+        "topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"
+    ]  # fmt: skip
+    assert theirs.column_names == ["key", "value", "partition", "offset", "timestamp", "timestampType", "headers"]
+    assert (mine.schema.field("timestamp").type, theirs.schema.field("timestamp").type) == (
+        pa.timestamp("ms", "UTC"),
+        pa.timestamp("us", "UTC"),
+    )
+    assert (mine.schema.field("timestamp_type").type, theirs.schema.field("timestampType").type) == (
+        pa.int8(),
+        pa.int32(),
+    )
+    assert (mine["headers"][0].as_py(), theirs["headers"][0].as_py()) == ([], None)
+    rows = ["partition", "offset", "timestamp", "key", "value"]
+    order = [("partition", "ascending"), ("offset", "ascending")]
+    theirs = theirs.set_column(4, "timestamp", theirs["timestamp"].cast(pa.timestamp("ms", "UTC")))
+    assert mine.select(rows).sort_by(order).to_pylist() == theirs.select(rows).sort_by(order).to_pylist()
+
+
+def test_encode_reads_an_export(kafkacodec, tmp_path):
+    log = kc.sample()
+    kafkacodec("convert", log.path, "--topic", "orders", "-o", tmp_path / "export", "--partition-by", "topic,date")
+    code, _, err = kafkacodec("encode", *files(tmp_path / "export"), "--topic", "orders", "-o", tmp_path / "log")
+    assert code == 0, err
+
+    def records(found):
+        return sorted((r.timestamp, r.key, r.value, r.headers) for chunk in found.read() for r in chunk)
+
+    assert records(kc.log.LogDirectory(tmp_path / "log").topic("orders")) == records(log.topic("orders"))

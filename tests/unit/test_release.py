@@ -43,7 +43,9 @@ def test_without_an_address_there_are_no_links_and_no_images(page: dict[str, Any
     text = page["package_page"](README, "", "")
     assert all(target.startswith(("https://", "#")) for target in targets(text))
     assert "![" not in text
-    assert "Python session" in text
+    assert "(more" not in text
+    assert "\nIn Python:\n" in text
+    assert text.endswith("## Read on\n\n" + page["HELP"])
     assert page["package_urls"]("", "") == {}
 
 

@@ -40,9 +40,10 @@ def convert(
 ) -> None:
     """Write records to one file of Parquet, Arrow IPC, CSV or JSON.
 
-    The columns topic and partition come first. In CSV and JSON, bytes that are UTF-8 are text; other bytes are
-    hex after 0x in CSV and {"base64": "..."} in JSON. In CSV, headers are JSON. The file appears when it is
-    complete. For logs of Kafka 0.6 and 0.7, --batch-columns adds only magic and codec.
+    The columns are topic, partition, offset, timestamp, timestamp_type, key, value and headers. In CSV and JSON, bytes
+    that are UTF-8 are text; other bytes are hex after 0x in CSV and {"base64": "..."} in JSON. In CSV, headers are
+    JSON. The file appears when it is complete. For logs of Kafka 0.6 and 0.7, --batch-columns adds only magic and
+    codec.
 
     Internal topics, such as __consumer_offsets, are converted only if --topic or a path names them.
 
@@ -50,7 +51,8 @@ def convert(
     their schemas. Columns with the number of the schema and with errors follow.
 
     With --partition-by or --spark, each call adds what is new since the last one to the directory or table that -o
-    names: Parquet files, or --format iceberg or delta. Columns are those of Spark's Kafka source. --values needs
+    names: Parquet files, or --format iceberg or delta. Columns are those of Spark's Kafka source, since Spark may add
+    rows too: key and value come first, timestampType is an int32, timestamps are microseconds. --values needs
     --reader-schema then, or --schemas FILE.
     """
     if exporting:
