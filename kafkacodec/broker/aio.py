@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import AsyncInjection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
+from kafkacodec.net.loop import LoopEnd
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.encode import encode
 from kafkacodec.shown import repr_of
@@ -77,6 +78,8 @@ def serve(
 class Broker:
     """A broker in an event loop, with the methods of `kafkacodec.broker.Broker` as coroutines.
 
+    It stops at the end of its loop at the latest.
+
     Attributes:
         bootstrap_servers (str): host and port of the first ``kafka`` listener; of each broker if there are several.
         listeners (list[str]): the bound URLs, in the order of `listen`, broker after broker.
@@ -101,6 +104,7 @@ class Broker:
             self._stack.close()
             raise
         self._runs = True
+        self._loop_end = LoopEnd(self.stop)
         self.data = os.path.abspath(self._serving.path)
         self.listeners = self._opening.listeners(self._serving)
         self.bootstrap_servers = self._opening.bootstrap_servers(self.listeners)
@@ -115,6 +119,7 @@ class Broker:
         """As `kafkacodec.broker.Broker.stop`."""
         if self._runs:
             self._runs = False
+            self._loop_end.cancel()
             with self._stack:
                 await self._serving.stop()
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
+import warnings
 from pathlib import Path
 
 import pytest
@@ -81,3 +84,20 @@ async def test_what_it_has_done_in_numbers():
         assert now.requests >= 3  # versions, metadata, records
         assert now.received_bytes > 10_000
         assert 0 < now.sent_bytes < now.received_bytes
+
+
+def test_one_that_is_not_stopped_ends_with_its_loop(tmp_path):
+    async def leave():
+        kafka = await aio.serve(tmp_path, topics={"t": 1}).__aenter__()
+        async with client.aio.Producer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+            await (await producer.send("t", b"v"))
+        return kafka.bootstrap_servers
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        server = asyncio.run(leave())
+        gc.collect()
+    host, port = server.split(":")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)))
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
