@@ -25,7 +25,9 @@ class SiteMembers(griffe.Extension):
         """The modules of a package are read."""
         for owner in list(_classes(pkg)):
             for name, member in list(owner.members.items()):
-                if member.is_attribute and not name.startswith("_") and str(member.value).startswith("blocking("):
+                if member.is_alias:  # of a compiled class: a name that only other clients have
+                    del owner.members[name]
+                elif member.is_attribute and not name.startswith("_") and str(member.value).startswith("blocking("):
                     owner.members[name] = _method(pkg, owner, name)
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:

@@ -197,3 +197,12 @@ def test_encode_reads_an_export(kafkacodec, tmp_path):
         return sorted((r.timestamp, r.key, r.value, r.headers) for chunk in found.read() for r in chunk)
 
     assert records(kc.log.LogDirectory(tmp_path / "log").topic("orders")) == records(log.topic("orders"))
+
+
+def test_iceberg_warns_of_no_file(tmp_path, caplog):
+    """Values have no statistics on purpose."""
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": (tmp_path / "store").as_uri()}
+    source = {"path": kc.sample().path, "subscribe": "orders"}
+    report = kc.spark.export(None, source, "kafka.records", format="iceberg", catalog=catalog)
+    assert report.rows == 600
+    assert "statistics" not in caplog.text

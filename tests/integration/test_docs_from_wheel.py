@@ -177,17 +177,21 @@ def test_spark_of_readme(with_exactly: Callable[[Packages], Path], tmp_path: Pat
 
 @pytest.mark.spark
 def test_spark_and_cookbook(place: Place) -> None:
-    """The recipes of the cookbook without a broker (tests of clients run the others), and docs/spark.md."""
+    """The recipes of the cookbook without a broker (tests of clients run the others), and pages on Spark."""
     recipes = BLOCK.findall(PAGES["docs/cookbook.md"].read_text())
     alone = [block for block in recipes if "localhost:9092" not in block[0]]
     assert (len(recipes), len(alone)) == (12, 10)
     of_spark = BLOCK.findall(PAGES["docs/spark.md"].read_text())
     assert len(of_spark) > 8
+    rest = "".join(PAGES[f"docs/{page}.md"].read_text() for page in ("spark-sql", "values", "spark-export"))
+    more = BLOCK.findall(rest)
+    assert len(more) == 9
+    blocks = [*alone, *of_spark, ("assert exploded.count() == 282, exploded.count()\n", ""), *more]
     script = place.directory / "page.py"
-    script.write_text(f"{program(alone + of_spark)}\nassert exploded.count() == 282, exploded.count()\nspark.stop()\n")
+    script.write_text(f"{program(blocks)}\nspark.stop()\n")
     done = place.run(place.python, script, seconds=500)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert_printed(alone + of_spark, done.stdout)
+    assert_printed(blocks, done.stdout)
     assert "282 records," in done.stdout
 
 

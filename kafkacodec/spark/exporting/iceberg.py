@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -94,7 +96,7 @@ class IcebergDirectory(Destination):
             # pyiceberg would try again whatever the other commit was: an export of the same offsets must end this one.
             self._iceberg.metadata.properties["commit.retry.num-retries"] = "0"
             try:
-                with self._iceberg.transaction() as transaction:
+                with _without_warnings(), self._iceberg.transaction() as transaction:
                     if paths:
                         transaction.add_files(paths, {"kafkacodec.run": run, OFFSETS: offsets}, False)
                     transaction.set_properties({OFFSETS: offsets})
@@ -117,6 +119,21 @@ class IcebergDirectory(Destination):
             self._catalog.create_namespace_if_not_exists(namespace)
             schema = _schema(table)
             return self._catalog.create_table_if_not_exists(self._name, schema, partition_spec=_spec(table, schema))
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """pyiceberg warns of each file that values have no statistics, which they have not on purpose."""
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("PyArrow statistics missing")
+
+    log = logging.getLogger("pyiceberg.io.pyarrow")
+    log.addFilter(wanted)
+    try:
+        yield
+    finally:
+        log.removeFilter(wanted)
 
 
 def _catalog(given: object) -> Any:
