@@ -20,6 +20,10 @@ from kafkacodec.client.producing.outcome import Part
 from kafkacodec.errors import EncodeError
 
 
+cdef enum:
+    FIRST_ROWS = 8  # that are looked up at first: the next one may have no open batch
+
+
 cdef inline int64_t now_ms() noexcept:
     cdef timespec now
     clock_gettime(CLOCK_REALTIME, &now)
@@ -114,13 +118,14 @@ cdef class Appending:
         cdef OpenQueue queue
         cdef OpenBatch batch
         cdef list cells = header_cells(headers)
-        cdef int64_t at = 0, loaded = 0
+        cdef int64_t at = 0, loaded = 0, step = FIRST_ROWS
         record.timestamp = timestamp
         end = min(end, len(rows))
         try:
             while 0 <= row < end:
                 if at == loaded:
-                    at, loaded = 0, rows.load(row, end, &keys, &values)
+                    at, loaded = 0, rows.load(row, min(end, row + step), &keys, &values)
+                    step *= 4
                 record.key.data, record.key.size = keys.data[at], keys.size[at]
                 record.value.data, record.value.size = values.data[at], values.size[at]
                 queue = self.chosen(topic, partition, &record.key)
