@@ -34,8 +34,7 @@ def shows_options(
         hint: the end of an error about an unknown option, of its name and the known ones.
         plain: does the same without options, in less time.
     """
-    known = signature(defaults).parameters
-    shown = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in known.values() if p.name in options.__annotations__]
+    shown = _shown_of(options, defaults)
 
     def decorate(function: Function) -> Function:
         own = signature(function)
@@ -49,6 +48,13 @@ def shows_options(
         return checked
 
     return decorate
+
+
+@cache
+def _shown_of(options: Any, defaults: Callable[..., Any]) -> list[Parameter]:
+    """The parameters that are options: for the producers of threads and of asyncio, for instance."""
+    known = signature(defaults).parameters
+    return [p.replace(kind=Parameter.KEYWORD_ONLY) for p in known.values() if p.name in options.__annotations__]
 
 
 def _with_meanings(doc: str | None, names: Iterable[str], options: Any) -> str | None:

@@ -71,7 +71,7 @@ class ClientOptions(TypedDict, total=False):
     sasl_kerberos_domain_name: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ClientSettings:
     """The checked options of a client. Times are in ms.
 
@@ -165,6 +165,21 @@ class ClientSettings:
         self._check_credentials()
         if self.broker_version_fallback is not None:
             baseline_of(self.broker_version_fallback)
+
+    # What dataclass would compile for each class and each of its many fields, which takes longer than sending a record.
+
+    def __repr__(self) -> str:
+        shown = (f"{option.name}={getattr(self, option.name)!r}" for option in fields(self) if option.repr)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, option.name) for option in fields(self))
 
     def _check_tls(self) -> None:
         """Refuse TLS files without TLS, as their user expects encryption, and a key without a certificate."""

@@ -78,6 +78,20 @@ def test_wrong_options_of_tls(options, error, reason):
         ClientSettings(bootstrap_servers=NOBODY, security_protocol="SSL", **options)
 
 
+@pytest.mark.parametrize("settings", [ClientSettings, ProducerSettings, ConsumerSettings])
+def test_settings_are_values(settings):
+    one, same = settings(bootstrap_servers="a", client_id="x"), settings(bootstrap_servers=["a:9092"], client_id="x")
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != settings(bootstrap_servers="a", client_id="y")
+    assert one != 5
+    assert ClientSettings(bootstrap_servers="a") != ProducerSettings(bootstrap_servers="a")
+    assert repr(one).startswith(f"{settings.__name__}(bootstrap_servers=('a:9092',), client_id='x', client_rack=None, ")
+    assert "password" not in repr(one)
+    with pytest.raises(AttributeError):
+        one.client_id = "z"
+
+
 def test_files_may_be_paths():
     settings = ClientSettings(bootstrap_servers=NOBODY, security_protocol="SSL", ssl_cafile=Path("ca.pem"))
     assert settings.ssl_cafile == Path("ca.pem")

@@ -37,7 +37,7 @@ __all__ = ["Admin", "AdminSettings"]
 _TOPICS_KEPT_S: Final = 5.0  # without calls; so calls in a row do not each wait for metadata
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AdminSettings(ClientSettings):
     """The checked options of an admin client: those of all clients."""
 

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, require_int
 from kafkacodec.client.consuming.reset_policy import reset_policy
-from kafkacodec.client.core.java_serializers import not_callable
 from kafkacodec.client.options import ClientOptions, ClientSettings
 from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
@@ -49,7 +48,7 @@ class ConsumerOptions(ClientOptions, total=False):
     value_deserializer: Deserializer | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ConsumerSettings(ClientSettings):
     """The checked options of a consumer: those of `ClientSettings`, and these. Times are in ms.
 
@@ -122,6 +121,8 @@ class ConsumerSettings(ClientSettings):
                 raise ValueError(f"{name} is empty")
         for name in ("key_deserializer", "value_deserializer"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
+                from kafkacodec.client.core.java_serializers import not_callable
+
                 raise not_callable(name, getattr(self, name))
 
     def _check_heartbeats(self) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kafkacodec.arguments import one_of, require_int
-from kafkacodec.client.core.java_serializers import not_callable
 from kafkacodec.client.options import ClientOptions, ClientSettings
 from kafkacodec.records.compression import CODECS, Codec, compressor
 
@@ -47,7 +46,7 @@ class ProducerOptions(ClientOptions, total=False):
     partitioner: Partitioner | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ProducerSettings(ClientSettings):
     """The checked options of a producer, in addition to those of every client.
 
@@ -111,6 +110,8 @@ class ProducerSettings(ClientSettings):
             require_int("retries", self.retries, 0, _MOST)
         for name in ("key_serializer", "value_serializer", "partitioner"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
+                from kafkacodec.client.core.java_serializers import not_callable
+
                 raise not_callable(name, getattr(self, name))
         if self.transactional_id == "":
             raise ValueError("transactional_id is empty")

@@ -32,7 +32,7 @@ class ShareConsumerOptions(ClientOptions, total=False):
     value_deserializer: Deserializer | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ShareConsumerSettings(ClientSettings):
     """The checked options of a share consumer: those of `ClientSettings`, and these. Times are in ms.
 
