@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from kafkacodec.spark.environment.versions import require_spark
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.kafkalog import STREAM_READS
 from kafkacodec.spark.live.planning import plan_batch
@@ -100,6 +101,7 @@ class BrokerReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task as Arrow batches."""
+        settle()
         return read_task(partition.value, self.names, self.options)
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.spark.environment.versions import require_spark
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.reading.options import ReadOptions, parse_columns, parse_read_options
 from kafkacodec.spark.reading.planning import Pruning, plan, refuse_without_batches
@@ -133,6 +134,7 @@ class SegmentReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""
+        settle()
         options = self.options
         return read_ranges(
             partition.value,

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kafkacodec.log import SegmentRange
 from kafkacodec.records.columns import Problem
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.exporting.days import by_day
 from kafkacodec.spark.exporting.files import RecordFile
@@ -77,6 +78,7 @@ class ExportTask:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function for ``mapInArrow``: rows with the numbers of tasks become rows with what they have done."""
+        settle()
         for batch in batches:
             numbers = batch.column(0).to_pylist()
             with without_traceback():

@@ -10,6 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.live import micro_batches
 from kafkacodec.spark.live.micro_batches import MicroBatch
@@ -39,6 +40,7 @@ class BrokerSink(DataSourceStreamArrowWriter):
     @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """Send a task's rows, unless their micro-batch was written before."""
+        settle()
         if self.options.transactional_id_prefix is None:
             return send(iterator, self.options, task_number())
         micro_batch = _micro_batch()

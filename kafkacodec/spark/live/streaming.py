@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.live.offsets import Ids, Offsets, TopicOffsets
 from kafkacodec.spark.live.planning import Json, Reached, as_json, from_json, lost, tasks_of
@@ -80,6 +81,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: with `failOnDataLoss`, if a partition was deleted or ends before an offset that was read.
             BrokerUnavailable: the brokers do not answer.
         """
+        settle()
         before, now = from_json(start), self._offsets.partitions()
         self._latest = latest = self._offsets.latest(now)
         ends = self._limited(latest)
@@ -198,6 +200,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task as Arrow batches."""
+        settle()
         return read_task(partition.value, self.names, self.options, streaming=True)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.live import micro_batches
 from kafkacodec.spark.live.producing import Sent, send, send_in_transaction, sent_messages, task_number
@@ -33,6 +34,7 @@ class BrokerWriter(DataSourceArrowWriter):
     @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """Send a task's rows."""
+        settle()
         kind = send if self.options.transactional_id_prefix is None else send_in_transaction
         return kind(iterator, self.options, task_number())
 

@@ -20,6 +20,7 @@ from kafkacodec.log.opening.identity import LogIdentity, epoch_at
 from kafkacodec.log.partitions.each_once import steadily
 from kafkacodec.log.partitions.inside import identity_of_log
 from kafkacodec.log.partitions.listings import Listings
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.reading.checkpoint import (
     Loss,
@@ -113,6 +114,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: with `failOnDataLoss`, if a topic was deleted or created again, a log was truncated, or records
                 were deleted before they were read.
         """
+        settle()
         positions = parse(start)
         found = self._observe_all(positions, positions)
         self._log_ends = {key: log.readable_to for key, (_, log) in found.items()}
@@ -182,6 +184,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task's ranges as Arrow batches."""
+        settle()
         options = self.options
         return read_ranges(
             partition.value,

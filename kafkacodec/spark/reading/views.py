@@ -21,6 +21,7 @@ from kafkacodec.log import Partition
 from kafkacodec.log.state.tables import GROUPS, LAG, METADATA, OFFSETS
 from kafkacodec.log.storage.access import S3Access
 from kafkacodec.log.storage.stores import use
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.foreign import warn_foreign
 from kafkacodec.spark.headers import HEADER, arrow_type
@@ -109,6 +110,7 @@ class ViewReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task as Arrow batches."""
+        settle()
         use(self.options.access)
         with without_traceback():
             for table in VIEWS[self.view].rows(partition.value, self.options, self.names):

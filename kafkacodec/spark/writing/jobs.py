@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.writing import owner, recovery, staging
 from kafkacodec.spark.writing.journal import Transaction
@@ -109,6 +110,7 @@ class SegmentsWriter(DataSourceArrowWriter):
     @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Encode a task's records into the staging directory; if the job was written before, only read them."""
+        settle()
         if self.again:
             for _ in iterator:
                 pass

@@ -9,6 +9,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.writing.jobs import Staged, WriteJob, abort_job, publish_job
 from kafkacodec.spark.writing.journal import Transaction
@@ -39,6 +40,7 @@ class SegmentsSink(DataSourceStreamArrowWriter):
     @without_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Encode a task's records into the staging directory."""
+        settle()
         context = TaskContext.get()
         query = context.getLocalProperty(_QUERY_ID) if context is not None else None
         return self.job.run_task(iterator, query=query or "")
