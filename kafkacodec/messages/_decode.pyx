@@ -17,7 +17,7 @@ from libc.string cimport memcpy, memset
 from kafkacodec._core cimport base as k
 from kafkacodec.messages cimport _pyobject as py
 from kafkacodec.messages._program cimport (
-    ANY_ARRAY, BOOL, BYTES, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
+    ANY_ARRAY, BOOL, BYTES, F_BRIEF, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
     NULLABLE_STRUCT, RECORDS, STRING, STRUCT, STRUCT_ARRAY, UINT16, UINT32, UUID, Fault, Op, Plan, Program, path_of, step,
 )
 from kafkacodec.messages._objects cimport kc_as_part, kc_int_new, kc_memory, kc_part, kc_part_new, kc_struct_new
@@ -26,6 +26,9 @@ from kafkacodec.messages._struct cimport UNKNOWN, Source, memory, new_source, pa
 import uuid as _uuid
 
 from kafkacodec.errors import DecodeError, LimitExceeded, Truncated
+
+cdef extern from "base/kc_bytes.h":
+    uint8_t kc_load_u8(const uint8_t *p) noexcept
 
 cdef enum:
     # Arrays of at least this many structs are created on first access. Below, a part costs as much as the structs.
@@ -265,6 +268,7 @@ cdef inline const uint8_t *read_planned(
     Reader *r, const uint8_t *at, const Plan *plan, PyObject **slot
 ) noexcept:
     cdef PyObject *made = NULL
+    cdef PyObject *brief
     cdef const Op *op
     cdef const Op *end
     if slot != NULL:
@@ -278,17 +282,31 @@ cdef inline const uint8_t *read_planned(
                 return NULL
             at += op.run_size
             op += op.run
+            continue
+        brief = brief_value(op, at, r.end) if op.flags & F_BRIEF else NULL
+        if brief != NULL:
+            share(place(made, op), brief)
+            at += 1
         else:
             at = READERS[op.kind](r, at, op, place(made, op))
             if at == NULL:
                 step(&r.fault, op.name, -1)
                 return NULL
-            op += 1
+        op += 1
     if not plan.flexible:
         return at
     if at < r.end and at[0] == 0:    # no tagged fields
         return at + 1
     return read_tags(r, at, plan, made)
+
+
+cdef inline PyObject *brief_value(const Op *op, const uint8_t *at, const uint8_t *end) noexcept:
+    """The null or empty value that one byte represents; NULL for any other."""
+    cdef uint8_t only
+    if at >= end:
+        return NULL
+    only = kc_load_u8(at)
+    return op.brief[only] if only <= 1 else NULL
 
 
 cdef inline PyObject *new_struct(const Plan *plan) noexcept:

@@ -36,11 +36,11 @@ cdef extern from *:
     };
 
     typedef struct {
-        Py_ssize_t limit, room;           /* in bytes; how many may still be kept */
+        Py_ssize_t limit, room;           /* in bytes, of structs and parts; how many may still be kept */
         PyObject *structs[KC_KEPT_WORDS]; /* dead, by size, linked through their first slots; their slots are empty */
         PyObject *parts;                  /* dead, linked through their sources */
         PyObject *ints[KC_KEPT_INTS];     /* each with one reference, from here */
-        Py_ssize_t int_count;
+        Py_ssize_t int_count, int_limit;
         PyObject *shared_ints[KC_SHARED_INTS];
         int depth;                        /* of the structs that are being freed */
     } kc_memory;
@@ -102,6 +102,18 @@ cdef extern from *:
         return self;
     }
 
+    #if KC_KNOWN
+    /* Whether an object is an exact int of one digit, which is not 0. */
+    static inline int kc_one_digit(PyObject *object) {
+        if (!PyLong_CheckExact(object)) return 0;
+    #if PY_VERSION_HEX >= 0x030C0000
+        return PyUnstable_Long_IsCompact((PyLongObject *)object) && ((PyLongObject *)object)->long_value.ob_digit[0];
+    #else
+        return Py_SIZE(object) == 1 || Py_SIZE(object) == -1;
+    #endif
+    }
+    #endif
+
     static inline PyObject *kc_int_new(kc_memory *memory, int64_t value) {
         uint64_t place = (uint64_t)value - (uint64_t)KC_LEAST_SHARED_INT;
         if (place < KC_SHARED_INTS) return Py_NewRef(memory->shared_ints[place]);
@@ -109,7 +121,6 @@ cdef extern from *:
         uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
         if (size <= PyLong_MASK && memory->int_count) {
             PyLongObject *self = (PyLongObject *)memory->ints[--memory->int_count];
-            memory->room += KC_INT_BYTES;
     #if PY_VERSION_HEX >= 0x030C0000
             self->long_value.lv_tag = ((uintptr_t)1 << _PyLong_NON_SIZE_BITS) | (value < 0 ? 2 : 0);
             self->long_value.ob_digit[0] = (digit)size;
@@ -126,11 +137,8 @@ cdef extern from *:
     /* Whether an int of one digit without other references was kept. */
     static inline int kc_int_keep(kc_memory *memory, PyObject *value) {
     #if KC_KNOWN
-        int64_t number;
-        if (memory->room < KC_INT_BYTES || memory->int_count == KC_KEPT_INTS) return 0;
-        if (!kc_short_int(value, &number) || number == 0) return 0;
+        if (memory->int_count == memory->int_limit || !kc_one_digit(value)) return 0;
         memory->ints[memory->int_count++] = value;
-        memory->room -= KC_INT_BYTES;
         return 1;
     #else
         (void)memory, (void)value;

@@ -23,6 +23,7 @@ cdef enum:
     F_ARRAY = 4
     F_COUNT16 = 8     # an array whose count is an int16
     F_LAZY = 16       # the default is created on first access; until then the slot is empty
+    F_BRIEF = 32      # has brief values
 
 cdef enum:
     MAX_STEPS = 64
@@ -45,6 +46,7 @@ cdef struct Op:
     Plan *plan           # of a struct
     Op *element          # of the items of an array
     PyObject *default    # borrowed from the Program
+    PyObject *brief[2]   # the immutable values that the single bytes 0 and 1 represent; NULL for others
     PyObject *name
 
 

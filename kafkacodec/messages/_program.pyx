@@ -16,6 +16,9 @@ NULLABLE, COMPACT, ARRAY, COUNT16, LAZY = F_NULLABLE, F_COMPACT, F_ARRAY, F_COUN
 cdef Py_ssize_t[9] FIXED_BYTES
 FIXED_BYTES[:] = [1, 1, 2, 4, 8, 2, 4, 8, 16]
 
+cdef object EMPTY_TEXT = ""
+cdef object EMPTY_BYTES = b""
+
 
 cdef class Program:
     """The operations of one struct in one version.
@@ -78,6 +81,7 @@ cdef class Program:
             op.plan = &inner.plan
             self.has_records |= inner.has_records
         self.has_records |= op.code == RECORDS
+        note_brief(op)
         if not op.flags & F_ARRAY:
             op.kind = NULLABLE_STRUCT if op.code == STRUCT and op.flags & F_NULLABLE else op.code
             op.null_size = length_bytes(op) if op.flags & F_NULLABLE else 0
@@ -113,6 +117,18 @@ cdef void note_width(Op *op) noexcept:
     if INT8 <= op.kind <= UINT32:
         op.width = FIXED_BYTES[op.code]
         op.shift = 64 - 8 * op.width
+
+
+cdef void note_brief(Op *op) noexcept:
+    """Null and empty values of compact fields, which are frequent, but for records."""
+    if not op.flags & F_COMPACT or length_bytes(op) == 0 or op.code == RECORDS:
+        return
+    if op.flags & F_NULLABLE:
+        op.brief[0] = <PyObject *> None
+    if not op.flags & F_ARRAY:
+        op.brief[1] = <PyObject *> EMPTY_TEXT if op.code == STRING else <PyObject *> EMPTY_BYTES if op.code == BYTES else NULL
+    if op.brief[0] != NULL or op.brief[1] != NULL:
+        op.flags |= F_BRIEF
 
 
 cdef void note_run(Op *op, const Op *following) noexcept:

@@ -35,7 +35,12 @@ cdef extern from *:
         return 0;
     }
 
-    static kc_memory kc_kept_memory = {.limit = KC_KEPT_BYTES, .room = KC_KEPT_BYTES};
+    /* A tenth of the memory is for ints, whose number alone is counted: they are the most frequent. */
+    #define KC_ROOM(limit) ((limit) - (limit) / 10)
+    #define KC_INTS(limit) ((limit) / 10 / KC_INT_BYTES)
+
+    static kc_memory kc_kept_memory = {
+        .limit = KC_ROOM(KC_KEPT_BYTES), .room = KC_ROOM(KC_KEPT_BYTES), .int_limit = KC_INTS(KC_KEPT_BYTES)};
 
     static int kc_fill_shared_ints(void) {
         for (int i = 0; i < KC_SHARED_INTS; i++) {
@@ -45,7 +50,9 @@ cdef extern from *:
         return 0;
     }
 
-    static Py_ssize_t kc_kept_bytes_of_messages(void) { return kc_kept_memory.limit - kc_kept_memory.room; }
+    static Py_ssize_t kc_kept_bytes_of_messages(void) {
+        return kc_kept_memory.limit - kc_kept_memory.room + kc_kept_memory.int_count * KC_INT_BYTES;
+    }
 
     /* Frees all dead objects. */
     static void kc_free_kept(void) {
@@ -71,7 +78,9 @@ cdef extern from *:
 
     static void kc_limit_kept(Py_ssize_t limit) {
         kc_free_kept();
-        kc_kept_memory.limit = kc_kept_memory.room = limit < KC_KEPT_BYTES ? limit : KC_KEPT_BYTES;
+        if (limit > KC_KEPT_BYTES) limit = KC_KEPT_BYTES;
+        kc_kept_memory.limit = kc_kept_memory.room = KC_ROOM(limit);
+        kc_kept_memory.int_limit = KC_INTS(limit);
     }
 
     static inline int kc_take_room(Py_ssize_t size) {
@@ -102,9 +111,11 @@ cdef extern from *:
     static inline void kc_drop(PyObject *value) {
         if (Py_REFCNT(value) != 1) {
             Py_DECREF(value);
+        } else if (kc_int_keep(&kc_kept_memory, value)) {
+            return;
         } else if (KC_KNOWN && Py_IS_TYPE(value, &kc_part_type)) {
             kc_part_dealloc(value);
-        } else if (!kc_int_keep(&kc_kept_memory, value)) {
+        } else {
             Py_DECREF(value);
         }
     }
