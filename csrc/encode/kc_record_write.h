@@ -14,14 +14,20 @@ typedef struct kc_record_size {
     uint64_t offset_delta; /* zigzag-coded, as it is never negative */
 } kc_record_size;
 
+/* The size of a varint, which most often has one or two bytes. Comparing takes less time than counting leading zeros,
+ * for which x86-64 without extensions has only an instruction that is slow on AMD's processors. */
+KC_INLINE int64_t kc_frequent_size(uint64_t v) {
+    return KC_LIKELY(v < 0x4000) ? 1 + (v >= 0x80) : (int64_t)kc_uvarint64_size(v);
+}
+
 /* `fixed` is the size of the body without its two deltas. */
 KC_INLINE kc_record_size kc_record_measure_at(const kc_open_batch *batch, int64_t offset, int64_t timestamp,
                                               int64_t fixed) {
     kc_record_size s;
     s.timestamp_delta = (int64_t)((uint64_t)timestamp - (uint64_t)batch->base_timestamp);
     s.offset_delta = 2 * ((uint64_t)offset - (uint64_t)batch->base_offset);
-    s.body = fixed + (int64_t)(kc_varint64_size(s.timestamp_delta) + kc_uvarint64_size(s.offset_delta));
-    s.total = s.body + (int64_t)kc_uvarint64_size(2 * (uint64_t)s.body);
+    s.body = fixed + kc_frequent_size(kc_zigzag64(s.timestamp_delta)) + kc_frequent_size(s.offset_delta);
+    s.total = s.body + kc_frequent_size(2 * (uint64_t)s.body);
     return s;
 }
 
