@@ -12,7 +12,6 @@ from libc.stdint cimport uint8_t
 from kafkacodec.messages cimport _pyobject as py
 from kafkacodec.messages._objects cimport KC_KEPT_BYTES, kc_as_part, kc_byte_slice, kc_memory, kc_part
 
-
 from kafkacodec._core import _memory
 
 
