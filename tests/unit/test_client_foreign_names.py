@@ -101,6 +101,8 @@ def test_methods_of_other_futures_are_said(name, said):
         sent = producer.send("t", b"v")
         with pytest.raises(AttributeError, match=f"a delivery has no method '{name}'; use {said}"):
             getattr(sent, name)
+        assert name not in dir(sent)
+        assert {"result", "offset", "error"} <= {*dir(sent)}
 
 
 @pytest.mark.parametrize(

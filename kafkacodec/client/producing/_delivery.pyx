@@ -25,6 +25,9 @@ cdef class Awaitable(Callback):
     add_callback = Elsewhere("a delivery", "add_callback", "add_done_callback(f)")
     add_errback = Elsewhere("a delivery", "add_errback", "add_done_callback(f), and error in f")
 
+    def __dir__(self):
+        return [name for name in object.__dir__(self) if hasattr(self, name)]
+
     def __init__(self, outcome, int64_t index=0, int64_t timestamp=-1):
         self._outcome = outcome
         self._index = index
