@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["NamedRows", "RowsByKey", "Shape", "Tabular", "fields_of", "table_of"]
+__all__ = ["KnownRows", "NamedRows", "RowsByKey", "Shape", "Tabular", "fields_of", "table_of"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -90,8 +90,8 @@ class Tabular:
         return html_table(caption, list(columns), shown, [name for name, kind in columns.items() if _is_number(kind)])
 
 
-class _Rows(Tabular):
-    """Rows that are in memory, with the number of them and the first ones as their ``repr``."""
+class KnownRows(Tabular):
+    """Rows that are in memory: their ``repr`` has the number of them and the first ones."""
 
     def __repr__(self) -> str:
         hidden = self._hidden()
@@ -102,7 +102,7 @@ class _Rows(Tabular):
         return repr_of_rows(self._caption(), count, columns, rows)
 
 
-class NamedRows(_Rows, list[V]):
+class NamedRows(KnownRows, list[V]):
     """A list of named tuples, or of objects of a dataclass, that notebooks show as a table.
 
     Args:
@@ -175,7 +175,7 @@ class Shape:
         return {self.cell: value} if self.cell else _fields(value)
 
 
-class RowsByKey(_Rows, dict[K, V], Generic[K, V]):
+class RowsByKey(KnownRows, dict[K, V], Generic[K, V]):
     """A dict that notebooks show as a table.
 
     Args:

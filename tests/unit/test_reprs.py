@@ -60,6 +60,9 @@ def objects(directory: Path) -> dict[str, Any]:
         r"RecordColumns: 0 rows \(offset\), \d+ bytes?": kc.decode(b"", columns=["offset"]),
         r"ClusterMetadata: offset \d+, 5 topics, 1 broker, \d configured .*": kc.log.read_cluster_metadata(log),
         r"PartitionLags: 6 rows \(group, topic, .*, …\): \('billing', 'orders', 0, 169, .*": kc.log.lag(log),
+        r"Transactions: 15 rows \(producer_id, .*, state\): \(0, 0, 8, 'committed'\), .*, …": log.partition(
+            "payments", 0
+        ).transactions(),
         rf"LogDirectory: {log.path}": log,
         rf"Topic: orders, 3 partitions in {log.path}": log.topic("orders"),
         rf"Partition: {log.path}/orders-0": log.partition("orders", 0),

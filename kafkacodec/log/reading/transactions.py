@@ -31,7 +31,7 @@ from kafkacodec.log.reading.markers import marker_of
 from kafkacodec.log.segments.extent import Extent
 from kafkacodec.log.segments.kinds import kind_of
 from kafkacodec.log.segments.walk import Damage, walk_over_damage
-from kafkacodec.named_rows import Tabular
+from kafkacodec.named_rows import KnownRows
 from kafkacodec.records.columns import BatchHeaders
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class SegmentFile(Protocol):
 _NO_END = int(np.iinfo(np.int64).max)
 
 
-@dataclass
-class Transactions(Tabular):
+@dataclass(repr=False)
+class Transactions(KnownRows):
     """The transactions that matter for reading a span of a log.
 
     Its table, in notebooks and of `to_arrow` and its siblings, has a row for each: `producer_id`, `first_offset`,
