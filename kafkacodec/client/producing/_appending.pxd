@@ -1,3 +1,4 @@
+cimport cython
 from libc.stdint cimport int64_t
 
 from kafkacodec._core cimport encode as k
@@ -48,9 +49,12 @@ cdef class Appending:
     cdef int64_t memory, most
     cdef object is_owned
     cdef void take(self, int64_t size) noexcept
+    @cython.final
     cdef OpenQueue chosen(self, OpenTopic topic, partition, const k.kc_cell *key)
+    @cython.final
     cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers) except -1
-    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, bytes key, bytes value, list headers, int64_t timestamp)
+    @cython.final
+    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers)
     cdef Delivery append_to_open(self, name, key, value, headers, partition, timestamp)
 
 

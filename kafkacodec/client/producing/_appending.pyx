@@ -2,7 +2,7 @@
 # Records into the open batches of a producer, one at a time.
 #
 # Sending threads add to an open batch without the lock of the queues: from the look at `sealed` to the end of
-# `Appending.place` no Python code runs, so that no other thread does, and no signal handler. A thread that has the lock
+# `Appending.add` no Python code runs, so that no other thread does, and no signal handler. A thread that has the lock
 # sets `sealed` before it relies on the size of an open batch.
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
@@ -79,20 +79,20 @@ cdef class Appending:
         return <OpenQueue?> queues[k.kc_murmur2_partition(key.data, key.size, <int> len(queues))]
 
     def put(self, OpenTopic topic not None, OpenBatch batch not None, key, value, headers, int64_t timestamp):
-        return self.place(topic, batch, as_bytes(key, "key"), as_bytes(value, "value"), header_cells(headers), timestamp)
+        cdef k.kc_new_record record
+        own_key, own_value = as_bytes(key, "key"), as_bytes(value, "value")
+        fill(&record.key, own_key)
+        fill(&record.value, own_value)
+        record.timestamp = timestamp
+        return self.place(topic, batch, &record, header_cells(headers))
 
-    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, bytes key, bytes value, list headers,
-                        int64_t timestamp):
+    cdef Delivery place(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers):
         """Add a record to a batch; None if it is full or closed."""
         cdef Delivery made = Delivery.__new__(Delivery)  # first, since garbage may be collected here
-        cdef k.kc_new_record record
-        fill(&record.key, key)
-        fill(&record.value, value)
-        record.timestamp = timestamp
         made._index = batch.count
-        if not self.add(topic, batch, &record, headers):
+        if not self.add(topic, batch, record, headers):
             return None
-        made._timestamp = timestamp
+        made._timestamp = record.timestamp
         made._outcome = batch.outcome
         return made
 
@@ -157,8 +157,8 @@ cdef class Appending:
         cdef PyObject *found
         cdef bytes own_key, own_value
         cdef list cells
-        cdef k.kc_cell cell
-        cdef int64_t time = 0
+        cdef k.kc_new_record record
+        record.timestamp = 0
         if self.full or type(name) is not str:
             return None
         found = PyDict_GetItemWithError(self.ready, name)
@@ -168,17 +168,20 @@ cdef class Appending:
         if timestamp is not None:
             if type(timestamp) is not int or not 0 <= timestamp <= INT64_MAX:
                 return None
-            time = timestamp
+            record.timestamp = timestamp
         if type(headers) is not tuple and type(headers) is not list and type(headers) is not dict:
             return None  # it may not have them a second time
         cells = header_cells(headers)
         own_key = as_bytes(key, "key")
         own_value = as_bytes(value, "value")
-        fill(&cell, own_key)
-        queue = self.chosen(topic, partition, &cell)
+        fill(&record.key, own_key)
+        fill(&record.value, own_value)
+        queue = self.chosen(topic, partition, &record.key)
         if queue is None or queue.open is None:
             return None
-        return self.place(topic, queue.open, own_key, own_value, cells, now_ms() if timestamp is None else time)
+        if timestamp is None:
+            record.timestamp = now_ms()
+        return self.place(topic, queue.open, &record, cells)
 
 
 cdef class RowRun(Callback):

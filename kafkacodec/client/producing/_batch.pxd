@@ -1,3 +1,4 @@
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t
 
 from kafkacodec._core cimport encode as k
@@ -13,6 +14,13 @@ cdef class BatchBuilder:
 
 cdef bytes as_bytes(value, str what)
 
-cdef void fill(k.kc_cell *cell, bytes value) noexcept
+cdef inline void fill(k.kc_cell *cell, bytes value) noexcept:
+    if value is None:
+        cell.data = NULL
+        cell.size = -1
+    else:
+        cell.data = <const uint8_t *> PyBytes_AS_STRING(value)
+        cell.size = PyBytes_GET_SIZE(value)
+
 
 cdef list header_cells(headers)

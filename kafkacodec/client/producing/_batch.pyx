@@ -1,7 +1,6 @@
 # A batch that grows record by record, and the final changes to a finished one. Keeps no reference to a value.
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -28,15 +27,6 @@ cdef bytes as_bytes(value, str what):
         reason = f"str cannot be encoded as UTF-8: {e}" if isinstance(value, str) else (
             f"{type(value).__name__} is not bytes, str or None: pass a serializer")
         raise EncodeError(reason, path=what) from None
-
-
-cdef void fill(k.kc_cell *cell, bytes value) noexcept:
-    if value is None:
-        cell.data = NULL
-        cell.size = -1
-    else:
-        cell.data = <const uint8_t *> PyBytes_AS_STRING(value)
-        cell.size = PyBytes_GET_SIZE(value)
 
 
 cdef list header_cells(headers):
