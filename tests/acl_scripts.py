@@ -248,6 +248,7 @@ def requests() -> dict[str, tuple[str, int, Any]]:
         "unregister": ("UnregisterBroker", 0, {"broker_id": 99}),
         **transactional_requests(),
         **share_requests(),
+        **streams_requests(),
     }  # fmt: skip
 
 
@@ -262,6 +263,29 @@ def transactional_requests() -> dict[str, tuple[str, int, Any]]:
             fields = {"topic_data": topics, "transactional_id": transaction, **rest}
             found[f"produce-transactional{name}-v{version}"] = ("Produce", version, fields)
     return found
+
+
+def streams_requests() -> dict[str, tuple[str, int, Any]]:
+    """Requests of streams groups that are not there; only the first heartbeat of a member may have a topology."""
+    heartbeat = {"group_id": "acl-w", "member_id": "m", "member_epoch": 5}
+
+    def part(*sources: str, changelogs: tuple[str, ...] = ()) -> dict[str, Any]:
+        rows = [{"name": name, "topic_configs": []} for name in changelogs]
+        empty = ("source_topic_regex", "repartition_sink_topics", "repartition_source_topics", "copartition_groups")
+        fields = {"subtopology_id": "0", "source_topics": list(sources), "state_changelog_topics": rows}
+        return {"topology": {"epoch": 0, "subtopologies": [{**fields, **{name: [] for name in empty}}]}}
+
+    return {
+        "streams-heartbeat": ("StreamsGroupHeartbeat", 1, heartbeat),
+        "streams-heartbeat-topic": ("StreamsGroupHeartbeat", 1, {**heartbeat, **part(TOPIC)}),
+        "streams-heartbeat-topics": ("StreamsGroupHeartbeat", 1, {**heartbeat, **part(TOPIC, OTHER)}),
+        "streams-heartbeat-changelog": (
+            "StreamsGroupHeartbeat", 1, {**heartbeat, **part(TOPIC, changelogs=("other-log",))}
+        ),
+        "streams-describe": (
+            "StreamsGroupDescribe", 1, {"group_ids": ["acl-none", "none"], "include_authorized_operations": True}
+        ),
+    }  # fmt: skip
 
 
 def share_requests() -> dict[str, tuple[str, int, Any]]:

@@ -124,6 +124,31 @@ _OWN: Final = (
     ("group.share.record.lock.duration.ms", "int", "30000",
      "How long a member of a share group has for the records that it acquired."),
     ("group.share.session.timeout.ms", "int", "45000", "When a silent member of a share group is removed."),
+    ("group.streams.assignment.interval.ms", "int", "1000",
+     "How long the assignment of a streams group stays at least."),
+    ("group.streams.heartbeat.interval.ms", "int", "5000", "How often members of streams groups send heartbeats."),
+    ("group.streams.initial.rebalance.delay.ms", "int", "0",
+     "How long a new streams group waits for more members."),
+    ("group.streams.max.assignment.interval.ms", "int", "15000",
+     "The largest assignment interval that a streams group may have."),
+    ("group.streams.max.heartbeat.interval.ms", "int", "15000",
+     "The largest heartbeat interval that a streams group may have."),
+    ("group.streams.max.session.timeout.ms", "int", "60000",
+     "The largest session time-out that a streams group may have."),
+    ("group.streams.max.size", "int", "2147483647", "The largest number of members of a streams group."),
+    ("group.streams.max.standby.replicas", "int", "2",
+     "The largest number of standby copies that a streams group may have."),
+    ("group.streams.min.assignment.interval.ms", "int", "0",
+     "The smallest assignment interval that a streams group may have."),
+    ("group.streams.min.heartbeat.interval.ms", "int", "5000",
+     "The smallest heartbeat interval that a streams group may have."),
+    ("group.streams.min.session.timeout.ms", "int", "45000",
+     "The smallest session time-out that a streams group may have."),
+    ("group.streams.num.standby.replicas", "int", "0",
+     "How many standby copies a streams group keeps of each of its states."),
+    ("group.streams.rack.aware.assignment.tags", "list", "",
+     "The tags that members of streams groups should have; they are told if they lack one."),
+    ("group.streams.session.timeout.ms", "int", "45000", "When a silent member of a streams group is removed."),
     ("log.cleaner.backoff.ms", "long", "15000", "How long compaction waits when it finds nothing to do."),
     ("log.retention.check.interval.ms", "long", "300000", "How often the broker looks for segments to delete."),
     ("max.incremental.fetch.session.cache.slots", "int", "1000",
@@ -197,7 +222,7 @@ def _of_topics() -> list[BrokerKey]:
 BROKER_CONFIGS: Final[Mapping[str, BrokerKey]] = {
     key.name: key for key in sorted([*_own(), *_of_topics()], key=lambda key: key.name)
 }
-"""The configurations of the broker by name. The rebalance delay is 0 (Kafka: 3,000), as tests wait for it."""
+"""The configurations of the broker by name. The rebalance delays are 0 (Kafka: 3,000), as tests wait for them."""
 
 BROKER_DEFAULTS: Final[Mapping[str, str]] = {
     key.name: key.default for key in BROKER_CONFIGS.values() if key.default is not None

@@ -21,7 +21,9 @@ __all__ = [
 
 GROUP_SETTINGS: Final = (
     "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
-    "share.session.timeout.ms",
+    "share.session.timeout.ms", "streams.assignment.interval.ms", "streams.heartbeat.interval.ms",
+    "streams.initial.rebalance.delay.ms", "streams.num.standby.replicas", "streams.rack.aware.assignment.tags",
+    "streams.session.timeout.ms",
 )  # fmt: skip
 """Settings of a group that the coordinator needs."""
 
@@ -162,6 +164,13 @@ def group_options(config: BrokerConfig) -> GroupOptions:
         group_share_heartbeat_interval_ms=config.number("group.share.heartbeat.interval.ms"),
         group_share_session_timeout_ms=config.number("group.share.session.timeout.ms"),
         group_share_max_size=config.number("group.share.max.size"),
+        group_streams_heartbeat_interval_ms=config.number("group.streams.heartbeat.interval.ms"),
+        group_streams_session_timeout_ms=config.number("group.streams.session.timeout.ms"),
+        group_streams_max_size=config.number("group.streams.max.size"),
+        group_streams_initial_rebalance_delay_ms=config.number("group.streams.initial.rebalance.delay.ms"),
+        group_streams_assignment_interval_ms=config.number("group.streams.assignment.interval.ms"),
+        group_streams_num_standby_replicas=config.number("group.streams.num.standby.replicas"),
+        group_streams_rack_aware_assignment_tags=config.text("group.streams.rack.aware.assignment.tags"),
         offset_metadata_max_bytes=config.number("offset.metadata.max.bytes"),
         offsets_retention_ms=config.number("offsets.retention.minutes") * 60_000,
         offsets_retention_check_interval_ms=config.number("offsets.retention.check.interval.ms"),

@@ -406,7 +406,7 @@ class Serving:
 
     def _configure_group(self, group: str, name: str, value: str | None) -> None:
         if name in GROUP_SETTINGS:
-            self._groups.configure(group, name, None if value is None else int(value))
+            self._groups.configure(group, name, value)
 
     def _forget_offsets(self, topic: str) -> None:
         effect = self._groups.topics_deleted([topic], self._now)

@@ -15,7 +15,7 @@ from tests.differential.playing import Playing, play
 from tests.differential.scenario import Server
 
 FOLDERS: dict[str, dict[str, Any]] = {
-    "scripts": {},
+    "scripts": {"group.streams.initial.rebalance.delay.ms": 3000, "group.streams.assignment.interval.ms": 0},
     "lifetimes": {
         "log.retention.check.interval.ms": 500,
         "log.cleaner.backoff.ms": 500,

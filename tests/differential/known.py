@@ -7,10 +7,8 @@ _NEWER = "in what 3.9 and 4 both serve, release 3.9 adds old versions and change
 
 AS_ANOTHER: dict[str, dict[str, str]] = {
     "4": {
-        "configs.describe_group/01-*": "configurations of groups that 4.2 to 4.4 added are not there",
         "groups_consumer.*": _EPOCHS,
         "groups_restarted.consumer_group/*": _EPOCHS,
-        "streams.*": "streams groups are not served",
         "transaction_offsets.offsets_refused/*-group-not-added": "the error is that of 4.1",
     },
     "3.9": {
@@ -43,9 +41,11 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
         "topic_defaults*/*-log.flush.interval.ms--1-topic": _NEGATIVE,
+        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those of streams groups are there",
         "versions.features/*": "metadata.version is 27, which 4.1 opens too; share groups are on from the start",
     },
     "3.9": {
+        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those of streams groups are there",
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
         "old_versions.fetch_transactions/*-from-1": "a fetch that begins at a marker gets the next message twice",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.errors import ItemErrors
 from tests.integration import other_clients
 from tests.integration.kafka_jars import HERE, java, tools
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -44,7 +48,7 @@ def test_streams_count_words_exactly_once(tmp_path: Path) -> None:
             for word in " ".join(lines).split():
                 words[word] += 1
                 expected.append((word, str(words[word])))
-            command = [*program("StreamsTool"), broker.bootstrap_servers, str(tmp_path), str(len(expected))]
+            command = [*program("StreamsTool"), broker.bootstrap_servers, str(tmp_path), str(len(expected)), "classic"]
             ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
             assert ended.returncode == 0, ended.stderr[-4000:]
             found = [
@@ -54,6 +58,59 @@ def test_streams_count_words_exactly_once(tmp_path: Path) -> None:
             broker.advance(46)  # members of Streams do not leave: that is how long their sessions are
         with kc.client.Admin(broker.bootstrap_servers) as admin:
             assert {each.state for each in admin.list_transactions().values()} == {"CompleteCommit"}
+
+
+def test_instances_of_a_streams_group_count_words(tmp_path: Path) -> None:
+    """Two instances with the protocol of streams groups (KIP-1071), and a restart of the broker between two rounds."""
+    lines = ["all streams lead to kafka", "hello kafka streams", "join kafka summit"] * 2
+    words = Counter(" ".join(lines).split())
+    expected = sorted((word, str(number + 1)) for word, count in words.items() for number in range(count))
+    data, half = tmp_path / "data", len(lines) // 2
+    broker = kc.broker.serve(data, topics={"lines": 4, "counts": 1})
+    listen = broker.listeners[0]
+    running = [
+        subprocess.Popen([*program("StreamsTool"), broker.bootstrap_servers, str(tmp_path / name), str(len(expected)),
+                          "streams"], stderr=subprocess.PIPE, text=True)
+        for name in ("one", "two")
+    ]  # fmt: skip
+    try:
+        with kc.client.Admin(broker.bootstrap_servers) as admin:
+            eventually(lambda: len(tasks_of(admin)) == 2)
+            assert sorted(len(tasks) for tasks in tasks_of(admin)) == [4, 4]
+        send(broker, lines[:half])
+        eventually(lambda: len(counted(broker)) == len(expected) // 2)
+        broker.stop()
+        assert [(group.group, group.kind) for group in kc.log.read_consumer_groups(data)] == [("words", "streams")]
+        broker = kc.broker.serve(data, listen=listen)
+        send(broker, lines[half:])
+        for process in running:
+            _, problems = process.communicate(timeout=120)
+            assert process.returncode == 0, problems[-4000:]
+        assert sorted(counted(broker)) == expected
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+        broker.stop()
+
+
+def tasks_of(admin: kc.client.Admin) -> list[list[Any]]:
+    """The active tasks of each member that has some."""
+    with contextlib.suppress(ItemErrors):
+        members = admin.describe_streams_groups("words")["words"].members
+        return [member.assignment.active for member in members if member.assignment.active]
+    return []
+
+
+def send(broker: kc.broker.Broker, lines: list[str]) -> None:
+    with kc.client.Producer(broker.bootstrap_servers) as producer:
+        for number, line in enumerate(lines):
+            producer.send("lines", line.encode(), partition=number % 4)
+
+
+def counted(broker: kc.broker.Broker) -> list[tuple[str, str]]:
+    found = broker.records("counts")
+    return [((record.key or b"").decode(), (record.value or b"").decode()) for record in found]
 
 
 def console(commands: list[list[str]]) -> list[str]:

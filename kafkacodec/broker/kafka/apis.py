@@ -30,7 +30,7 @@ class _Seldom:
 
 cluster, configs, producers, users = (_Seldom(name) for name in ("cluster", "configs", "producers", "users"))
 acls, tokens = _Seldom("security.acls"), _Seldom("security.tokens")
-share, share_offsets = _Seldom("sharing.share"), _Seldom("sharing.offsets")
+share, share_offsets, streams = _Seldom("sharing.share"), _Seldom("sharing.offsets"), _Seldom("streams")
 
 
 class Entry(NamedTuple):
@@ -112,6 +112,8 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.DESCRIBE_SHARE_GROUP_OFFSETS: Entry(range(2), share_offsets.describe_share_group_offsets),
     keys.ALTER_SHARE_GROUP_OFFSETS: Entry(range(1), groups.ask),
     keys.DELETE_SHARE_GROUP_OFFSETS: Entry(range(1), groups.ask),
+    keys.STREAMS_GROUP_HEARTBEAT: Entry(range(2), streams.streams_group_heartbeat),
+    keys.STREAMS_GROUP_DESCRIBE: Entry(range(2), groups.describe_groups, note="without descriptions of topologies"),
     keys.GET_TELEMETRY_SUBSCRIPTIONS: Entry(range(1), cluster.get_telemetry_subscriptions, advertised=False),
     keys.PUSH_TELEMETRY: Entry(range(1), cluster.push_telemetry, advertised=False),
     keys.SASL_HANDSHAKE: Entry(range(2), users.sasl_handshake),

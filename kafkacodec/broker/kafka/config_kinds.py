@@ -22,13 +22,10 @@ RESETS: Final = re.compile(
 _WORDS: Final = frozenset({"client_id", "client_instance_id", "client_software_name", "client_software_version",
                            "client_source_address", "client_source_port"})  # fmt: skip
 
+_UNBOUNDED: Final = (1 << 31) - 1
 
-_OF_STREAMS: Final = {
-    "group.streams.heartbeat.interval.ms": "How often members of streams groups send heartbeats.",
-    "group.streams.num.standby.replicas": "How many standby copies a streams group keeps of each of its states.",
-    "group.streams.session.timeout.ms": "When a silent member of a streams group is removed.",
-}
-"""Descriptions of what this broker stores only."""
+_NAMED_OTHERWISE: Final = {"group.streams.max.num.standby.replicas": "group.streams.max.standby.replicas"}
+"""Limits whose names do not follow from that of the configuration."""
 
 
 class OtherKey(NamedTuple):
@@ -46,12 +43,9 @@ class OtherKey(NamedTuple):
 
 def _numbers(*rows: tuple[str, str, int, int]) -> list[OtherKey]:
     """Those with the same name as the broker's default, and its description."""
-    return [OtherKey(name, CONFIG_TYPES["int"], default, _described(f"group.{name}"), low, high, (), f"group.{name}")
+    return [OtherKey(name, CONFIG_TYPES["int"], default, BROKER_CONFIGS[f"group.{name}"].description, low, high, (),
+                     f"group.{name}")
             for name, default, low, high in rows]  # fmt: skip
-
-
-def _described(of_broker: str) -> str:
-    return BROKER_CONFIGS[of_broker].description if of_broker in BROKER_CONFIGS else _OF_STREAMS[of_broker]
 
 
 def _words(*rows: tuple[str, str, str, str, tuple[str, ...]]) -> list[OtherKey]:
@@ -69,6 +63,9 @@ GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
         ("share.isolation.level", "string", "read_uncommitted",
          "Whether a share group gets records of transactions that are open or were aborted.",
          ("read_committed", "read_uncommitted")),
+        ("streams.assignor.name", "string", "sticky", "The assignor of a streams group.", ("sticky",)),
+        ("streams.rack.aware.assignment.tags", "list", "",
+         BROKER_CONFIGS["group.streams.rack.aware.assignment.tags"].description, ()),
     ),
     *_numbers(
         ("consumer.heartbeat.interval.ms", "5000", 5000, 15_000),
@@ -76,12 +73,14 @@ GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
         ("share.heartbeat.interval.ms", "5000", 5000, 15_000),
         ("share.record.lock.duration.ms", "30000", 15_000, 60_000),
         ("share.session.timeout.ms", "45000", 45_000, 60_000),
+        ("streams.assignment.interval.ms", "1000", 0, 15_000),
         ("streams.heartbeat.interval.ms", "5000", 5000, 15_000),
+        ("streams.initial.rebalance.delay.ms", "0", 0, _UNBOUNDED),
         ("streams.num.standby.replicas", "0", 0, 2),
         ("streams.session.timeout.ms", "45000", 45_000, 60_000),
     ),
 ])  # fmt: skip
-"""The configurations of groups of Apache Kafka 4.1.0."""
+"""The configurations of groups of Apache Kafka 4.1.0, and those of streams groups of 4.4.0."""
 
 METRICS_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
     OtherKey("interval.ms", CONFIG_TYPES["int"], "300000", "How often clients send these metrics.", 100, 3_600_000),
@@ -134,6 +133,7 @@ def _wrong_number(key: OtherKey, value: str, broker: BrokerConfig) -> str | None
 def _limit(name: str, word: str, default: int | None, broker: BrokerConfig) -> int:
     family, _, rest = name.partition(".")
     named = f"group.{family}.{word}.{rest}"
+    named = _NAMED_OTHERWISE.get(named, named)
     if named in BROKER_CONFIGS:
         return broker.number(named)
     assert default is not None

@@ -174,6 +174,7 @@ _ROWS: Final[Mapping[int, Sequence[_Rows]]] = {
     keys.DESCRIBE_TRANSACTIONS: [_Rows([_plain_rows("transactional_ids", "transaction_states", "transactional_id")])],
     keys.CONSUMER_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
     keys.SHARE_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
+    keys.STREAMS_GROUP_DESCRIBE: [_Rows([_plain_rows("group_ids", "groups", "group_id")])],
     keys.DESCRIBE_SHARE_GROUP_OFFSETS: [_Rows([_same("groups", "group_id")])],
     **{key: [_Rows(_STATES)] for key in _OF_STATES},
 }

@@ -26,9 +26,13 @@ FEATURES: Final[Mapping[str, tuple[int, int, int]]] = {
     "kraft.version": (0, 1, 0),
     "metadata.version": (7, 27, 27),
     "share.version": (0, 1, 1),
+    "streams.version": (0, 1, 0),
     "transaction.version": (0, 2, 2),
 }
-"""The features of Apache Kafka 4.1.0 by name: lowest and highest level, and the level of a new directory."""
+"""The features of Apache Kafka 4.1.0 by name: lowest and highest level, and the level of a new directory.
+
+The first streams group raises streams.version, since Apache Kafka 4.1 does not open a directory with level 1.
+"""
 
 PRODUCER_IDS: Final = 1000
 """The number of producer ids to reserve at a time."""
@@ -162,9 +166,13 @@ class Catalog:
         records = []
         for name, (_, _, level) in FEATURES.items():
             if level:
-                records.append(_stored(messages.FeatureLevelRecord(name=name, feature_level=level), 0))
+                records.append(self.feature(name, level))
         records.append(self.config("broker", "", "min.insync.replicas", "1"))  # as a new cluster has it
         return records
+
+    def feature(self, name: str, level: int) -> bytes:
+        """Return the record of a feature's level."""
+        return _stored(messages.FeatureLevelRecord(name=name, feature_level=level), 0)
 
     def registered(self, broker: int, incarnation: uuid.UUID, end_points: Sequence[tuple[str, str, int]]) -> bytes:
         """Return the record that registers a broker."""

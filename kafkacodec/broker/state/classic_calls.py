@@ -11,9 +11,10 @@ from kafkacodec.broker.state.classic import joined_error
 from kafkacodec.broker.state.consumer import ConsumerGroup
 from kafkacodec.broker.state.consumer_calls import ConsumerCalls
 from kafkacodec.broker.state.consumer_member import ConsumerMember
-from kafkacodec.broker.state.groups import Groups
+from kafkacodec.broker.state.groups import AnyGroup, Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.sharing.group import ShareGroup
+from kafkacodec.broker.state.streams.group import StreamsGroup
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     INCONSISTENT_GROUP_PROTOCOL,
@@ -25,6 +26,17 @@ from kafkacodec.errors import (
 from kafkacodec.messages import keys
 
 __all__ = ["ClassicCalls"]
+
+_CONVERTIBLE = ConsumerGroup, StreamsGroup
+"""Kinds of groups that become classic ones when they are empty."""
+
+_OTHERS = ShareGroup, StreamsGroup
+"""Kinds of groups without members of the classic protocol."""
+
+
+def _is_other(group: AnyGroup | None) -> bool:
+    """Whether members of the classic protocol cannot join a group, even if it is empty."""
+    return isinstance(group, ShareGroup) or (isinstance(group, StreamsGroup) and not group.idle)
 
 
 class ClassicCalls:
@@ -57,20 +69,21 @@ class ClassicCalls:
             options.group_min_session_timeout_ms <= request.session_timeout_ms <= options.group_max_session_timeout_ms
         ):
             code = INVALID_SESSION_TIMEOUT
-        elif request.member_id and (group is None or (isinstance(group, ConsumerGroup) and not group.members)):
+        elif request.member_id and (group is None or (isinstance(group, _CONVERTIBLE) and group.idle)):
             code = UNKNOWN_MEMBER_ID
-        elif not request.protocol_type or not request.protocols or isinstance(group, ShareGroup):
+        elif not request.protocol_type or not request.protocols or _is_other(group):
             code = INCONSISTENT_GROUP_PROTOCOL
 
         def join(failed: int) -> None:
             if failed:
-                self._groups.reply(to, joined_error(failed, request.member_id, version))
+                member_id = "" if _is_other(group) else request.member_id
+                self._groups.reply(to, joined_error(failed, member_id, version))
             else:
                 self._groups.classic(request.group_id).join(request, version, client, to)
 
         if not code and isinstance(group, ConsumerGroup) and group.members:
             self._mixed.join(group, request, version, client, to)
-        elif not code and isinstance(group, ConsumerGroup):  # an empty one becomes classic
+        elif not code and isinstance(group, _CONVERTIBLE):  # an empty one becomes classic
             group.room.write(group.tombstones(), join)
         else:
             join(code)
@@ -83,9 +96,9 @@ class ClassicCalls:
                 code = INCONSISTENT_GROUP_PROTOCOL
             elif not request.group_id:
                 code = INVALID_GROUP_ID
-            elif group is None or isinstance(group, ShareGroup):
+            elif group is None or isinstance(group, _OTHERS):
                 code = UNKNOWN_MEMBER_ID
-            if code or group is None or isinstance(group, ShareGroup):
+            if code or group is None or isinstance(group, _OTHERS):
                 self._groups.reply(to, messages.SyncGroupResponse(error_code=code))
             elif isinstance(group, ConsumerGroup):
                 self._mixed.sync(group, request, to)
@@ -97,7 +110,7 @@ class ClassicCalls:
     def _heartbeat(self, request: Any, version: int, client: Client, to: Any) -> None:
         def job() -> None:
             group = self._groups.find(request.group_id)
-            if group is None or isinstance(group, ShareGroup):
+            if group is None or isinstance(group, _OTHERS):
                 code = UNKNOWN_MEMBER_ID if request.group_id else INVALID_GROUP_ID
             elif isinstance(group, ConsumerGroup):
                 code = self._mixed.heartbeat(group, request)
@@ -129,7 +142,7 @@ class ClassicCalls:
                 self._groups.reply(to, messages.LeaveGroupResponse(error_code=INVALID_GROUP_ID))
             elif isinstance(group, ConsumerGroup):
                 self._leave_consumers(group, leaving, answer)
-            elif group is None or isinstance(group, ShareGroup):
+            elif group is None or isinstance(group, _OTHERS):
                 answer([UNKNOWN_MEMBER_ID] * len(leaving))
             else:
                 before = len(group.members)

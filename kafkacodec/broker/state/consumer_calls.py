@@ -15,7 +15,6 @@ from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.mixed import Mixed
-from kafkacodec.broker.state.sharing.group import ShareGroup
 from kafkacodec.broker.state.targets import TARGETS
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
@@ -79,9 +78,8 @@ class ConsumerCalls:
             group = found
         elif changed is not None:
             group, before = changed
-        elif (
-            joins and not isinstance(found, ShareGroup) and (found is None or found.state == EMPTY)
-        ):  # an empty classic group becomes one of this protocol
+        elif joins and (found is None or (isinstance(found, ClassicGroup) and found.state == EMPTY)):
+            # an empty classic group becomes one of this protocol
             group = ConsumerGroup(Room(self._groups, request.group_id), self._groups.topics)
             before = [] if found is None else found.tombstones()
         else:

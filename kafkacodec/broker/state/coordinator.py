@@ -19,6 +19,7 @@ from kafkacodec.broker.state.sharing.calls import ShareCalls
 from kafkacodec.broker.state.sharing.group import ShareGroup
 from kafkacodec.broker.state.sharing.offset_calls import ShareOffsetCalls
 from kafkacodec.broker.state.sharing.starts import ShareStarts
+from kafkacodec.broker.state.streams.calls import StreamsCalls
 from kafkacodec.errors import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, NON_EMPTY_GROUP
 from kafkacodec.messages import keys
 from kafkacodec.net.service import Effect
@@ -27,6 +28,8 @@ __all__ = ["GroupCoordinator"]
 
 
 _WRITE_AGAIN_MS = 1_000
+_FILTERED = {"NotReady": "not_ready"}
+"""States whose words in filters are not those of answers, in small letters."""
 
 
 class GroupCoordinator(Groups):
@@ -53,12 +56,15 @@ class GroupCoordinator(Groups):
         self._consumers = ConsumerCalls(self)
         self._starts = ShareStarts(self)
         self._shares = ShareCalls(self, self._starts, share_enabled)
+        self._streams = StreamsCalls(self)
+        self.missing_topics = self._streams.missing_topics
         self.handlers = {
             **ClassicCalls(self, self._consumers).handlers,
             **self._consumers.handlers,
             **OffsetCalls(self).handlers,
             **self._shares.handlers,
             **ShareOffsetCalls(self, self._starts, share_enabled).handlers,
+            **self._streams.handlers,
             keys.DESCRIBE_GROUPS: self._describe,
             keys.LIST_GROUPS: self._list,
             keys.DELETE_GROUPS: self._delete,
@@ -69,6 +75,7 @@ class GroupCoordinator(Groups):
         super().start()
         self._consumers.start()
         self._shares.start()
+        self._streams.start()
 
     def topics_changed(self) -> None:
         """Match regular expressions again, since topics came, went or grew."""
@@ -115,7 +122,8 @@ class GroupCoordinator(Groups):
                 group_id=name, protocol_type=group.protocol_type or "", group_state=group.state, group_type=group.kind
             )
             for name, group in sorted(self.groups.items())
-            if (not states or group.state.lower() in states) and (not types or group.kind in types)
+            if (not states or _FILTERED.get(group.state, group.state.lower()) in states)
+            and (not types or group.kind in types)
         ]
         self.reply(to, response(groups=rows))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from kafkacodec.broker.state.classic import ClassicGroup
@@ -12,10 +13,13 @@ from kafkacodec.broker.state.machine import Machine, Room, Topics
 from kafkacodec.broker.state.offsets import Offsets
 from kafkacodec.broker.state.options import GroupOptions
 from kafkacodec.broker.state.sharing.group import SHARE_RECORDS, ShareGroup
+from kafkacodec.broker.state.streams.group import STREAMS_RECORDS, StreamsGroup
 from kafkacodec.internal_records import CONSUMER_OFFSETS
 from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["Groups"]
+__all__ = ["AnyGroup", "Groups"]
+
+AnyGroup = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
 
 _EVERYWHERE = "\0all groups"  # the key of the timer for all groups; no group has such a name
 
@@ -35,25 +39,32 @@ class Groups(Machine):
     def __init__(self, topics: Topics, partitions: int, options: GroupOptions, new_id: Callable[[], uuid.UUID]) -> None:
         super().__init__(partitions)
         self.topics, self.options, self.new_id = topics, options, new_id
-        self.groups: dict[str, ClassicGroup | ConsumerGroup | ShareGroup] = {}
+        self.groups: dict[str, AnyGroup] = {}
         self.topics_version = 0  # goes up when topics come, go or grow
-        self._settings: dict[str, dict[str, int]] = {}
-        self._defaults = {
+        self._settings: dict[str, dict[str, int | str]] = {}
+        self._defaults: dict[str, int | str] = {
             "consumer.heartbeat.interval.ms": options.group_consumer_heartbeat_interval_ms,
             "consumer.session.timeout.ms": options.group_consumer_session_timeout_ms,
             "share.heartbeat.interval.ms": options.group_share_heartbeat_interval_ms,
             "share.session.timeout.ms": options.group_share_session_timeout_ms,
+            "streams.assignment.interval.ms": options.group_streams_assignment_interval_ms,
+            "streams.heartbeat.interval.ms": options.group_streams_heartbeat_interval_ms,
+            "streams.initial.rebalance.delay.ms": options.group_streams_initial_rebalance_delay_ms,
+            "streams.num.standby.replicas": options.group_streams_num_standby_replicas,
+            "streams.rack.aware.assignment.tags": options.group_streams_rack_aware_assignment_tags,
+            "streams.session.timeout.ms": options.group_streams_session_timeout_ms,
         }
         self.offsets = Offsets(topics, options)
         self._changes: dict[str, Callable[[Any, Any, int], None]] = {
             "GroupMetadataKey": self._on_classic,
             "OffsetCommitKey": self._on_commit,
             "LegacyOffsetCommitKey": self._on_commit,
-            **dict.fromkeys(RECORDS, self._on_consumer),
-            **dict.fromkeys(SHARE_RECORDS, self._on_share),
+            **dict.fromkeys(RECORDS, partial(self._on_newer, ConsumerGroup, "ConsumerGroupMetadataKey")),
+            **dict.fromkeys(SHARE_RECORDS, partial(self._on_newer, ShareGroup, "ShareGroupMetadataKey")),
+            **dict.fromkeys(STREAMS_RECORDS, partial(self._on_newer, StreamsGroup, "StreamsGroupMetadataKey")),
         }
 
-    def find(self, name: str) -> ClassicGroup | ConsumerGroup | ShareGroup | None:
+    def find(self, name: str) -> AnyGroup | None:
         """The group of this name."""
         return self.groups.get(name)
 
@@ -70,20 +81,25 @@ class Groups(Machine):
         return group
 
     def setting(self, group: str, name: str) -> int:
-        """Return a setting of a group, by default the common one."""
-        return self._settings.get(group, {}).get(name, self._defaults[name])
+        """Return a number among the settings of a group, by default the common one."""
+        return int(self._settings.get(group, {}).get(name, self._defaults[name]))
 
-    def configure(self, group: str, name: str, value: int | None) -> None:
+    def text_setting(self, group: str, name: str) -> str:
+        """Return a setting of a group that is a text, by default the common one."""
+        return str(self._settings.get(group, {}).get(name, self._defaults[name]))
+
+    def configure(self, group: str, name: str, value: int | str | None) -> None:
         """Set a setting of a group, such as ``consumer.heartbeat.interval.ms``; None: unset.
 
         Raises:
             KeyError: no such setting.
+            ValueError: the setting is a number, and the value is not one.
         """
-        self._defaults[name]
+        kind = type(self._defaults[name])
         settings = self._settings.setdefault(group, {})
         settings.pop(name, None)
         if value is not None:
-            settings[name] = value
+            settings[name] = kind(value)
 
     def tombstones(self, name: str) -> list[StoredRecord]:
         """Return the records that remove a group and its offsets."""
@@ -106,30 +122,20 @@ class Groups(Machine):
         if value is not None:
             self.classic(key.group).restore(value)
 
-    def _on_consumer(self, key: Any, value: Any, _producer_id: int) -> None:
+    def _on_newer(
+        self, kind: type[ConsumerGroup | ShareGroup | StreamsGroup], epoch: str, key: Any, value: Any, _producer_id: int
+    ) -> None:
+        """Apply a record of a group of one of the newer kinds; a tombstone of its epoch removes the group."""
         group = self.groups.get(key.group_id)
-        if value is None and type(key).__name__ == "ConsumerGroupMetadataKey":
-            if isinstance(group, ConsumerGroup):
+        if value is None and type(key).__name__ == epoch:
+            if isinstance(group, kind):
                 del self.groups[key.group_id]
                 self.cancel_timers(key.group_id)
             return
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, kind):
             if value is None:
                 return
-            group = self.groups[key.group_id] = ConsumerGroup(Room(self, key.group_id), self.topics)
-        group.apply(key, value)
-
-    def _on_share(self, key: Any, value: Any, _producer_id: int) -> None:
-        group = self.groups.get(key.group_id)
-        if value is None and type(key).__name__ == "ShareGroupMetadataKey":
-            if isinstance(group, ShareGroup):
-                del self.groups[key.group_id]
-                self.cancel_timers(key.group_id)
-            return
-        if not isinstance(group, ShareGroup):
-            if value is None:
-                return
-            group = self.groups[key.group_id] = ShareGroup(Room(self, key.group_id), self.topics)
+            group = self.groups[key.group_id] = kind(Room(self, key.group_id), self.topics)
         group.apply(key, value)
 
     def _on_commit(self, key: Any, value: Any, producer_id: int) -> None:

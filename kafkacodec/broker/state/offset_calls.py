@@ -7,18 +7,16 @@ from functools import partial
 from typing import Any
 
 from kafkacodec import messages
-from kafkacodec.broker.state.classic import ClassicGroup
-from kafkacodec.broker.state.consumer import ConsumerGroup
-from kafkacodec.broker.state.groups import Groups
+from kafkacodec.broker.state.groups import AnyGroup, Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.offsets import committed_answer
-from kafkacodec.broker.state.sharing.group import ShareGroup
 from kafkacodec.errors import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
     ILLEGAL_GENERATION,
     INVALID_GROUP_ID,
     NONE,
+    STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -29,6 +27,8 @@ __all__ = ["OffsetCalls"]
 _GROUPS = 8  # OffsetFetch: several groups in a request
 _IDS = 10  # OffsetCommit and OffsetFetch: topics by id
 _TXN_IDS = 6  # TxnOffsetCommit
+_TXN_STALE = 6  # TxnOffsetCommit: clients know STALE_MEMBER_EPOCH
+_EPOCHS = 9  # OffsetCommit: epochs of members, and GROUP_ID_NOT_FOUND
 
 
 class OffsetCalls:
@@ -78,14 +78,16 @@ class OffsetCalls:
         records = self._offsets.records(request, codes, self._groups.now)
         self._groups.write(request.group_id, records, written, producer)
 
-    def _refusal(
-        self, group: ClassicGroup | ConsumerGroup | ShareGroup | None, request: Any, version: int, transactional: bool
-    ) -> int:
+    def _refusal(self, group: AnyGroup | None, request: Any, version: int, transactional: bool) -> int:
         if group is not None:
-            return group.commit_refusal(request, version, transactional=transactional)
+            code = group.commit_refusal(request, version, transactional=transactional)
+            hides = transactional and version < _TXN_STALE and code == STALE_MEMBER_EPOCH
+            return ILLEGAL_GENERATION if hides else code
         if request.generation_id_or_member_epoch < 0:
             return NONE
-        return UNKNOWN_MEMBER_ID if transactional else ILLEGAL_GENERATION
+        if transactional:
+            return UNKNOWN_MEMBER_ID
+        return GROUP_ID_NOT_FOUND if version >= _EPOCHS else ILLEGAL_GENERATION
 
     def _fetch(self, request: Any, version: int, client: Client, to: Any) -> None:
         response = messages.OffsetFetchResponse

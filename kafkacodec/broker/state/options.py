@@ -19,6 +19,14 @@ class GroupOptions:
         group_consumer_session_timeout_ms: how long such a member may be silent. group_share_heartbeat_interval_ms,
             group_share_session_timeout_ms: the same for share groups.
         group_share_max_size: the maximum number of members of a share group.
+        group_streams_heartbeat_interval_ms, group_streams_session_timeout_ms, group_streams_max_size: the same for
+            streams groups.
+        group_streams_initial_rebalance_delay_ms: how long the first member of an empty streams group waits for others.
+        group_streams_assignment_interval_ms: how long the targets of a streams group stay at least.
+        group_streams_num_standby_replicas: the number of standby copies of each state.
+        group_streams_rack_aware_assignment_tags: the tags that members should have, separated by commas.
+        group_streams_task_offset_interval_ms: how often members say how far their states are.
+        group_streams_acceptable_recovery_lag: how far behind a state may be that a task can go on with.
         offset_metadata_max_bytes: the longest text beside a committed offset.
         offsets_retention_ms: the retention of offsets of a group without members (offsets.retention.minutes).
         offsets_retention_check_interval_ms: the interval of checks for expired offsets.
@@ -33,6 +41,15 @@ class GroupOptions:
     group_share_heartbeat_interval_ms: int = 5_000
     group_share_session_timeout_ms: int = 45_000
     group_share_max_size: int = 200
+    group_streams_heartbeat_interval_ms: int = 5_000
+    group_streams_session_timeout_ms: int = 45_000
+    group_streams_max_size: int = 2_147_483_647
+    group_streams_initial_rebalance_delay_ms: int = 3_000
+    group_streams_assignment_interval_ms: int = 1_000
+    group_streams_num_standby_replicas: int = 0
+    group_streams_rack_aware_assignment_tags: str = ""
+    group_streams_task_offset_interval_ms: int = 60_000
+    group_streams_acceptable_recovery_lag: int = 10_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000

@@ -6,7 +6,7 @@ A group coordinator applies each record that it has written, and when it starts 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from kafkacodec.errors import DecodeError
@@ -78,6 +78,7 @@ class GroupState:
         self._groups: dict[str, tuple[str, Any]] = {}  # the kind, and the value of the last record
         self._members: dict[str, dict[str, Any]] = {}
         self._assigned: dict[tuple[str, str], list[Any]] = {}
+        self._topologies: dict[str, dict[str, list[str]]] = {}  # what each subtopology of a streams group reads
 
     def apply(self, offset: int, key: Any, value: Any) -> None:
         """Apply one record; those of types that do not change this state are ignored.
@@ -94,7 +95,7 @@ class GroupState:
         """The committed offsets, by group, topic and partition."""
         return [self._commits[place][1] for place in sorted(self._commits)]
 
-    def groups(self, names: Mapping[uuid.UUID, str]) -> list[Group]:
+    def groups(self, names: Mapping[uuid.UUID, str], places: Collection[tuple[str, int]] = ()) -> list[Group]:
         """All groups by name, with their members.
 
         A group with committed offsets and no other record is, as for a broker, a classic group of generation 0 without
@@ -102,22 +103,32 @@ class GroupState:
 
         Args:
             names: the names of topics; newer kinds of groups have ids.
+            places: known partitions. A member of a streams group has tasks, each of which is a partition of every topic
+                of a subtopology that has so many; of several topics, only known partitions count.
         """
+        known = {*places, *((topic, number) for _, topic, number in self._commits)}
         found = {name: _group(name, kind, value) for name, (kind, value) in self._groups.items()}
         for name, _, _ in self._commits:
             if name not in found:
                 found[name] = Group(name, "classic", 0, "", None, None, [])
         for name, members in self._members.items():
             if name in found and found[name].kind != "classic":
-                current = [self._member(name, member, members[member], names) for member in sorted(members)]
+                current = [self._member(name, member, members[member], names, known) for member in sorted(members)]
                 found[name] = found[name]._replace(members=current)
         return [found[name] for name in sorted(found)]
 
-    def _member(self, group: str, member: str, value: Any, names: Mapping[uuid.UUID, str]) -> GroupMember:
+    def _member(
+        self, group: str, member: str, value: Any, names: Mapping[uuid.UUID, str], known: Set[tuple[str, int]]
+    ) -> GroupMember:
         parts = self._assigned.get((group, member), [])
         topics = list(getattr(value, "subscribed_topic_names", None) or [])
         instance = getattr(value, "instance_id", None)
-        owned = [_owned(names.get(part.topic_id, part.topic_id), part) for part in parts]
+        if self._groups[group][0] == "streams":
+            topology = self._topologies.get(group, {})
+            topics = sorted({topic for read in topology.values() for topic in read})
+            owned = _of_tasks(parts, topology, known)
+        else:
+            owned = [_owned(names.get(part.topic_id, part.topic_id), part) for part in parts]
         return GroupMember(member, instance, value.client_id, value.client_host, topics, owned)
 
     def _on_commit(self, offset: int, key: Any, value: Any) -> None:
@@ -161,6 +172,15 @@ class GroupState:
     def _on_assignment(self, _offset: int, key: Any, value: Any) -> None:
         self._assigned[key.group_id, key.member_id] = [] if value is None else value.assigned_partitions
 
+    def _on_tasks(self, _offset: int, key: Any, value: Any) -> None:
+        self._assigned[key.group_id, key.member_id] = [] if value is None else value.active_tasks
+
+    def _on_topology(self, _offset: int, key: Any, value: Any) -> None:
+        self._topologies[key.group_id] = {
+            part.subtopology_id: [*part.source_topics, *(topic.name for topic in part.repartition_source_topics)]
+            for part in (() if value is None else value.subtopologies)
+        }
+
 
 # By the names of the keys' classes.
 _CHANGES: dict[str, Callable[[GroupState, int, Any, Any], None]] = {
@@ -175,6 +195,8 @@ _CHANGES: dict[str, Callable[[GroupState, int, Any, Any], None]] = {
     "StreamsGroupMemberMetadataKey": GroupState._on_member,
     "ConsumerGroupCurrentMemberAssignmentKey": GroupState._on_assignment,
     "ShareGroupCurrentMemberAssignmentKey": GroupState._on_assignment,
+    "StreamsGroupCurrentMemberAssignmentKey": GroupState._on_tasks,
+    "StreamsGroupTopologyKey": GroupState._on_topology,
 }
 
 
@@ -220,6 +242,19 @@ def _assigned(group: Any, assignment: bytes) -> list[OwnedPartitions]:
         return [_owned(part.topic, part) for part in decode_assignment(assignment).assigned_partitions]
     except DecodeError:
         return []
+
+
+def _of_tasks(
+    parts: Iterable[Any], topology: Mapping[str, list[str]], known: Set[tuple[str, int]]
+) -> list[OwnedPartitions]:
+    """The partitions of the active tasks of a member of a streams group."""
+    found: dict[str, list[int]] = {}
+    for part in parts:
+        topics = topology.get(part.subtopology_id, [])
+        for topic in topics:
+            numbers = [number for number in part.partitions if len(topics) == 1 or (topic, number) in known]
+            found.setdefault(topic, []).extend(numbers)
+    return [OwnedPartitions(topic, sorted(numbers)) for topic, numbers in sorted(found.items()) if numbers]
 
 
 def _owned(topic: object, part: Any) -> OwnedPartitions:

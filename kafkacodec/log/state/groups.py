@@ -90,8 +90,8 @@ def read_consumer_groups(path: Paths, *, problems: list[DecodeError] | None = No
     protocol type. The newer kinds of groups store topic ids, whose names come from the partitions in the directory.
     """
     paths = _each(path)
-    names = _topic_names(paths)
-    return Groups(_applied(paths, problems).groups(names))
+    names, places = _topics(paths)
+    return Groups(_applied(paths, problems).groups(names, places))
 
 
 def _applied(paths: Sequence[str], problems: list[DecodeError] | None) -> GroupState:
@@ -108,17 +108,22 @@ def _each(path: Paths) -> list[str]:
     return found
 
 
-def _topic_names(paths: Iterable[str]) -> dict[uuid.UUID, str]:
-    """The names of the topics in data directories, by id; those without a readable id are left out."""
+def _topics(paths: Iterable[str]) -> tuple[dict[uuid.UUID, str], set[tuple[str, int]]]:
+    """The names of the topics in data directories, by id, and their partitions; those without a readable id have no
+    name.
+    """
     names: dict[uuid.UUID, str] = {}
+    places: set[tuple[str, int]] = set()
     for path in paths:
         if Partition(path).topic == CONSUMER_OFFSETS:
             continue
         for partition in LogDirectory(path).all_partitions:
+            if partition.topic is not None and partition.partition is not None:
+                places.add((partition.topic, partition.partition))
             with suppress(OSError, KafkaCodecError):
                 topic_id = read_topic_id(os.path.join(partition.path, layout.PARTITION_METADATA))
                 names[topic_id] = partition.topic or str(topic_id)
-    return names
+    return names, places
 
 
 def _group_records(paths: Sequence[str], problems: list[DecodeError] | None) -> Iterator[tuple[int, Any, Any]]:

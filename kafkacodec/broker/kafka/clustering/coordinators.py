@@ -40,7 +40,7 @@ _ONE: Final[Mapping[int, str]] = {
     **dict.fromkeys(
         (keys.JOIN_GROUP, keys.SYNC_GROUP, keys.HEARTBEAT, keys.LEAVE_GROUP, keys.OFFSET_COMMIT, keys.OFFSET_DELETE,
          keys.TXN_OFFSET_COMMIT, keys.CONSUMER_GROUP_HEARTBEAT, keys.SHARE_GROUP_HEARTBEAT,
-         keys.ALTER_SHARE_GROUP_OFFSETS, keys.DELETE_SHARE_GROUP_OFFSETS),
+         keys.ALTER_SHARE_GROUP_OFFSETS, keys.DELETE_SHARE_GROUP_OFFSETS, keys.STREAMS_GROUP_HEARTBEAT),
         "group_id",
     ),
     **dict.fromkeys((keys.INIT_PRODUCER_ID, keys.ADD_OFFSETS_TO_TXN, keys.END_TXN), "transactional_id"),
@@ -53,6 +53,7 @@ _MANY: Final[Mapping[int, _Many]] = {
     keys.DESCRIBE_GROUPS: _Many("groups", "groups", "group_id"),
     keys.DELETE_GROUPS: _Many("groups_names", "results", "group_id"),
     keys.CONSUMER_GROUP_DESCRIBE: _Many("group_ids", "groups", "group_id"),
+    keys.STREAMS_GROUP_DESCRIBE: _Many("group_ids", "groups", "group_id"),
     keys.SHARE_GROUP_DESCRIBE: _Many("group_ids", "groups", "group_id"),
     keys.DESCRIBE_SHARE_GROUP_OFFSETS: _Many("groups", "groups", "group_id", rows=True),
     keys.DESCRIBE_TRANSACTIONS: _Many("transactional_ids", "transaction_states", "transactional_id"),

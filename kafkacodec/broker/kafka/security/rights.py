@@ -9,6 +9,7 @@ from kafkacodec import errors
 from kafkacodec.broker.kafka.node import TOPIC_OPERATIONS
 from kafkacodec.broker.kafka.refusals import INDEXES, PARTITIONS, SHARED_TOPICS, TOPICS
 from kafkacodec.broker.kafka.security.rules import CLUSTER, Each, Hides, May, Rule, Special, Whole
+from kafkacodec.broker.state.streams.topology import topology_topics
 from kafkacodec.messages import keys
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
 
@@ -64,6 +65,19 @@ def _coordinators(node: Node, request: Request, may: May, response: Any) -> None
 def _subscribed(node: Node, request: Request, may: May) -> int:
     names = request.message.subscribed_topic_names or ()
     return errors.NONE if all(may("describe", "topic", name) for name in names) else _TOPIC
+
+
+def _of_topology(node: Node, request: Request, may: May) -> int:
+    names = topology_topics(request.message.topology)
+    return errors.NONE if all(may("describe", "topic", name) for name in names) else _TOPIC
+
+
+def _own_topologies(node: Node, request: Request, may: May, response: Any) -> None:
+    """A group whose topics the client may not see gets an error instead of its description."""
+    for at, row in enumerate(response.groups):
+        if not all(may("describe", "topic", name) for name in topology_topics(row.topology)):
+            text = "the group uses topics that the client may not describe"
+            response.groups[at] = type(row)(group_id=row.group_id, error_code=_TOPIC, error_message=text)
 
 
 def _own_topics(node: Node, request: Request, may: May, response: Any) -> None:
@@ -279,6 +293,12 @@ RIGHTS: Final[Mapping[int, Sequence[Rule]]] = {
     keys.SHARE_GROUP_DESCRIBE: [
         Each("group", "describe", "group_ids", "groups", "", _GROUP),
         Hides(_own_operations),
+    ],
+    keys.STREAMS_GROUP_HEARTBEAT: [_of_group("read"), Special(_of_topology)],
+    keys.STREAMS_GROUP_DESCRIBE: [
+        Each("group", "describe", "group_ids", "groups", "", _GROUP),
+        Hides(_own_operations),
+        Hides(_own_topologies),
     ],
     keys.SHARE_FETCH: _JOINS,  # topics in sharing/share.py, since the rows of a session are not in the request
     keys.SHARE_ACKNOWLEDGE: _JOINS,

@@ -1,5 +1,6 @@
-// Counts words with Kafka Streams, exactly once: `StreamsTool SERVER DIRECTORY COUNT` reads lines from the topic "lines",
-// writes each word's count to "counts", and ends when COUNT records were written there, in transactions that are committed.
+// Counts words with Kafka Streams, exactly once: `StreamsTool SERVER DIRECTORY COUNT PROTOCOL` reads lines from the topic
+// "lines", writes each word's count to "counts", and ends when COUNT records were written there, in transactions that are
+// committed. PROTOCOL is that of its group: classic or streams.
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -21,9 +22,10 @@ import org.apache.kafka.streams.state.Stores;
 public class StreamsTool {
     public static void main(String[] args) throws Exception {
         Properties config = new Properties();
-        config.putAll(Map.of("application.id", "words", "bootstrap.servers", args[0], "state.dir", args[1],
+        config.putAll(Map.of("application.id", "words", "bootstrap.servers", args[0], "state.dir", args[1], "group.protocol", args[3],
             "processing.guarantee", StreamsConfig.EXACTLY_ONCE_V2, "statestore.cache.max.bytes", 0, "commit.interval.ms", 100,
-            "default.key.serde", Serdes.StringSerde.class, "default.value.serde", Serdes.StringSerde.class, "consumer.auto.offset.reset", "earliest"));
+            "default.key.serde", Serdes.StringSerde.class, "default.value.serde", Serdes.StringSerde.class));
+        config.put("consumer.auto.offset.reset", "earliest");
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream("lines")
             .flatMapValues(line -> Arrays.asList(line.toLowerCase(Locale.ROOT).split(" ")))

@@ -1,0 +1,1 @@
+"""Streams groups: topologies, tasks and members (KIP-1071)."""
