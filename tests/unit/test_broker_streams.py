@@ -12,6 +12,7 @@ from tests.acl_scripts import Client
 from tests.broker_wire import wire_to
 from tests.differential.streams_members import ROLES, part, topic, topology
 
+AT_ONCE = {"group.streams.assignment.interval.ms": 0}
 RIGHTS = [("group", "words", "read"), ("topic", "lines", "describe"), ("topic", "words-", "describe")]
 
 
@@ -36,7 +37,7 @@ def level(broker: kc.broker.Broker) -> Any:
 
 
 def test_internal_topics_are_created_and_the_feature_turned_on(tmp_path: Path) -> None:
-    with kc.broker.serve(tmp_path, topics={"lines": 3}) as broker, wire_to(broker) as wire:
+    with kc.broker.serve(tmp_path, topics={"lines": 3}, config=AT_ONCE) as broker, wire_to(broker) as wire:
         assert level(broker) is None
         joined = beat(wire, 0, words())
         assert ([row.status_code for row in joined.status], joined.active_tasks) == ([3], [])
@@ -51,7 +52,7 @@ def test_internal_topics_are_created_and_the_feature_turned_on(tmp_path: Path) -
             configs = admin.describe_configs([("topic", "words-changelog")])
             assert next(iter(configs.values()))["cleanup.policy"].value == "compact"
     assert stored(tmp_path) == [("lines", [0, 1, 2]), ("words-repartition", [0, 1, 2])]
-    with kc.broker.serve(tmp_path) as broker, wire_to(broker) as wire:
+    with kc.broker.serve(tmp_path, config=AT_ONCE) as broker, wire_to(broker) as wire:
         assert beat(wire, ready.member_epoch).error_code == 0
         assert level(broker) == 1
         with client.Admin(broker.bootstrap_servers) as admin:
@@ -68,7 +69,7 @@ def stored(data: Path) -> list[tuple[str, list[int]]]:
 
 
 def test_a_task_of_several_topics_has_the_partitions_that_exist(tmp_path: Path) -> None:
-    with kc.broker.serve(tmp_path, topics={"two": 2, "three": 3}) as broker, wire_to(broker) as wire:
+    with kc.broker.serve(tmp_path, topics={"two": 2, "three": 3}, config=AT_ONCE) as broker, wire_to(broker) as wire:
         beat(wire, 0, topology(part("0", "two", "three")))
     (group,) = kc.log.read_consumer_groups(tmp_path)
     owned = {owned.topic: owned.partitions for owned in group.members[0].owned}
@@ -76,7 +77,7 @@ def test_a_task_of_several_topics_has_the_partitions_that_exist(tmp_path: Path) 
 
 
 def test_topics_that_cannot_be_created_are_explained() -> None:
-    with kc.broker.serve(topics={"lines": 3}) as broker, wire_to(broker) as wire:
+    with kc.broker.serve(topics={"lines": 3}, config=AT_ONCE) as broker, wire_to(broker) as wire:
         wrong = topic("words-changelog", cleanup_policy="odd")
         joined = beat(wire, 0, topology(part("0", "lines", state_changelog_topics=[wrong])))
         assert [row.status_code for row in joined.status] == [3]
@@ -87,7 +88,7 @@ def test_topics_that_cannot_be_created_are_explained() -> None:
 
 
 def test_internal_topics_need_a_right_to_create_them() -> None:
-    config = {"super.users": "User:admin"}
+    config = {**AT_ONCE, "super.users": "User:admin"}
     listen = "kafka+sasl://127.0.0.1:0"
     users = {"admin": "secret", "app": "secret"}
     login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_plain_password": "secret"}
