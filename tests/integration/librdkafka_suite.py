@@ -1,6 +1,6 @@
 """The tests that librdkafka has in its repository, against this broker.
 
-    python -m tests.integration.librdkafka_suite [--tests NUMBER,…] [--protocol consumer]
+    python -m tests.integration.librdkafka_suite [--tests NUMBER,…] [--protocol consumer] [--patience 6]
 
 npm has librdkafka's sources with their tests, in Confluent's package for JavaScript; they are built once into .cache,
 with a C++ compiler. Tests that need no broker are left out. Prints which tests fail and are skipped, what they say, and
@@ -40,6 +40,14 @@ KNOWN = {
     "0170_share_consumer_subscription": "its limit for all of its parts is too short for a busy machine",
 }
 """By the name of a test: why it fails."""
+KNOWN_OF_CONSUMER = {
+    "0045_subscribe_many_updates": "a race of the client: if it subscribes while it leaves, it sends nothing more; "
+    "with heartbeats that are answered 20 ms later it passes",
+    "0045_subscribe_update_non_exist_and_partchange": "it expects that added partitions are preceded by a revocation",
+    "0045_subscribe_update_topic_remove": "it expects that partitions are assigned anew after a revocation",
+}
+"""The same for groups of the consumer protocol, whose assignments are increments (KIP-848): the last two fail against
+Apache Kafka 4.4.0, too."""
 
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _SUMMARY = re.compile(r"^\| (\d\w+) +\| +([A-Z_]+) \| +[\d.]+s \|(.*)$", re.MULTILINE)
@@ -105,10 +113,10 @@ def built() -> Path:
     return tests
 
 
-def prepare(directory: Path, servers: str) -> dict[str, str]:
-    """Write what the tests read; their environment."""
+def prepare(directory: Path, servers: str, patience: float = 1) -> dict[str, str]:
+    """Write what the tests read; their environment. `patience` multiplies their time limits."""
     directory.mkdir(exist_ok=True)
-    (directory / "test.conf").write_text(f"bootstrap.servers={servers}\n")
+    (directory / "test.conf").write_text(f"bootstrap.servers={servers}\ntest.timeout.multiplier={patience}\n")
     (directory / "bin").mkdir(exist_ok=True)
     for name, text in (("topics", TOPICS), ("acls", ACLS)):
         program = directory / "bin" / f"kafka-{name}.sh"
@@ -162,6 +170,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", default="", help="numbers of tests, such as 0030,0081")
     parser.add_argument("--protocol", default="classic", choices=("classic", "consumer"), help="of groups")
+    parser.add_argument("--patience", type=float, default=1, help="multiplies the time limits, for a busy machine")
     parser.add_argument("--quick", action="store_true", help="without most parts of tests")
     parser.add_argument("--keep", type=Path, help="where the tests' output stays")
     arguments = parser.parse_args()
@@ -176,14 +185,15 @@ def main() -> int:
         ):
             directory = (arguments.keep or Path(name)) / scenario
             directory.parent.mkdir(exist_ok=True)
-            environment = prepare(directory, broker.bootstrap_servers)
+            environment = prepare(directory, broker.bootstrap_servers, arguments.patience)
             environment |= {"TEST_CONSUMER_GROUP_PROTOCOL": arguments.protocol, "TEST_SCENARIO": scenario}
             found = run(tests, directory, _of_scenario(tests, numbers, scenario), environment, ["-Q"] * arguments.quick)
         results.passed.update(found.passed)
         results.failed.update(found.failed)
         results.skipped.update(found.skipped)
-    show("librdkafka", results, KNOWN)
-    return int(not results.passed or bool(results.failed.keys() - KNOWN.keys()))
+    known = KNOWN | (KNOWN_OF_CONSUMER if arguments.protocol == "consumer" else {})
+    show("librdkafka", results, known)
+    return int(not results.passed or bool(results.failed.keys() - known.keys()))
 
 
 def _of_scenario(tests: Path, numbers: Iterable[str], scenario: str) -> list[str]:
