@@ -42,8 +42,16 @@ ENCODED = ("none", "lz4", "zstd", "snappy", "gzip")
 
 def main() -> None:
     arguments = parse()
+
+    def chosen(name: str) -> bool:
+        return not arguments.only or arguments.only in name
+
     if arguments.live:
         finish(live.run(2 if arguments.quick else 5, note), [], arguments.save, "live")
+        return
+    if arguments.spark:
+        of_spark = spark.run(2 if arguments.quick else 5, note, chosen, 10 if arguments.quick else 1)
+        finish(of_spark, [], arguments.save, "spark")
         return
     if arguments.brokers:
         rates, said = brokers.run(2 if arguments.quick else 5, note)
@@ -52,17 +60,13 @@ def main() -> None:
         finish(rates, said, arguments.save, "brokers")
         return
 
-    def chosen(name: str) -> bool:
-        return not arguments.only or arguments.only in name
-
     def sets(cases: Sequence[Case]) -> dict[Case, bytes]:
         found = [case for case in cases if chosen(case.name)]
         if arguments.quick:
             found = [replace(case, total_bytes=case.total_bytes // 10) for case in found]
         return {case: record_set(case) for case in found}
 
-    if not arguments.spark:
-        of_sizes(Runner(3 if arguments.quick else 5), sets(sizes.CASES), chosen, arguments)
+    of_sizes(Runner(3 if arguments.quick else 5), sets(sizes.CASES), chosen, arguments)
     if arguments.sizes:
         return
     made = sets(CASES)
@@ -75,9 +79,6 @@ def main() -> None:
         for contest in messages.contests(body):
             runner.run(contest)
     left_out = by_programs(runner, record_sets, bodies, arguments.quick)
-    if arguments.spark:
-        for contest in spark.contests():
-            runner.results[contest.name] = run(contest, 3, contest.clock or time.perf_counter, slow=float("inf"))
     finish(runner.results, left_out, arguments.save, "rates")
 
 
@@ -153,9 +154,9 @@ def by_programs(
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", metavar="NAME", help="cases and messages whose name contains this")
+    parser.add_argument("--only", metavar="NAME", help="cases, messages and Spark's contests whose name contains this")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds, no Java and no Go")
-    parser.add_argument("--spark", action="store_true", help="Spark too: two cores, wall-clock time, minutes")
+    parser.add_argument("--spark", action="store_true", help="only Spark on two cores, with a broker; minutes")
     parser.add_argument("--sizes", action="store_true", help="only rates by size, and the times of single calls")
     parser.add_argument("--live", action="store_true", help="only the client beside its peers, with a broker; minutes")
     parser.add_argument("--brokers", action="store_true", help="only the broker beside its peers; minutes")
@@ -163,7 +164,7 @@ def parse() -> argparse.Namespace:
         "--save",
         metavar="DIR",
         type=Path,
-        help="write rates.json, sizes.json, live.json or brokers.json there, and index.html with plots of all of them",
+        help="write rates.json, sizes.json, live.json, brokers.json or spark.json there, and index.html with all plots",
     )
     return parser.parse_args()
 

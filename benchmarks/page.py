@@ -32,7 +32,7 @@ READERS = (*READING_OURS, JAVA, FRANZ, "aiokafka", "kafka-python")
 WRITERS = (*WRITING_OURS, JAVA, "aiokafka")
 CLIENTS = (*LIVE_OURS, FRANZ, "confluent-kafka", "aiokafka", "kafka-python")
 CODERS = ("kafkacodec", ALL_MADE, ALL_READ, JAVA, FRANZ, "kio", "kafka-python")
-KINDS = ("rates", "sizes", "live", "brokers")
+KINDS = ("rates", "sizes", "live", "brokers", "spark")
 _CASES = tuple(case.name for case in CASES)
 
 

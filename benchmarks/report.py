@@ -16,7 +16,7 @@ from benchmarks.contest import Measured, Rates
 from benchmarks.goals import Outcome
 from benchmarks.latencies import Classes
 
-Kind = Literal["rates", "sizes", "live", "brokers"]
+Kind = Literal["rates", "sizes", "live", "brokers", "spark"]
 Distributions = dict[str, dict[str, Classes]]
 """For each contest and competitor, how many calls took how long."""
 PEERS = (
@@ -31,6 +31,7 @@ PEERS = (
     "crc32c",
     "numpy",
     "pyarrow",
+    "pyspark",
 )
 
 

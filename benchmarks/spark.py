@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,11 +22,15 @@ from pyspark.sql.types import StructType
 import kafkacodec as kc
 from benchmarks import ready_made, spark_broker
 from benchmarks.cases import Case, record_set
-from benchmarks.contest import Contest
+from benchmarks.contest import Contest, Measured
+from benchmarks.spark_broker import check_total
+from benchmarks.spark_time import Clock, measure
 
 ROOT = Path(__file__).parent.parent
 PARTITIONS = 4
 CASE = Case("Spark", total_bytes=120_000_000)  # a million records, in each partition
+SUM, STREAM = "Spark, sum of value lengths", "Spark, stream"
+FILES, WRITE = "Spark, segments to Parquet", "Spark, write"
 
 
 class ThrownAway(DataSource):
@@ -46,45 +51,55 @@ class ThrownAwayWriter(DataSourceArrowWriter):
         return WriterCommitMessage()
 
 
-def contests() -> Iterator[Contest]:
-    """The contests, with a session and segments that exist while they run."""
+def run(rounds: int, note: Callable[[str], None], chosen: Callable[[str], bool], share: int = 1) -> dict[str, Measured]:
+    """The rates of the chosen contests, by the clock and by processor time, with 1 / `share` of the records."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     conf = {"spark.driver.memory": "2g"}  # holds the rows to write
     spark = kc.spark.session(conf, master="local[2]", app_name="kafkacodec benchmarks")
+    results: dict[str, Measured] = {}
     try:
+        clock = Clock(spark)
         with tempfile.TemporaryDirectory() as directory:
-            write(Path(directory))
-            yield contest(spark, directory)
-            yield streaming_contest(spark, directory)
-            yield exporting_contest(spark, directory)
-            yield writing_contest(spark, directory)
-            with spark_broker.contests(spark, Path(directory) / "broker") as found:
-                yield from found
+            for contest in contests(spark, Path(directory), chosen, share):
+                results |= measure(contest, rounds, clock)
+                note(contest.name)
     finally:
         spark.stop()
+    return results
 
 
-def write(directory: Path) -> None:
-    data = record_set(CASE)
+def contests(spark: SparkSession, directory: Path, chosen: Callable[[str], bool], share: int) -> Iterator[Contest]:
+    """The contests, with segments and a broker that exist while they run."""
+    case = replace(CASE, total_bytes=CASE.total_bytes // share)
+    makers = {SUM: summing, STREAM: streaming, FILES: exporting, WRITE: writing}
+    wanted = [make for name, make in makers.items() if chosen(name)]
+    if wanted:
+        write(directory / "segments", case)
+    for make in wanted:
+        yield make(spark, str(directory / "segments"), case)
+    with spark_broker.contests(spark, directory / "broker", chosen, share) as found:
+        yield from found
+
+
+def write(directory: Path, case: Case) -> None:
+    data = record_set(case)
     for partition in range(PARTITIONS):
         place = directory / f"bench-{partition}"
-        place.mkdir()
+        place.mkdir(parents=True)
         (place / "00000000000000000000.log").write_bytes(data)
 
 
-def contest(spark: SparkSession, directory: str) -> Contest:
-    kc.spark.register(spark)
+def summing(spark: SparkSession, directory: str, case: Case) -> Contest:
     segments = spark.read.format("kafkalog").load(directory)
-    work = {"kafkalog": segments, ready_made.NAME: ready_made.rows(spark, PARTITIONS, CASE.num_records)}
-    expected = PARTITIONS * CASE.num_records * CASE.value_bytes
-    for name, rows in work.items():
-        if (found := total(rows)) != expected:
-            raise SystemExit(f"{name} sums to {found}, not {expected}")
-    competitors: dict[str, Callable[[], object]] = {name: partial(total, rows) for name, rows in work.items()}
-    return Contest("Spark, sum of value lengths", "records", PARTITIONS * CASE.num_records, competitors)
+    frames = {"kafkalog": segments, ready_made.NAME: ready_made.rows(spark, PARTITIONS, case.num_records)}
+    expected = PARTITIONS * case.num_records * case.value_bytes
+    competitors: dict[str, Callable[[], object]] = {
+        name: partial(check_total, name, rows, expected) for name, rows in frames.items()
+    }
+    return Contest(SUM, "records", PARTITIONS * case.num_records, competitors)
 
 
-def streaming_contest(spark: SparkSession, directory: str) -> Contest:
+def streaming(spark: SparkSession, directory: str, case: Case) -> Contest:
     """All columns of all rows in one micro-batch of a query that ends after it, to a sink that discards them."""
 
     def streamed(source: str) -> None:
@@ -98,17 +113,21 @@ def streaming_contest(spark: SparkSession, directory: str) -> Contest:
         if (found := sum(progress["numInputRows"] for progress in query.recentProgress)) != expected:
             raise SystemExit(f"{source}: the query had {found} rows, not {expected}")
 
-    expected = PARTITIONS * CASE.num_records
+    spark.dataSource.register(ready_made.ReadyMade)
+    expected = PARTITIONS * case.num_records
     names = {"kafkalog": "kafkalog", ready_made.NAME: "readymade"}
-    given = {"kafkalog": {}, "readymade": ready_made.options(PARTITIONS, CASE.num_records)}
+    given: dict[str, dict[str, str]] = {
+        "kafkalog": {},
+        "readymade": ready_made.options(PARTITIONS, case.num_records),
+    }
     competitors: dict[str, Callable[[], object]] = {name: partial(streamed, source) for name, source in names.items()}
-    return Contest("Spark, stream", "records", expected, competitors)
+    return Contest(STREAM, "records", expected, competitors)
 
 
-def exporting_contest(spark: SparkSession, directory: str) -> Contest:
+def exporting(spark: SparkSession, directory: str, case: Case) -> Contest:
     """All columns of the segments to Parquet files, by Spark's writer and by the tasks themselves."""
     segments = spark.read.format("kafkalog").load(directory)
-    expected = PARTITIONS * CASE.num_records
+    expected = PARTITIONS * case.num_records
 
     def by_spark(target: str) -> int:
         segments.write.option("compression", "zstd").parquet(target)
@@ -124,23 +143,19 @@ def exporting_contest(spark: SparkSession, directory: str) -> Contest:
 
     writers = {"kafkacodec.spark.export": by_tasks, "kafkalog, df.write.parquet": by_spark}
     competitors: dict[str, Callable[[], object]] = {name: partial(written, writer) for name, writer in writers.items()}
-    for work in competitors.values():  # warms up the JVM
-        work()
-    return Contest("Spark, segments to Parquet", "records", expected, competitors)
+    return Contest(FILES, "records", expected, competitors)
 
 
-def writing_contest(spark: SparkSession, directory: str) -> Contest:
+def writing(spark: SparkSession, directory: str, case: Case) -> Contest:
     """Write rows that Spark holds in memory to new log directories, which are removed at the end."""
     spark.dataSource.register(ThrownAway)
-    ready = ready_made.rows(spark, PARTITIONS, CASE.num_records)
+    ready = ready_made.rows(spark, PARTITIONS, case.num_records)
     rows = ready.select("key", "value", "timestamp").cache()
-    expected = PARTITIONS * CASE.num_records
+    expected = PARTITIONS * case.num_records
     competitors: dict[str, Callable[[], object]] = {"batches thrown away": partial(throw_away, rows)}
     for codec in ("none", "lz4"):
         competitors[f"kafkalog, {codec}"] = partial(write_segments, rows, codec, expected, directory)
-    for work in competitors.values():  # warms up the JVM
-        work()
-    return Contest("Spark, write", "records", expected, competitors)
+    return Contest(WRITE, "records", expected, competitors)
 
 
 def throw_away(rows: DataFrame) -> None:
@@ -154,7 +169,3 @@ def write_segments(rows: DataFrame, codec: str, expected: int, directory: str) -
     found = sum(partition.end_offset() for partition in kc.log.LogDirectory(target).partitions("bench"))
     if found != expected:
         raise SystemExit(f"{found} records were written, not {expected}")
-
-
-def total(rows: DataFrame) -> int:
-    return int(rows.selectExpr("sum(length(value))").first()[0])

@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 import kafkacodec as kc
 from benchmarks import ready_made, spark_many
 from benchmarks.contest import Contest
+from benchmarks.goals import BROKER, OWN_TUNED
 from tests.integration.kafka_jvm import Broker
 from tests.integration.spark_connector import add_connector
 
-__all__ = ["contests", "processor_seconds"]
+__all__ = ["check_total", "contests"]
 
 TOPIC = "bench"
 PARTITIONS = 4
@@ -34,37 +35,41 @@ TUNED = {
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.max.poll.records": "20000",
 }
-NAME = "Spark, a topic of a broker"
-OWN, OWN_TUNED = "Spark's own source", "Spark's own source, tuned"
+PARQUET = f"{BROKER}, to Parquet"
+OWN = "Spark's own source"
 
 
 @contextmanager
-def contests(spark: SparkSession, directory: Path) -> Iterator[Iterator[Contest]]:
-    """By the clock and by processor time (`processor_seconds`), and to Parquet. The broker runs as long as the block.
-
-    `kafkalog` reads the files that the broker has.
-    """
-    kc.spark.register(spark)
+def contests(
+    spark: SparkSession, directory: Path, chosen: Callable[[str], bool], share: int
+) -> Iterator[Iterator[Contest]]:
+    """The chosen contests. The broker runs as long as the block, and `kafkalog` reads the files that it has."""
+    if not any(map(chosen, (BROKER, PARQUET, *spark_many.NAMES))):
+        yield iter(())
+        return
     add_connector(spark)
-    directory.mkdir(exist_ok=True)
+    directory.mkdir()
     broker = Broker(directory)
     broker.start()
     try:
-        fill(broker.server)
-        competitors = reading(spark, broker)
-        clock = partial(processor_seconds, broker.process)
-        read_and_written = [
-            Contest(NAME, "records", RECORDS, competitors),
-            Contest(f"{NAME}, processor time", "records", RECORDS, competitors, clock),
-            Contest(f"{NAME}, to Parquet", "records", RECORDS, exporting(spark, broker)),
-        ]
-        yield chain(read_and_written, spark_many.contests(spark, broker))
+        yield chain(_of_one_topic(spark, broker, chosen, RECORDS // share), spark_many.contests(spark, broker, chosen))
     finally:
         broker.kill()
 
 
-def reading(spark: SparkSession, broker: Broker) -> dict[str, Callable[[], object]]:
-    """Each reads all records once, which warms up the JVM and the workers."""
+def _of_one_topic(
+    spark: SparkSession, broker: Broker, chosen: Callable[[str], bool], records: int
+) -> Iterator[Contest]:
+    makers = {BROKER: reading, PARQUET: exporting}
+    wanted = {name: make for name, make in makers.items() if chosen(name)}
+    if wanted:
+        fill(broker.server, records)
+    for name, make in wanted.items():
+        yield Contest(name, "records", records, make(spark, broker, records))
+
+
+def reading(spark: SparkSession, broker: Broker, records: int) -> dict[str, Callable[[], object]]:
+    """The lengths of all values, summed by Spark."""
     servers = {"kafka.bootstrap.servers": broker.server, "subscribe": TOPIC}
     sources = {
         "kafkalog": ("kafkalog", files(broker)),
@@ -75,11 +80,8 @@ def reading(spark: SparkSession, broker: Broker) -> dict[str, Callable[[], objec
         OWN_TUNED: ("kafka", servers | TUNED),
     }
     frames = {name: spark.read.format(source).options(**options).load() for name, (source, options) in sources.items()}
-    frames[ready_made.NAME] = ready_made.rows(spark, PARTITIONS, RECORDS // PARTITIONS)
-    found: dict[str, Callable[[], object]] = {name: partial(total, rows) for name, rows in frames.items()}
-    for work in found.values():
-        work()
-    return found
+    frames[ready_made.NAME] = ready_made.rows(spark, PARTITIONS, records // PARTITIONS)
+    return {name: partial(check_total, name, rows, records * VALUE_BYTES) for name, rows in frames.items()}
 
 
 def files(broker: Broker) -> dict[str, str]:
@@ -87,7 +89,7 @@ def files(broker: Broker) -> dict[str, str]:
     return {"path": str(broker.logs), "subscribe": TOPIC, "endAt": "logEnd"}
 
 
-def exporting(spark: SparkSession, broker: Broker) -> dict[str, Callable[[], object]]:
+def exporting(spark: SparkSession, broker: Broker, records: int) -> dict[str, Callable[[], object]]:
     """All columns to Parquet files, from the broker's files and, by Spark, from the broker."""
     servers = {"kafka.bootstrap.servers": broker.server, "subscribe": TOPIC}
     rows = spark.read.format("kafka").options(**servers, **TUNED).load()
@@ -103,17 +105,15 @@ def exporting(spark: SparkSession, broker: Broker) -> dict[str, Callable[[], obj
             target = os.path.join(place, "records")
             write_to(target)
             found = sum(pq.read_metadata(path).num_rows for path in Path(target).rglob("*.parquet"))
-        if found != RECORDS:
-            raise SystemExit(f"{found} records were written, not {RECORDS}")
+        if found != records:
+            raise SystemExit(f"{found} records were written, not {records}")
 
     writers = {"kafkacodec.spark.export": by_tasks, "Spark's own source, df.write.parquet": by_spark}
     competitors: dict[str, Callable[[], object]] = {name: partial(written, writer) for name, writer in writers.items()}
-    for work in competitors.values():  # warms up the JVM
-        work()
     return competitors
 
 
-def fill(server: str) -> None:
+def fill(server: str, records: int) -> None:
     """Write the records, of which all have a key."""
     with kc.client.Admin(server) as admin:
         admin.create_topics([kc.client.NewTopic(TOPIC, num_partitions=PARTITIONS)])
@@ -125,32 +125,12 @@ def fill(server: str) -> None:
         }
     )
     with kc.client.Producer(server, batch_size=256 << 10) as producer:
-        for _ in range(RECORDS // _ROWS):
-            producer.send_columns(table, topic=TOPIC).result(120)
+        for begin in range(0, records, _ROWS):
+            producer.send_columns(table.slice(0, records - begin), topic=TOPIC).result(120)
 
 
-def total(rows: DataFrame) -> None:
+def check_total(name: str, rows: DataFrame, expected: int) -> None:
+    """Have Spark sum up the lengths of values."""
     found = rows.selectExpr("sum(length(value))").first()[0]
-    if found != RECORDS * VALUE_BYTES:
-        raise SystemExit(f"the values have {found} bytes, not {RECORDS * VALUE_BYTES}")
-
-
-def processor_seconds(broker: int) -> float:
-    """The processor time of this process and all below it, Spark's JVM and workers, without those of the broker."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            # proc(5): after the name come state and parent; fields 14 to 17 are the times, of ended children too.
-            parents[int(entry.name)], ticks[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-
-    def below(number: int) -> bool:
-        while number not in (os.getpid(), broker, 0):
-            number = parents.get(number, 0)
-        return number == os.getpid()
-
-    return sum(count for number, count in ticks.items() if below(number)) / os.sysconf("SC_CLK_TCK")
+    if found != expected:
+        raise SystemExit(f"{name}: the values have {found} bytes, not {expected}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -20,20 +19,24 @@ from pyspark.sql.streaming.listener import (
 import kafkacodec as kc
 from benchmarks.contest import Contest
 from benchmarks.goals import IDLE, SMALL
+from benchmarks.spark_time import Clock, Seconds
 from tests.integration.kafka_jvm import Broker
 
-__all__ = ["contests"]
+__all__ = ["NAMES", "contests"]
+
+NAMES = (IDLE, SMALL)
 
 _QUIET, _SMALL = ("quiet", 800, 1), ("small", 2000, 10)  # topic, partitions, records of each
 _TRIGGERS = 20
 
 
-def contests(spark: SparkSession, broker: Broker) -> Iterator[Contest]:
-    """Each topic is made when its contest is next; the competitors of the second run once, which warms up the JVM."""
-    _fill(broker.server, *_QUIET)
-    yield _empty_triggers(spark, broker)
-    _fill(broker.server, *_SMALL)
-    yield _small_partitions(spark, broker)
+def contests(spark: SparkSession, broker: Broker, chosen: Callable[[str], bool]) -> Iterator[Contest]:
+    """Each topic is made when its contest is next."""
+    makers = {IDLE: (_QUIET, _empty_triggers), SMALL: (_SMALL, _small_partitions)}
+    for name, (topic, make) in makers.items():
+        if chosen(name):
+            _fill(broker.server, *topic)
+            yield make(spark, broker)
 
 
 def _fill(server: str, topic: str, partitions: int, records: int) -> None:
@@ -56,20 +59,18 @@ def _small_partitions(spark: SparkSession, broker: Broker) -> Contest:
 
     names = {"kafkabroker": "kafkabroker", "Spark's own source": "kafka"}
     competitors: dict[str, Callable[[], object]] = {name: partial(count, source) for name, source in names.items()}
-    for work in competitors.values():
-        work()
     return Contest(SMALL, "records", expected, competitors)
 
 
 class _Idle(StreamingQueryListener):
-    """Notes the times of triggers that find nothing; `seconds` sums up those of all queries between two triggers."""
+    """Notes when triggers find nothing."""
 
-    def __init__(self) -> None:
-        self.times: queue.SimpleQueue[float] = queue.SimpleQueue()
-        self.seconds = 0.0
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.times: queue.SimpleQueue[Seconds] = queue.SimpleQueue()
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        self.times.put(time.perf_counter())
+        self.times.put(self._clock())
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         pass
@@ -84,7 +85,7 @@ class _Idle(StreamingQueryListener):
 def _empty_triggers(spark: SparkSession, broker: Broker) -> Contest:
     """From one empty trigger to the next, with the pause that Spark makes between them (10 ms)."""
     spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
-    idle = _Idle()
+    idle = _Idle(Clock(spark))
     spark.streams.addListener(idle)
     servers = {"kafka.bootstrap.servers": broker.server, "subscribe": _QUIET[0], "startingOffsets": "latest"}
     sources = {
@@ -93,7 +94,7 @@ def _empty_triggers(spark: SparkSession, broker: Broker) -> Contest:
         "Spark's own source": ("kafka", servers),
     }
 
-    def triggers(source: str, options: dict[str, str]) -> None:
+    def triggers(source: str, options: dict[str, str]) -> Seconds:
         rows = spark.readStream.format(source).options(**options).load()
         with tempfile.TemporaryDirectory() as checkpoint:
             query = rows.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
@@ -106,9 +107,9 @@ def _empty_triggers(spark: SparkSession, broker: Broker) -> Contest:
                 query.stop()
         while not idle.times.empty():
             idle.times.get()
-        idle.seconds += end - start
+        return end.since(start)
 
     competitors: dict[str, Callable[[], object]] = {
         name: partial(triggers, source, options) for name, (source, options) in sources.items()
     }
-    return Contest(IDLE, "triggers", _TRIGGERS, competitors, lambda: idle.seconds)
+    return Contest(IDLE, "triggers", _TRIGGERS, competitors)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ from benchmarks import (
     reading,
     report,
     sizes,
+    spark_time,
 )
 from benchmarks.cases import CASES, Case, record_set, records
 from tests.integration.kafka_jars import RELEASES
@@ -244,6 +247,29 @@ def test_a_turn_repeats_short_calls_and_its_fastest_counts() -> None:
     )
     assert measured.rounds["a"] == pytest.approx([500, 33.3], rel=0.01)
     assert measured["a"] == pytest.approx(500)
+
+
+def test_the_processor_time_of_spark_has_each_process_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM 7 waits for its children, and the daemon 8 does not; 1 and 2 are none of theirs."""
+    turns = (
+        {1: (0, 900, 0), 2: (1, 900, 900), 7: (1, 100, 10), 8: (7, 5, 0), 9: (8, 30, 0), 20: (7, 40, 0)},
+        {1: (0, 990, 9), 7: (1, 150, 10), 8: (7, 6, 0), 9: (8, 50, 0), 20: (7, 45, 0)},
+        {1: (0, 999, 9), 7: (1, 160, 60), 8: (7, 6, 0), 10: (8, 3, 0)},  # 9 and 20, after 50 ticks, have ended
+    )
+    seen = iter([{number: spark_time._Process(*it) for number, it in turn.items()} for turn in turns])
+    monkeypatch.setattr(spark_time, "_processes", lambda: next(seen))
+    monkeypatch.setattr("time.process_time", lambda: 0.0)
+    gateway = SimpleNamespace(proc=SimpleNamespace(pid=7))
+    clock = spark_time.Clock(SimpleNamespace(sparkContext=SimpleNamespace(_gateway=gateway)))  # type: ignore[arg-type]
+    times = [round(clock().processor * os.sysconf("SC_CLK_TCK")) for _ in turns]
+    assert times == [185, 261, 279]
+
+
+def test_a_contest_of_spark_counts_what_its_competitor_says() -> None:
+    ticks = iter([spark_time.Seconds(0, 0), spark_time.Seconds(4, 2), spark_time.Seconds(9, 9)])
+    part = {"whole": lambda: None, "part": lambda: spark_time.Seconds(1, 5)}
+    found = spark_time.measure(contest.Contest("c", "records", 10.0, part), 1, lambda: next(ticks))  # type: ignore[arg-type]
+    assert found == {"c": {"whole": 2.5, "part": 10}, f"c{spark_time.PROCESSOR}": {"whole": 5, "part": 2}}
 
 
 def test_all_messages_have_goals() -> None:
