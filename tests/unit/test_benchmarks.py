@@ -124,6 +124,7 @@ def test_goals_name_cases_that_exist() -> None:
             "values in Avro",
             "decode sets of one record",
             "encode sets of ten records",
+            "CRC-32C of 16 KiB blocks",
         )
         assert case in names or case in others
 
