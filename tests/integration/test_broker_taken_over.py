@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import client
+from kafkacodec import client, messages
 from kafkacodec.errors import BrokerError, ItemErrors
+from tests.differential.streams_members import ROLES, part, topic, topology
 from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.patience import LATE, eventually
 from tests.processes import ROOT, run_python
@@ -256,3 +258,48 @@ def test_an_older_kafka_gets_its_directory_back(tmp_path: Path) -> None:
         end_open(kafka.server, "left-2")
     finally:
         kafka.stop()
+
+
+def beat(server: str, epoch: int, **fields: Any) -> Any:
+    """The answer to a heartbeat of the only member of a streams group, that counts words."""
+    changelog = topic("words-changelog", cleanup_policy="compact")
+    made = topology(part("0", "lines", state_changelog_topics=[changelog]))
+    first = {"rebalance_timeout_ms": 60_000, "process_id": "one", "topology": made, **{role: [] for role in ROLES}}
+    every = {"group_id": "words", "member_id": "a", "member_epoch": epoch, **({} if epoch else first), **fields}
+    with client.KafkaConnection(server) as connection:
+        request = messages.StreamsGroupHeartbeatRequest.from_dict(every)
+        (reply,) = connection.poll(20, (client.Coordinator("group", "words"), request))
+        return reply.message
+
+
+def streams_group(server: str) -> Any:
+    """A description, as one broker and the next give it."""
+    with client.Admin(server) as admin, contextlib.suppress(ItemErrors, BrokerError):
+        return admin.describe_streams_groups("words")["words"]._replace(coordinator=0)
+    return None
+
+
+def test_a_streams_group_is_taken_over(tmp_path: Path) -> None:
+    kafka = Broker(tmp_path, "newest", **SOON_BACK)
+    shutil.rmtree(kafka.logs)
+    at_once = {"group.streams.assignment.interval.ms": 0}
+    with kc.broker.serve(kafka.logs, topics={"lines": 2}, config=at_once) as ours:
+        with client.Admin(ours.bootstrap_servers) as admin:
+            admin.incremental_alter_configs({("group", "words"): {"streams.session.timeout.ms": "60000"}})
+        joined = beat(ours.bootstrap_servers, 0)
+        ready = beat(ours.bootstrap_servers, joined.member_epoch)
+        expected = streams_group(ours.bootstrap_servers)
+    assert (expected.state, len(expected.members[0].assignment.active)) == ("Stable", 2)
+    kafka.start()
+    try:
+        eventually(lambda: streams_group(kafka.server) is not None)
+        found = streams_group(kafka.server)
+        assert (found.state, found.epoch, found.members) == (expected.state, expected.epoch, expected.members)
+        assert beat(kafka.server, ready.member_epoch).error_code == 0
+        expected = streams_group(kafka.server)
+    finally:
+        kafka.stop()
+    with kc.broker.serve(kafka.logs) as ours:
+        found = streams_group(ours.bootstrap_servers)
+        assert (found.state, found.epoch, found.members) == (expected.state, expected.epoch, expected.members)
+        assert beat(ours.bootstrap_servers, found.members[0].epoch).error_code == 0
