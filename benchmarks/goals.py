@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks import libraries, live_latency, live_sends
+from benchmarks import libraries, live_latency, live_sends, live_standing
 from benchmarks.broker_servers import KAFKA, KFAKE, MOCK, OURS as SERVED, TANSU
 from benchmarks.contest import Rates
 
@@ -105,6 +105,7 @@ GOALS = [
         for load in live_latency.LOADS
         for end in ("", ", 99 of 100")
     ),
+    *(Goal(f"live, {work}", "kafkacodec", "confluent-kafka", 1) for work in live_standing.PARTITIONS),
     Goal(BATCHES, SERVED, KAFKA, 2.5),
     Goal(BATCHES, SERVED, TANSU, 1.5),
     *(Goal("broker, produce, 1 MiB batches, bytes", SERVED, peer, 1.5) for peer in (KAFKA, KFAKE, TANSU, MOCK)),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import live_clients, live_latency, live_sends, live_waits, programs
+from benchmarks import live_clients, live_latency, live_sends, live_standing, live_waits, programs
 from benchmarks.contest import Measured
 
 CODECS = ("none", "lz4")
@@ -66,7 +66,19 @@ def run(rounds: int, note: Callable[[str], None]) -> dict[str, Measured]:
                 _, half, most = printed("live_latency", client, load, server, topic)
                 keep(results, latency_name(load), client, (1 / half, 1 / most), SLOW)
             note(latency_name(load))
+        standing(results, rounds, server, note)
     return results
+
+
+def standing(results: dict[str, Measured], rounds: int, server: str, note: Callable[[str], None]) -> None:
+    """The contests of many partitions: the memory while they are read."""
+    for work, partitions in live_standing.PARTITIONS.items():
+        topic = f"standing-{partitions}"
+        create(server, topic, partitions)
+        fill(server, topic, "none")
+        for _, client in in_turns(results, standing_name(work), rounds, live_standing.clients_of(work)):
+            keep(results, standing_name(work), client, rates_of("live_standing", client, work, server, topic))
+        note(standing_name(work))
 
 
 def in_turns(
@@ -91,6 +103,11 @@ def waits_name(work: str) -> str:
 def latency_name(load: str) -> str:
     """The name of the contest of latencies, by 1 / the median; with `SLOW` by 1 / what 99 of 100 need at most."""
     return f"live, latency, {load}"
+
+
+def standing_name(work: str) -> str:
+    """The name of a contest of many partitions, by records for each MiB of memory; with `WALL` for each second."""
+    return f"live, {work}"
 
 
 def sends_name(shape: str) -> str:
@@ -128,6 +145,14 @@ def check_filled(server: str, topic: str, records: int) -> None:
     consumer.close()
     if (first, end) != (0, records):
         raise RuntimeError(f"{topic} has the offsets {first} to {end}, not {records} records")
+
+
+def create(server: str, topic: str, partitions: int) -> None:
+    """Create a topic with so many partitions."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": server})
+    admin.create_topics([NewTopic(topic, partitions)], request_timeout=120)[topic].result(SECONDS)
 
 
 def fill(server: str, topic: str, codec: str) -> None:
