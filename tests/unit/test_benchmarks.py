@@ -27,6 +27,7 @@ from benchmarks import (
     live_clients,
     live_latency,
     live_sends,
+    live_standing,
     live_waits,
     messages,
     page,
@@ -98,6 +99,7 @@ def test_goals_name_cases_that_exist() -> None:
     names |= {live.sends_name(shape) + end for shape in live_sends.SHAPES for end in ("", live.WALL)}
     names |= {live.waits_name(work) + end for work in live_waits.WORKS for end in ("", live.WALL)}
     names |= {live.latency_name(load) + end for load in live_latency.LOADS for end in ("", live.SLOW)}
+    names |= {live.standing_name(work) for work in live_standing.PARTITIONS}
     names |= {brokers.contest_name(work) for work in brokers.WORKS}
     for goal in goals.GOALS:
         case = (
