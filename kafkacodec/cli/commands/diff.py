@@ -49,8 +49,9 @@ _CAUSES = {
 def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Compare the records of A and B: log directories, partitions or segments, such as a directory and a backup.
 
-    Compares timestamp, key, value and headers of records with the same offset; not how they are formed into batches and
-    compressed. The exit code is 1 if anything differs or cannot be read.
+    Compares timestamp, key, value and headers of records with the same offset, also of transaction markers, which count
+    as records here; not how they are formed into batches and compressed. The exit code is 1 if anything differs or
+    cannot be read.
     """
     sides = [discover(path, levels=TREE_LEVELS) for path in paths]
     refuse_strangers("topic", topics, {p.topic for side in sides for p in side if p.topic}, ", ".join(paths))
