@@ -483,6 +483,40 @@ TEST(encode_names_the_column_at_fault) {
     }
 }
 
+/* Keys and values alone are taken, and a slice of the table is one of both; all else is left to the encoder. */
+TEST(encode_imports_keys_and_values_alone) {
+    named n;
+    kc_arrow_bytes key, value;
+    named_columns(&n);
+    n.table.array.offset = 1;
+    n.table.array.length = 2;
+    CHECK(!kc_key_values_import(&key, &value, &n.table.schema, &n.table.array));
+    add_child(&n.table, &n.value);
+    CHECK(kc_key_values_import(&key, &value, &n.table.schema, &n.table.array));
+    CHECK_EQ(key.layout, KC_LAYOUT_ABSENT);
+    CHECK_EQ(value.first, 1);
+    add_child(&n.table, &n.key);
+    CHECK(kc_key_values_import(&key, &value, &n.table.schema, &n.table.array));
+    CHECK_EQ(key.first, 1);
+    kc_spans spans;
+    kc_error error = {0};
+    CHECK_EQ(kc_arrow_bytes_load(&key, 0, 2, &spans, &error), KC_OK);
+    CHECK_EQ(spans.size[0], 2);
+    CHECK(memcmp(spans.data[0], "bc", 2) == 0);
+    CHECK_EQ(spans.size[1], 0);
+    for (int number = 0; number < 6; number++) {
+        named_columns(&n);
+        add_child(&n.table, &n.key);
+        if (number == 0) add_child(&n.table, &n.key);
+        if (number == 1) add_child(&n.table, &n.timestamp);
+        if (number == 2) add_child(&n.table, &n.headers);
+        if (number == 3) n.key.schema.format = "l";
+        if (number == 4) n.key.array.length = 3; /* shorter than the table */
+        if (number == 5) n.table.array.offset = -1;
+        CHECK(!kc_key_values_import(&key, &value, &n.table.schema, &n.table.array));
+    }
+}
+
 /* More headers than a block holds, in one row and over many. */
 TEST(encode_writes_many_headers) {
     enum { MANY = 2 * KC_BLOCK_ROWS + 7 };
