@@ -164,8 +164,8 @@ class StreamsCalls:
         self._tell_endpoints(before, group, step, request, answer, moved)
         problems = [*step.statuses, *([step.configured.problem] if step.configured.problem is not None else ())]
         if group.stopper is not None:
-            text = f"Streams group member {group.stopper} encountered a fatal error and requested a shutdown for the"
-            problems.append(Problem(SHUTDOWN_APPLICATION, f"{text} entire application."))
+            text = f"member {group.stopper} has failed and asks all members of the application to stop"
+            problems.append(Problem(SHUTDOWN_APPLICATION, text))
         problems += self._lacking_tags(name, member) if version >= _WITH_TAGS else ()
         answer.status = [response.Status(status_code=code, status_detail=text) for code, text in problems]
         return answer
@@ -173,8 +173,8 @@ class StreamsCalls:
     def _lacking_tags(self, name: str, member: StreamsMember) -> list[Problem]:
         tags = self._groups.text_setting(name, "streams.rack.aware.assignment.tags").strip()
         lacks = [tag for tag in (part.strip() for part in tags.split(",")) if tag not in member.tags] if tags else []
-        text = f"Missing required client tags for rack-aware standby assignment: [{', '.join(lacks)}]."
-        return [Problem(MISSING_CLIENT_TAGS, f"{text} The client sets them as client.tag.NAME.")] if lacks else []
+        text = f"the group divides standby tasks by client tags that the member lacks: {', '.join(lacks)};"
+        return [Problem(MISSING_CLIENT_TAGS, f"{text} set them as client.tag.NAME")] if lacks else []
 
     def _tell_endpoints(
         self, before: StreamsGroup, group: StreamsGroup, step: Step, request: Any, answer: Any, moved: bool

@@ -91,7 +91,7 @@ def _configured(topology: Topology, topics: Topics) -> Configured:
     parts = topology.parts
     missing = sorted({name for part in parts.values() for name in part.source_topics if not topics.partitions(name)})
     if missing:
-        raise _Wrong(MISSING_SOURCE_TOPICS, f"Source topics {_some(missing)} are missing.")
+        raise _Wrong(MISSING_SOURCE_TOPICS, f"source topics do not exist: {_some(missing)}")
     counts = _Counts(topology, topics)
     counts.decide_repartitions()
     counts.check_copartitions()
@@ -100,12 +100,12 @@ def _configured(topology: Topology, topics: Topics) -> Configured:
     for name, topic in internal.items():
         found = topics.partitions(name)
         if found and found != topic.partitions:
-            text = f"Existing topic {name} has different number of partitions: expected {topic.partitions}"
-            raise _Wrong(INCORRECTLY_PARTITIONED_TOPICS, f"{text}, found {found}")
+            text = f"topic {name} has {found} partitions; the topology needs {topic.partitions}"
+            raise _Wrong(INCORRECTLY_PARTITIONED_TOPICS, text)
     absent = [topic for name, topic in sorted(internal.items()) if not topics.partitions(name)]
     problem = None
     if absent:
-        text = f"Internal topics are missing: {_some([topic.name for topic in absent])}"
+        text = f"internal topics do not exist yet: {_some([topic.name for topic in absent])}"
         problem = Problem(MISSING_INTERNAL_TOPICS, text)
     return Configured(tasks, internal, absent, problem)
 
@@ -183,8 +183,8 @@ class _Counts:
             wanted = max(counts.values())
         for name in sorted(repartitions):
             if name in self._fixed and counts[name] != wanted:
-                text = f"Number of partitions [{counts[name]}] of repartition topic [{name}] doesn't match number of"
-                raise _Wrong(INCORRECTLY_PARTITIONED_TOPICS, f"{text} partitions [{wanted}] of the source topic.")
+                text = f"repartition topic {name} has {counts[name]} partitions, the topics read with it {wanted}"
+                raise _Wrong(INCORRECTLY_PARTITIONED_TOPICS, text)
             self._decided[name] = wanted
 
     def decide_tasks(self) -> dict[str, int]:
@@ -217,12 +217,12 @@ def _picked(rows: Any, numbers: Collection[int]) -> list[Any]:
 def _same(counts: Mapping[str, int]) -> int:
     numbers = set(counts.values())
     if len(numbers) > 1:
-        shown = ", ".join(f"{name}={count}" for name, count in counts.items())
-        text = f"Following topics do not have the same number of partitions: [{{{shown}}}]"
+        shown = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        text = f"topics that are read together need equally many partitions: {shown}"
         raise _Wrong(INCORRECTLY_PARTITIONED_TOPICS, text)
     return numbers.pop()
 
 
 def _some(names: list[str]) -> str:
     more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} additional topics" if more > 0 else "")
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -161,8 +161,8 @@ class Step:
         group, asked = self._group, self._request.topology
         topology = group.topology
         if topology is not None and self.member.topology_epoch < topology.epoch:
-            text = f"The member's topology epoch {self.member.topology_epoch} is behind the group's topology epoch"
-            self.statuses.append(Problem(STALE_TOPOLOGY, f"{text} {topology.epoch}."))
+            text = f"the member has epoch {self.member.topology_epoch} of the topology, the group {topology.epoch}"
+            self.statuses.append(Problem(STALE_TOPOLOGY, text))
         if topology is None:
             topology = Topology.asked(asked)
             self.records.append(topology.record(group.name))
@@ -208,7 +208,7 @@ class Step:
         """Return the epoch of the targets and the targets; compute new ones, if the group's epoch has risen."""
         group, around = self._group, self._around
         if around.waits:
-            text = "Assignment delayed due to the configured initial rebalance delay."
+            text = "tasks are assigned when the initial rebalance delay of the group is over"
             self.statuses.append(Problem(ASSIGNMENT_DELAYED, text))
             return group.assignment_epoch, {}
         members, targets = {**group.members, self.member.id: self.member}, dict(group.target)
@@ -218,7 +218,7 @@ class Step:
         if group.assignment_epoch >= self._epoch:
             return group.assignment_epoch, targets
         if group.assigned_at and around.interval_ms and group.room.now < group.assigned_at + around.interval_ms:
-            text = "Assignment delayed due to the configured assignment interval."
+            text = "tasks are assigned when the assignment interval of the group is over"
             self.statuses.append(Problem(ASSIGNMENT_DELAYED, text))
             return group.assignment_epoch, targets
         found = group.targets(members, self.topology, self.configured, int(around.settings[COPIES]))
