@@ -183,9 +183,9 @@ def test_spark_and_cookbook(place: Place) -> None:
     assert (len(recipes), len(alone)) == (12, 10)
     of_spark = BLOCK.findall(PAGES["docs/spark.md"].read_text())
     assert len(of_spark) > 8
-    rest = "".join(PAGES[f"docs/{page}.md"].read_text() for page in ("spark-sql", "values", "spark-export"))
+    rest = "".join(PAGES[f"docs/{page}.md"].read_text() for page in ("spark-sql", "values"))
     more = BLOCK.findall(rest)
-    assert len(more) == 9
+    assert len(more) == 6
     blocks = [*alone, *of_spark, ("assert exploded.count() == 282, exploded.count()\n", ""), *more]
     script = place.directory / "page.py"
     script.write_text(f"{program(blocks)}\nspark.stop()\n")
