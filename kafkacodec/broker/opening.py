@@ -64,7 +64,7 @@ class Opening:
         self._frozen = paths if read_only else []
         self._serves_old = release == "3.9" or read_only
         self._data, self._clock = paths[0] if paths else None, clock
-        self._security = Security(tls, dict(users or {}), tokens)
+        self._security = Security(tls, _users(users), tokens)
         self._node_id, self._brokers = node_id, brokers
         factor = {"default.replication.factor": min(_FACTOR, brokers)}
         settings = {**(factor if brokers > 1 else {}), **({_AUTHORIZER: STANDARD_AUTHORIZER} if authorizer else {})}
@@ -73,7 +73,7 @@ class Opening:
         if self._config.text(_AUTHORIZER) not in ("", STANDARD_AUTHORIZER):
             raise ValueError(f"config {_AUTHORIZER}: this broker has only {STANDARD_AUTHORIZER}")
         if not 1 <= self._config.number("default.replication.factor") <= brokers:
-            raise ValueError(f"config default.replication.factor: there are {brokers} brokers")
+            raise ValueError(f"config default.replication.factor: the number of brokers is {brokers}")
         self._urls = listener_urls(listen)
         for url in self._urls:
             self._security.check(url)
@@ -115,7 +115,7 @@ class Opening:
             raise ValueError("replicas need data, a directory that stays")
         in_sync = self._config.topic_defaults.get("min.insync.replicas", str(len(urls) // 2 + 1))
         if int(in_sync) > len(urls):
-            raise ValueError(f"config min.insync.replicas={in_sync}: there are {len(urls)} brokers")
+            raise ValueError(f"config min.insync.replicas={in_sync}: the number of brokers is {len(urls)}")
         return Replication(self._node_id, [(url.host, url.port) for url in urls], int(in_sync))
 
     async def start(self, serving: Serving) -> None:
@@ -140,7 +140,14 @@ def _topics(topics: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
         raise TypeError(f"topics must be a list of names or partitions by name, not {topics!r:.80}")
     if not isinstance(topics, Mapping):
         return dict.fromkeys(topics, 0)
-    return {name: limit(f"topics: the partitions of {name!r}", number) for name, number in topics.items()}
+    return {name: limit(f"topics: the partitions of {name!r}", number, 1) for name, number in topics.items()}
+
+
+def _users(users: Mapping[str, str] | None) -> dict[str, str]:
+    """Passwords by name."""
+    if users is not None and not isinstance(users, Mapping):  # not shown: it may have passwords
+        raise TypeError(f"users must be passwords by name, as in {{'alice': 'secret'}}, not a {type(users).__name__}")
+    return dict(users or {})
 
 
 def _paths(data: Data) -> list[str]:

@@ -33,13 +33,15 @@ def sample(copy_to: str | os.PathLike[str] | None = None, *, damaged: bool = Fal
     Raises:
         ValueError: `damaged` without `copy_to`.
         FileExistsError: `copy_to` is not empty.
-        OSError: it cannot be written.
+        OSError: it is a file, or cannot be written.
     """
     if copy_to is None:
         if damaged:
             raise ValueError("damaged=True needs copy_to, since the package's sample is not changed")
         return LogDirectory(SAMPLE)
     target = Path(copy_to)
+    if target.exists() and not target.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "is a file, not a directory", os.fspath(target))
     if target.is_dir() and any(target.iterdir()):
         raise FileExistsError(errno.EEXIST, "the directory is not empty", os.fspath(target))
     shutil.copytree(SAMPLE, target, copy_function=shutil.copyfile, dirs_exist_ok=True)

@@ -103,7 +103,7 @@ def test_too_few_replicas(tmp_path):
         ({"replicas": ["line://127.0.0.1:1"]}, "two or more URLs"),
         ({"replicas": ["nonsense"]}, "replicas: 'nonsense' is not"),
         ({"data": None}, "need data"),
-        ({"config": {"min.insync.replicas": 3}}, "there are 2 brokers"),
+        ({"config": {"min.insync.replicas": 3}}, "the number of brokers is 2"),
     ],
 )
 def test_options_that_do_not_fit(tmp_path, options, reason):

@@ -317,6 +317,11 @@ def test_wrong_options(options):
         kc.broker.serve(**{"read_only": True, **options})
 
 
+def test_a_directory_without_partitions_is_served_with_a_warning(tmp_path, caplog):
+    kc.broker.serve(tmp_path, read_only=True).stop()
+    assert f"no partition's directory in {tmp_path}: the broker serves no topics" in caplog.messages
+
+
 def test_a_directory_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
         kc.broker.serve(tmp_path / f"none-{uuid.uuid4().hex}", read_only=True)

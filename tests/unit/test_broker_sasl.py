@@ -283,11 +283,12 @@ def test_without_tokens_or_users_their_mechanisms_are_not_there():
         ({"listen": "sasl://127.0.0.1:0"}, "is not kafka://HOST:PORT or kafka"),
         ({"users": {"a": ""}}, "users has names and passwords"),
         ({"users": {"a": "b\0"}}, "zero byte"),
+        ({"users": ["alice"]}, "users must be passwords by name, as in {'alice': 'secret'}, not a list"),
         ({"tokens": "signed"}, "tokens must be 'unsecured' or a function"),
     ],
 )
 def test_wrong_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         kc.broker.serve(**arguments)
 
 

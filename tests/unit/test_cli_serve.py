@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 import pytest
 
+import kafkacodec as kc
 from kafkacodec.cli.app import application
+from kafkacodec.log.sample import sample
 from tests.terminal import on_a_terminal
 
 
@@ -30,11 +34,42 @@ def test_a_line_says_what_happens():
         (["--read-only", "--data", "a", "--topic", "b"], "leave out --topic"),
         (["--read-only", "--data", "a", "--brokers", "2"], "leave out --brokers"),
         (["--data", "a", "--data", "b"], "several --data need --read-only"),
+        (["--topic", "t:0"], "'t:0' is not NAME or NAME:PARTITIONS, with at least 1"),
+        (["--topic", "t:x"], "'t:x' is not NAME or NAME:PARTITIONS"),
     ],
 )
 def test_options_without_a_listener_that_they_are_for(arguments, says):
     with pytest.raises(click.UsageError, match=says.replace("+", "[+]")):
         application.main(["serve", *arguments], standalone_mode=False)
+
+
+def test_a_host_that_is_not_there_is_named():
+    url = "kafka://nohost.invalid:0"
+    with pytest.raises(OSError, match=r"the host nohost\.invalid has no address: ") as raised:
+        application.main(["serve", "--listen", url], standalone_mode=False)
+    assert raised.value.filename == url
+
+
+def test_topics_need_a_partition():
+    with pytest.raises(ValueError, match="topics: the partitions of 'a' is 0; it must be at least 1"):
+        kc.broker.serve(topics={"a": 0})
+
+
+def test_the_directory_of_a_partition_is_refused_untouched(tmp_path):
+    directory = tmp_path / "logs"
+    sample(directory)
+    before = sorted(os.listdir(directory / "orders-0"))
+    for options in ({}, {"read_only": True}):
+        with pytest.raises(OSError, match=f"is the directory of a partition: give its parent, {directory}"):
+            kc.broker.serve(directory / "orders-0", **options)
+    assert sorted(os.listdir(directory / "orders-0")) == before
+
+
+def test_files_are_no_directories(tmp_path):
+    (tmp_path / "lines.txt").touch()
+    for call in (kc.broker.serve, sample):
+        with pytest.raises(NotADirectoryError, match="is a file, not a directory"):
+            call(tmp_path / "lines.txt")
 
 
 def test_a_directory_that_is_not_there_is_named(tmp_path):

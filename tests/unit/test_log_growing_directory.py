@@ -13,6 +13,7 @@ import pytest
 import kafkacodec as kc
 from kafkacodec.log import LogDirectory, read_checkpoint, read_properties, read_topic_id
 from kafkacodec.log.growing.directory import DirectoryRefused, GrowingDirectory
+from kafkacodec.log.growing.frozen_directory import FrozenDirectory
 from kafkacodec.log.growing.settings import LogConfig
 
 ID = uuid.UUID("7653ed26-a3b5-49bf-96f8-eca6f5499ce7")
@@ -101,10 +102,29 @@ def test_a_directory_of_others(tmp_path: Path, text: str, message: str) -> None:
     GrowingDirectory(tmp_path, cluster_id="mine", node_id=1).close()
 
 
+@pytest.mark.parametrize("name", ["00000000000000000042.log", "00000000000000000000.kafka", "partition.metadata"])
+def test_the_directory_of_a_partition_is_no_data_directory(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / name).touch()
+    for opens in (GrowingDirectory, lambda path: FrozenDirectory([str(path)])):
+        with pytest.raises(DirectoryRefused, match=f"is the directory of a partition: give its parent, {tmp_path}"):
+            opens(directory)
+    assert os.listdir(directory) == [name]
+
+
+def test_a_file_is_no_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").touch()
+    for opens in (GrowingDirectory, lambda path: FrozenDirectory([str(path)])):
+        with pytest.raises(NotADirectoryError, match="is a file, not a directory"):
+            opens(tmp_path / "lines.txt")
+
+
 def test_directories_that_are_no_partitions(tmp_path: Path) -> None:
     (tmp_path / "whatever").mkdir()
-    with pytest.raises(DirectoryRefused, match="not the directory of a partition"):
+    with pytest.raises(DirectoryRefused, match="not the directory of a partition: choose another data directory"):
         GrowingDirectory(tmp_path)
+    assert os.listdir(tmp_path) == ["whatever"]
     (tmp_path / "whatever").rename(tmp_path / f"t-0.{'0' * 32}-stray")
     (tmp_path / "a-file").touch()
     logs = GrowingDirectory(tmp_path)

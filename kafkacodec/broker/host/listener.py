@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
@@ -47,9 +48,13 @@ class Listener:
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         """Start accepting. Raises OSError: the address cannot be bound."""
-        self._server = server = await self._loop.create_server(
-            lambda: Session(self), host, port, ssl=tls, backlog=_AT_ONCE
-        )
+        try:
+            self._server = server = await self._loop.create_server(
+                lambda: Session(self), host, port, ssl=tls, backlog=_AT_ONCE
+            )
+        except socket.gaierror as error:  # it does not name the host
+            reason = f"the host {host} has no address: {error.strerror}"
+            raise OSError(errno.EADDRNOTAVAIL, reason, self.name) from None
         for sock in server.sockets:  # asyncio's own queue would be as long as what it accepts at once
             with socket.socket(fileno=os.dup(sock.fileno())) as same:
                 same.listen(_QUEUED)

@@ -36,6 +36,8 @@ def replayed(directory: FrozenDirectory, node_id: int, group_partitions: int) ->
         node_id: the broker.
         group_partitions: of ``__consumer_offsets`` if it is missing.
     """
+    if not directory.found:
+        _log.warning("no partition's directory in %s: the broker serves no topics", ", ".join(directory.paths))
     known = _known(directory)
     for name, level in (known.features or {name: level for name, (_, _, level) in FEATURES.items()}).items():
         if level:

@@ -218,8 +218,8 @@ def _check_read_only(read_only: bool, data: Sequence[str], *, has_topics: bool, 
 
 def _topic(text: str) -> tuple[str, int]:
     name, colon, count = text.partition(":")
-    if colon and not count.isdecimal():
-        raise click.BadParameter(f"{text!r} is not NAME or NAME:PARTITIONS", param_hint="--topic")
+    if colon and not (count.isascii() and count.isdecimal() and int(count)):
+        raise click.BadParameter(f"{text!r} is not NAME or NAME:PARTITIONS, with at least 1", param_hint="--topic")
     return name, int(count) if count else 1
 
 

@@ -18,7 +18,7 @@ from kafkacodec.log.formats.checkpoints import encode_checkpoint, encode_partiti
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.identity import Identity, read_or_make
 from kafkacodec.log.growing.log import PartitionLog
-from kafkacodec.log.growing.refused import DirectoryRefused
+from kafkacodec.log.growing.refused import DirectoryRefused, partition_names, refuse_partition
 from kafkacodec.log.growing.settings import LogConfig, now_ms
 from kafkacodec.log.opening.checkpoints import read_checkpoint, read_topic_id
 
@@ -62,7 +62,7 @@ class GrowingDirectory:
         cleaned (dict): the cleaner's positions, by topic and partition.
 
     Raises:
-        DirectoryRefused: another process has it, or it is of another cluster, node or version.
+        DirectoryRefused: another process has it, it is of another cluster, node or version, or it is no data directory.
         OSError: a file cannot be read or written.
     """
 
@@ -77,7 +77,9 @@ class GrowingDirectory:
     ) -> None:
         self.path = os.fspath(path)
         self._clock, self._disk = clock, disk or Disk()
+        refuse_partition(self.path)  # both checks come before the first file is written
         os.makedirs(self.path, exist_ok=True)
+        partition_names(self.path)
         self._lock = DirectoryLock(self.path)
         try:
             self._lock.acquire()
@@ -106,14 +108,8 @@ class GrowingDirectory:
             DirectoryRefused: there is a directory that is not a partition's; a broker does not start with it either.
         """
         found = []
-        for name in sorted(os.listdir(self.path)):
+        for name, parts in partition_names(self.path):
             path = os.path.join(self.path, name)
-            if not os.path.isdir(path) or name == "lost+found":
-                continue
-            parts = layout.parse_directory_name(name, tiered=False)
-            if parts is None:
-                reason = "not the directory of a partition: move it elsewhere"
-                raise DirectoryRefused(errno.EINVAL, reason, path)
             if parts.state == "current":
                 topic_id = self._topic_id(path)
                 if topic_id is not None or not has_segments07(path):

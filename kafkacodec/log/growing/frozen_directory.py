@@ -12,6 +12,7 @@ from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.log.formats import layout
 from kafkacodec.log.growing.frozen import FrozenLog
 from kafkacodec.log.growing.identity import META_PROPERTIES, Identity, new_id
+from kafkacodec.log.growing.refused import refuse_partition
 from kafkacodec.log.growing.settings import LogConfig
 from kafkacodec.log.opening.checkpoints import read_properties, read_topic_id
 
@@ -36,6 +37,7 @@ class FrozenDirectory:
         was_clean (bool): True: no recovery.
 
     Raises:
+        DirectoryRefused: a directory is that of a partition.
         OSError: a directory cannot be listed.
     """
 
@@ -45,6 +47,7 @@ class FrozenDirectory:
         self.logs: dict[Key, FrozenLog] = {}
         self.found: dict[Key, list[str]] = {}
         for path in paths:
+            refuse_partition(path)
             for name in sorted(os.listdir(path)):
                 parts = layout.parse_directory_name(name, tiered=False)
                 if parts is not None and parts.state == "current" and os.path.isdir(os.path.join(path, name)):
