@@ -14,7 +14,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafkacodec.cli.console import ending, in_one_piece, note
+from kafkacodec.cli.console import ending, in_one_piece, note, standard_output
 
 if TYPE_CHECKING:
     import click
@@ -89,21 +89,24 @@ def _run(arguments: list[str]) -> int:
     except click.Abort:
         return _interrupted()
     except (BrokenPipeError, SystemExit):  # click raises SystemExit at a broken pipe; nothing else does
-        return _give_up_output(PIPE_CLOSED)
+        _give_up_output()
+        return PIPE_CLOSED
     except KafkaCodecError as error:
         from kafkacodec.cli.advice import advised, options_of
 
         return _fail(advised(error, options_of(application, arguments)), BAD_INPUT)
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        _fail(f"{place}{error.strerror or error}", BAD_INPUT)
-        return _give_up_output(BAD_INPUT)
+        written = _give_up_output()
+        place = error.filename or ("" if written else "standard output")  # click's writing names no file
+        return _fail(f"{place}{': ' if place else ''}{error.strerror or error}", BAD_INPUT)
     return DONE
 
 
 def _fail(message: str, code: int) -> int:
+    from kafkacodec.cli.advice import in_words
+
     with suppress(OSError):  # the terminal may be gone
-        note(f"kafkacodec: error: {message}")
+        note(f"kafkacodec: error: {in_words(message)}")
     return code
 
 
@@ -158,17 +161,22 @@ def _missing(error: ImportError) -> int:
 
 def _flush() -> None:
     if sys.stdout is not None:
-        sys.stdout.flush()
+        with standard_output:
+            sys.stdout.flush()
 
 
-def _give_up_output(code: int) -> int:
-    """Discard buffered output that cannot be written, so that the interpreter does not try again at exit."""
+def _give_up_output() -> bool:
+    """Discard buffered output that cannot be written, so that the interpreter does not try again at exit.
+
+    Returns whether all has been written.
+    """
     try:
         _flush()
     except OSError:
         with suppress(OSError, io.UnsupportedOperation):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return code
+        return False
+    return True
 
 
 if __name__ == "__main__":

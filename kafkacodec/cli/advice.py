@@ -6,13 +6,15 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import CODES, DecodeError
 
 if TYPE_CHECKING:
     import click
 
-__all__ = ["advised", "options_of", "wrong_usage"]
+__all__ = ["advised", "in_words", "options_of", "wrong_usage"]
 
+# The name of an error code where a message has nothing but that, also for one of several items.
+_CODE = re.compile(r"(?:^|(?<=: ))[A-Z0-9]+(?:_[A-Z0-9]+)+(?=$|;)", re.MULTILINE)
 _GAPS = "; gaps='accept' ignores gaps"
 _OF_VALUE = re.compile(r"offset \d+: (?:key|value)(?:$|\W)")
 
@@ -54,6 +56,17 @@ def wrong_usage(error: click.UsageError) -> str:
         known = {**_OF_BROKERS, **known}
     found = known.get(error.option_name)
     return f"{error.message.rstrip('.')}; {found}" if found else error.format_message()
+
+
+def in_words(message: str) -> str:
+    """A message in which a broker's error codes are words, with the name in parentheses."""
+    found = set(_CODE.findall(message))
+    known = {code.name for code in CODES.values()} if found else ()
+
+    def worded(code: re.Match[str]) -> str:
+        return f"{code[0].replace('_', ' ').lower()} ({code[0]})" if code[0] in known else code[0]
+
+    return _CODE.sub(worded, message) if found else message
 
 
 def options_of(application: click.Group, arguments: Collection[str]) -> set[str]:

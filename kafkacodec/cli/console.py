@@ -94,7 +94,19 @@ class _InOnePiece:
             signal.raise_signal(number)
 
 
+class _Named:
+    """Names standard output in the system's errors of writing to it, which name no file."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+            error.filename = "standard output"
+
+
 in_one_piece = _InOnePiece()
+standard_output = _Named()
 _one_writer = threading.RLock()  # clients log in their own threads, and streams of text mix what two write at once
 
 _LINES_AT_ONCE, _BYTES_AT_ONCE, _HELD_SECONDS = 64, 1 << 16, 0.05
@@ -245,7 +257,7 @@ def _write_text(stream: TextIO | None, text: bytes) -> None:
     buffer = getattr(stream, "buffer", None)
     if stream is None or not text:
         return
-    with _one_writer, in_one_piece:
+    with standard_output, _one_writer, in_one_piece:
         if buffer is None or stream.encoding.lower() not in ("utf-8", "utf8"):
             stream.write(text.decode())
         else:
@@ -258,7 +270,7 @@ def _write_bytes(stream: TextIO | None, blocks: list[bytes]) -> None:
     if stream is None:  # closed when the process started
         return
     buffer = getattr(stream, "buffer", None)
-    with _one_writer, in_one_piece:
+    with standard_output, _one_writer, in_one_piece:
         if buffer is None:  # replaced by a stream of text
             stream.write("".join([block.decode(errors="backslashreplace") for block in blocks]))
         else:
@@ -270,7 +282,7 @@ def _write(stream: TextIO | None, lines: Iterable[str]) -> None:
     for path, name in _shown_as.items():
         lines = [line.replace(path, name) for line in lines]
     if stream is not None:  # closed when the process started
-        with _one_writer, in_one_piece:
+        with standard_output, _one_writer, in_one_piece:
             for line in lines:
                 stream.write(f"{line}\n")
             stream.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from kafkacodec.cli.advice import in_words
 from kafkacodec.cli.console import note
 
 __all__ = ["show_warnings"]
@@ -11,7 +12,7 @@ __all__ = ["show_warnings"]
 
 class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        note(f"kafkacodec: {record.levelname.lower()}: {record.getMessage()}")
+        note(f"kafkacodec: {record.levelname.lower()}: {in_words(record.getMessage())}")
 
 
 def show_warnings(*, quiet: bool = False) -> None:

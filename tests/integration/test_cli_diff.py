@@ -60,7 +60,10 @@ def test_partitions_that_one_side_lacks(kafkacodec, tmp_path):
 
 
 def test_what_cannot_be_compared_is_an_error(kafkacodec, tmp_path):
-    assert kafkacodec("diff", BROKER)[0] == WRONG_USAGE
+    code, _, err = kafkacodec("diff", BROKER)
+    assert code == WRONG_USAGE
+    assert "Usage: kafkacodec diff [OPTIONS] A B" in err
+    assert "Error: 1 path instead of two, A and B" in err
     assert kafkacodec("diff", BROKER, tmp_path / "nothing")[0] == WRONG_USAGE
     assert kafkacodec("diff", BROKER, tmp_path)[0] == BAD_INPUT
     assert kafkacodec("diff", BROKER, BROKER, "--topic", "nothing")[0] == BAD_INPUT

@@ -311,7 +311,7 @@ def test_a_topic_that_is_deleted_is_not_created_again(topic, server, admin):
         admin.delete_topics([topic])
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert f"error: topic {topic!r}: UNKNOWN_TOPIC_OR_PARTITION" in err.decode()
+    assert f"error: topic {topic!r}: unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION)" in err.decode()
     assert topic not in admin.list_topics()
 
 
@@ -398,8 +398,12 @@ def test_options_from_a_file(command, topic, server, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["consume", "nowhere", "-e"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
-        (["consume", "nowhere", "-e", "-G", "g"], 1, "nowhere: UNKNOWN_TOPIC_OR_PARTITION"),
+        (["consume", "nowhere", "-e"], 1, "nowhere: unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION)"),
+        (
+            ["consume", "nowhere", "-e", "-G", "g"],
+            1,
+            "nowhere: unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION)",
+        ),
         (["consume", "^nowhere", "-e", "-G", "g"], 1, "no topic matches ^nowhere"),
         (["consume", "^(", "-e", "-G", "g"], 2, "^(: missing )"),
         (["consume", "t", "-o", "e@5"], 2, "e@TIME is --end-time"),

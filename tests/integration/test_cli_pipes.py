@@ -212,7 +212,8 @@ def test_a_reader_that_stops_early(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "reason"), [("> /dev/full", "No space left on device"), (">&-", "standard output is closed")]
+    ("target", "reason"),
+    [("> /dev/full", "standard output: No space left on device"), (">&-", "standard output is closed")],
 )
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl"])
 def test_output_that_cannot_be_written(kind: str, target: str, reason: str) -> None:

@@ -123,7 +123,10 @@ def alive(session: int) -> list[str]:
 def test_a_full_disk(arguments: list[object]) -> None:
     with open("/dev/full", "w") as full:
         finished = subprocess.run([*COMMAND, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (finished.returncode, finished.stderr) == (BAD_INPUT, "kafkacodec: error: No space left on device\n")
+    assert (finished.returncode, finished.stderr) == (
+        BAD_INPUT,
+        "kafkacodec: error: standard output: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

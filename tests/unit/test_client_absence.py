@@ -204,4 +204,4 @@ def test_what_is_slow_is_waited_for_and_told(caplog):
         with kc.client.Admin(server, default_api_timeout_ms=3000) as admin, pytest.raises(DeadlineExceeded):
             admin.list_topics()
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert told == [f"waiting for broker {server}: no connection for 2 s"]
+    assert told == [f"waiting for broker {server}: connected, but no answer for 2 s"]

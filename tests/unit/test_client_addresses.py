@@ -143,7 +143,7 @@ async def test_each_address_says_why_it_failed(resolve):
         with client() as connector, pytest.raises(ConnectionFailed) as caught:
             await connect(connector, host.port)
         assert str(caught.value) == (
-            f"broker {NAME}:{host.port}: no connection within {LIMIT_MS} ms "
+            f"broker {NAME}:{host.port}: connected, but no answer within {LIMIT_MS} ms "
             f"({DEAD}: no answer, {SILENT}: connected, but no answer, {REFUSED}: not tried)"
         )
         resolve(REFUSED, "127.0.0.5")

@@ -47,7 +47,11 @@ def test_dotted_names():
     ("call", "error", "match"),
     [
         (lambda a: a.list_offsets({"t": "latest"}), TypeError, "pairs of topic and partition; one is 't'"),
-        (lambda a: a.list_offsets({("t", 0): "last"}), ValueError, "an offset must be 'latest'"),
+        (
+            lambda a: a.list_offsets({("t", 0): "last"}),
+            ValueError,
+            "is 'last'; did you mean 'latest'",
+        ),
         (lambda a: a.list_offsets({("t", 0): -1}), ValueError, "a time must not be negative"),
         (lambda a: a.list_offsets([("t", 0)]), TypeError, "partitions must be a dict, not list"),
         (lambda a: a.create_partitions([("t", 4)]), TypeError, "topics must be a dict, not list"),

@@ -188,7 +188,7 @@ async def test_a_peer_that_says_nothing(options):
     async def script(reader, writer):
         await until_closed(reader)
 
-    await timed_out(script, f"no connection within {SETUP_MS} ms", 4, **options)
+    await timed_out(script, f"connected, but no answer within {SETUP_MS} ms", 4, **options)
 
 
 @pytest.mark.parametrize("options", [{}, {"security_protocol": "SSL"}, SASL], ids=["plain", "tls", "sasl"])
@@ -234,7 +234,7 @@ async def test_a_peer_that_does_not_speak_tls():
 
 async def test_a_peer_that_sends_a_byte_at_a_time():
     frame = encode_response(messages.ApiVersionsResponse(), 0, 0)
-    await timed_out(sends(frame, pause=0.1), f"no connection within {SETUP_MS} ms", 4)
+    await timed_out(sends(frame, pause=0.1), f"connected, but no answer within {SETUP_MS} ms", 4)
 
 
 async def test_a_peer_that_stops_within_a_frame():
@@ -243,7 +243,7 @@ async def test_a_peer_that_stops_within_a_frame():
         writer.write(b"\0\0\1\0" + bytes(100))
         await until_closed(reader)
 
-    await timed_out(script, f"no connection within {SETUP_MS} ms", 4)
+    await timed_out(script, f"connected, but no answer within {SETUP_MS} ms", 4)
 
 
 async def test_a_peer_that_refuses_every_version():
@@ -300,7 +300,7 @@ async def test_a_broker_that_hangs_in_sasl():
         writer.write(connection.send_response(event.correlation_id, messages.SaslHandshakeResponse()))
         await until_closed(reader)
 
-    await timed_out(script, f"no connection within {SETUP_MS} ms", 4, **SASL)
+    await timed_out(script, f"connected, but no answer within {SETUP_MS} ms", 4, **SASL)
 
 
 # Sessions that end
@@ -463,7 +463,7 @@ async def test_a_handshake_that_stops(tmp_path):
         options = {"security_protocol": "SSL", "ssl_cafile": str(authority.certificate)}
         error, _ = await ask(peer.address, **options)
         assert type(error) is DeadlineExceeded
-        assert f"no connection within {SETUP_MS} ms" in str(error)
+        assert f"connected, but no answer within {SETUP_MS} ms" in str(error)
         await peer.all_closed()
         assert 1 <= peer.connections <= 4
 

@@ -99,7 +99,7 @@ def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
         return _Wrong(errors.INVALID_PARTITIONS, text)
     most = len(node.brokers.ids)
     if topic.replication_factor != -1 and not 1 <= topic.replication_factor <= most:
-        text = f"there are {most} brokers: the replication factor is 1 to {most}, or -1 for the default"
+        text = f"the replication factor must be 1 to {most}, the number of brokers, or -1 for the default"
         return _Wrong(errors.INVALID_REPLICATION_FACTOR, text)
     return None
 

@@ -26,13 +26,20 @@ _CAUSES = {
 }
 
 
+def _two(context: click.Context, option: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The two paths; click's own count of them shows no usage."""
+    if len(paths) != 2 and not context.resilient_parsing:
+        raise click.UsageError(f"{counted(len(paths), 'path')} instead of two, A and B", context)
+    return paths_with_copy(context, option, paths)
+
+
 @click.command()
 @click.argument(
     "paths",
     metavar="A B",
-    nargs=2,
+    nargs=-1,
     type=LocalPath(exists=True, readable=True, allow_dash=True),
-    callback=paths_with_copy,
+    callback=_two,
 )
 @topics_option
 @tiered_key_option

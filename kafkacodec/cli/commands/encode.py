@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack, cast
 import click
 
 import kafkacodec
-from kafkacodec.cli.console import is_terminal, note
+from kafkacodec.cli.console import is_terminal, note, standard_output
 from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.files.sources import READ_FORMATS, Source
 from kafkacodec.cli.files.standard_input import STANDARD
@@ -206,7 +206,8 @@ class _StandardOutput:
     def write(self, records: pa.RecordBatch, **options: Unpack[BatchOptions]) -> int:
         """Write records; returns their number."""
         for batch in kafkacodec.iter_encoded(records, base_offset=self._next_offset, **options):
-            sys.stdout.buffer.write(batch.data)
+            with standard_output:
+                sys.stdout.buffer.write(batch.data)
             self._next_offset = batch.last_offset + 1
         count: int = records.num_rows
         return count

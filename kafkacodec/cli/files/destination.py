@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
 
 import click
 
-from kafkacodec.cli.console import is_terminal, note, say
+from kafkacodec.cli.console import is_terminal, note, say, standard_output
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.shown import counted
@@ -206,14 +206,16 @@ class _Counted(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self._position += self._stream.write(data)
+        with standard_output:
+            self._position += self._stream.write(data)
         return memoryview(data).nbytes
 
     def tell(self) -> int:
         return self._position
 
     def flush(self) -> None:
-        self._stream.flush()
+        with standard_output:
+            self._stream.flush()
 
 
 class _Terminal(io.RawIOBase):

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkacodec import messages
-from kafkacodec.arguments import IsolationLevel, one_of
+from kafkacodec.arguments import IsolationLevel, one_of, suggestion
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import (
@@ -234,8 +234,7 @@ def _time(spec: Any) -> int:
     try:
         time = milliseconds(spec)
     except ValueError:
-        one_of("an offset", spec, (*_NAMED, "a time"))
-        raise
+        raise ValueError(f"no offset or time is {spec!r}; {suggestion(spec, _NAMED, 'names of offsets')}") from None
     if time < 0:
         raise ValueError(f"a time must not be negative, not {time}; for the ends use 'earliest' and 'latest'")
     return time

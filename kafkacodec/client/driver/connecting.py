@@ -85,7 +85,8 @@ class Connector:
                 )
         except TimeoutError:
             self._doubt(place, dialer)
-            raise ConnectionFailed(f"{name}: no connection within {limit_ms} ms{dialer}") from None
+            what = "no connection" if dialer.connected is None else "connected, but no answer"
+            raise ConnectionFailed(f"{name}: {what} within {limit_ms} ms{dialer}") from None
         except Exception:
             self._doubt(place, dialer)
             raise

@@ -60,6 +60,7 @@ class Node:
         muted_until: the earliest time of the next request, as the broker throttles (KIP-219).
         quiet_until: the earliest time of the next warning that it is slow.
         connecting_since: when the connection that is being opened was begun.
+        accepted: whether somebody at the address has accepted it.
         overdue: whether the connection is being closed because of a late answer.
         error: why the last connection failed to open, or ended with unanswered requests; None after a success.
     """
@@ -76,6 +77,7 @@ class Node:
     used_at: float = 0.0
     quiet_until: float = 0.0
     connecting_since: float = 0.0
+    accepted: bool = False
     overdue: bool = False
     error: Exception | None = None
 
@@ -105,7 +107,7 @@ class Node:
     def awaited(self) -> tuple[float, str] | None:
         """Since when an answer is waited for that should come at once, and which; None if there is none."""
         if self.connecting is not None:
-            return self.connecting_since, "no connection"
+            return self.connecting_since, "connected, but no answer" if self.accepted else "no connection"
         first = next(iter(self.in_flight.values()), None)
         if first is None or first.over or first.send.holds or first.api_key in _TAKE_TIME:
             return None

@@ -212,7 +212,7 @@ class Traffic:
             return
         loop = asyncio.get_running_loop()
         node.connecting = loop.create_task(self._open(node, address), name=f"connect to {address.host}:{address.port}")
-        node.connecting_since = self._clock()
+        node.connecting_since, node.accepted = self._clock(), False
         node.connecting.add_done_callback(lambda task: self._given_up(node, task))
 
     def _given_up(self, node: Node, task: asyncio.Task[None]) -> None:
@@ -224,12 +224,16 @@ class Traffic:
             self._failed(node, error)
             self._broken(node, error)
 
+    def _accepted(self, node: Node) -> None:
+        node.accepted = True
+        self._cluster.absence.accepted(node.number)
+
     async def _open(self, node: Node, address: BrokerAddress) -> None:
         """Connect to a broker; on failure all its waiting requests fail."""
         try:
             link = await self._connector.connect(
                 address,
-                accepted=lambda: self._cluster.absence.accepted(node.number),
+                accepted=partial(self._accepted, node),
                 answered=partial(self._received, node),
                 ended=lambda link, reason: self._lost(node, link, reason),
                 resumed=lambda: self._resumed(node),
@@ -320,7 +324,10 @@ class Traffic:
             node = flight.node
             where = self._named(node) if node is not None else repr(flight.send.to)
             last = self._cluster.last_error if node is None else None if flight.written else node.error
-            reason = f"no answer from {where} within {flight.wait_ms:.0f} ms{'' if last is None else f': {last}'}"
+            if last is None:
+                reason = f"no answer from {where} within {flight.wait_ms:.0f} ms"
+            else:
+                reason = f"the request to {where} was not sent within {flight.wait_ms:.0f} ms: {last}"
             self._land(flight, DeadlineExceeded(reason, sent=flight.written))
             if flight.written and node is not None and node.link is not None:
                 node.overdue = True
