@@ -76,3 +76,12 @@ def test_a_directory_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as raised:
         application.main(["serve", "--read-only", "--data", str(tmp_path / "none")], standalone_mode=False)
     assert raised.value.filename == str(tmp_path / "none")
+
+
+def test_the_number_of_brokers_limits_the_replication_factor():
+    with pytest.raises(ValueError, match=r"default\.replication\.factor: the number of brokers is 1"):
+        kc.broker.serve(config={"default.replication.factor": 3})
+    with kc.broker.serve() as kafka, kc.client.Admin(kafka.bootstrap_servers) as admin:
+        with pytest.raises(kc.errors.ItemErrors) as raised:
+            admin.create_topics([kc.client.NewTopic("t", replication_factor=3)])
+        assert "the replication factor must be 1 to 1, the number of brokers, or -1" in str(raised.value)
