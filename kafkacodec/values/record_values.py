@@ -15,6 +15,8 @@ from kafkacodec.values.schemas import SchemaKey
 
 __all__ = ["RecordValues", "placed"]
 
+_ROW = re.compile(r"values\[(\d+)\]")
+
 
 class RecordValues:
     """Replaces the columns ``key`` and ``value`` of records by typed ones.
@@ -25,6 +27,11 @@ class RecordValues:
     Args:
         decoders: the decoder of ``key``, of ``value`` or of both, made with that `part`; a `JsonInference` for JSON
             without a schema.
+
+    Attributes:
+        num_errors (int): the values that became null.
+        bad_row (int | None): the row of the batch whose key or value `decoded` has raised an error for; None if it
+            raised none, or one about no single row.
     """
 
     def __init__(self, decoders: Mapping[Part, ValueDecoder | JsonInference]) -> None:
@@ -32,6 +39,7 @@ class RecordValues:
         self._keys: dict[Part, set[SchemaKey]] = {part: set() for part in decoders}
         self._types: dict[Part, pa.DataType] = {}
         self.num_errors = 0
+        self.bad_row: int | None = None
 
     def look(self, batch: pa.RecordBatch) -> None:
         """Notes the schemas of a batch, for `fix`."""
@@ -62,11 +70,14 @@ class RecordValues:
 
         Raises as `typed` does.
         """
+        self.bad_row = None
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for part, decoder in self._decoders.items():
             try:
                 decoded = decoder.decode(batch.column(part), headers=_headers(batch))
             except (DecodeError, SchemaError) as error:
+                row = _ROW.match(error.path or "")
+                self.bad_row = None if row is None else int(row[1])
                 error.path = placed(error.path or "", batch, part)
                 raise
             self.num_errors += decoded.num_errors
@@ -78,7 +89,7 @@ class RecordValues:
 
 def placed(path: str, batch: pa.RecordBatch, part: str) -> str:
     """The path of an error with the record's place instead of its row."""
-    match = re.match(r"values\[(\d+)\]", path)
+    match = _ROW.match(path)
     if match is None or "offset" not in batch.schema.names:
         return path
     row = int(match[1])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.client import Consumer, aio
+from kafkacodec.client import Consumer, Producer, aio
 from kafkacodec.client.consuming import typed
 from kafkacodec.client.consuming.typed import reader_of
 from kafkacodec.errors import DecodeError
@@ -39,6 +39,12 @@ def decoder(**options):
 @pytest.fixture
 def model(monkeypatch):
     return modelled(monkeypatch, ModelCluster(1, {"t": 1}))
+
+
+@pytest.fixture
+def broker():
+    with kc.broker.serve() as running:
+        yield running
 
 
 def put(model, *records):
@@ -104,9 +110,10 @@ def test_a_readers_schema_and_keys(model, read):
 
 def test_a_wrong_value_raises_and_nothing_is_passed_over(model, read):
     put(model, (None, framed(7, {"id": 1})), (None, b"plain"), (None, framed(7, {"id": 3})))
-    ((error, position),) = read(0, 3, values=decoder())
+    before, (error, position) = read(0, 3, values=decoder())
+    assert before.column("value").to_pylist() == [{"id": 1}]
     assert str(error).startswith("t-0: offset 1: value: no schema id")
-    assert position == 0
+    assert position == 1
     (table,) = read(2, 3, values=decoder())
     assert table.column("value").to_pylist() == [{"id": 3}]
     (table,) = read(0, 3, values=decoder(on_error="null"))
@@ -124,6 +131,60 @@ def test_the_error_comes_again_until_a_seek(model):
         assert consumer.metrics()["consumer.records"] == 0
         consumer.seek("t", 0, 1)
         assert next(consumer.columns(timeout=60, values=decoder())).column("value").to_pylist() == [{"id": 3}]
+
+
+def test_a_seek_past_a_wrong_value_loses_no_record_before_or_after_it(monkeypatch):
+    """Two partitions in one table, with a wrong value and, in the other one, a wrong key before a wrong value."""
+    model = modelled(monkeypatch, ModelCluster(1, {"t": 2}))
+    good = [framed(7, {"id": number}) for number in range(6)]
+    records = [(key, value) for key, value in zip(good, good, strict=True)]
+    wrong = {0: [(good[3], b"plain")], 1: [(b"plain", good[3])]}
+    for number in range(2):
+        made = kc.encode([*records[:3], *wrong[number], *records[4:]])
+        assert model.logs["t", number].append(made, 0).code == 0
+    with Consumer(**OPTIONS, fetch_min_bytes=1) as consumer:
+        consumer.assign_ranges({("t", 0): (0, 6), ("t", 1): (0, 6)})
+        given = []
+        errors = []
+        while True:
+            try:
+                for table in consumer.columns(
+                    keys=decoder(part="key"), values=decoder(), columns=["partition", "value", "key"]
+                ):
+                    given += zip(table.column("partition").to_pylist(), table.column("offset").to_pylist(), strict=True)
+                break
+            except DecodeError as error:
+                errors.append(str(error).split(": no")[0])
+                number = int(error.path[2])
+                assert consumer.position("t", number) == 3
+                assert [offset for place, offset in given if place == number] == [0, 1, 2]
+                consumer.seek("t", number, 4)
+        assert sorted(errors) == ["t-0: offset 3: value", "t-1: offset 3: key"]
+        assert sorted(given) == [(number, offset) for number in range(2) for offset in (0, 1, 2, 4, 5)]
+
+
+def test_a_group_commits_no_record_past_a_wrong_value(broker):
+    servers = {"bootstrap_servers": broker.bootstrap_servers}
+    with Producer(**servers) as producer:
+        for value in (framed(7, {"id": 1}), b"plain", framed(7, {"id": 3})):
+            producer.send("t", value, partition=0)
+    with Consumer("t", **OPTIONS | servers, group_id="g", enable_auto_commit=False) as consumer:
+        tables = consumer.columns(timeout=60, values=decoder())
+        assert next(tables).column("offset").to_pylist() == [0]
+        with pytest.raises(DecodeError, match="offset 1"):
+            next(tables)
+        consumer.commit()
+        assert consumer.committed("t", 0) == 1
+
+
+def test_a_reader_gives_the_tables_before_an_error_that_its_types_waited_for(model):
+    put(model, (b"a", None), (b"b", b"plain"))
+    with Consumer(**OPTIONS) as consumer:
+        consumer.assign([("t", 0)])
+        reader = consumer.reader(values=decoder(), max_rows=1)
+        assert reader.read_next_batch().column("key").to_pylist() == [b"a"]
+        with pytest.raises(DecodeError, match="offset 1"):
+            reader.read_next_batch()
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,8 @@ class Consumer(Iterating, ConsumerOffsets):
             its own schemas, unless the decoder has a reader's schema or is prepared.
 
         Raises:
-            DecodeError, SchemaError, RegistryError: from a decoder, again until `seek` skips the record.
+            DecodeError, SchemaError: from a decoder, after the records before; again until `seek` skips the record.
+            RegistryError: the registry does not answer; the next call reads the same records.
         """
         limit, most, names = seconds("timeout", timeout), row_limit("max_rows", max_rows), table_columns(columns)
         made, end = typing_of(names, keys, values), Deadline(limit)

@@ -234,7 +234,8 @@ class Consumer(BlockingClient):
             its own schemas, unless the decoder has a reader's schema or is prepared.
 
         Raises:
-            DecodeError, SchemaError, RegistryError: from a decoder, again until `seek` skips the record.
+            DecodeError, SchemaError: from a decoder, after the records before; again until `seek` skips the record.
+            RegistryError: the registry does not answer; the next call reads the same records.
         """
         names = table_columns(columns)
         read = partial(self._reader.columns, row_limit("max_rows", max_rows), names, typing_of(names, keys, values))

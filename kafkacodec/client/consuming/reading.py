@@ -13,18 +13,20 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from kafkacodec.arrow._rows import cells, take
 from kafkacodec.client.consuming.given import Given, explain, first_rows
 from kafkacodec.client.consuming.open_part import OpenPart
 from kafkacodec.client.consuming.positions import Failure, Key, PartitionState, Position, Positions
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import TABLE_COLUMNS, ConsumedColumns, ConsumerRecord
 from kafkacodec.client.consuming.settings import ConsumerSettings
-from kafkacodec.errors import ClientClosed, CorruptRecord, DecodeError, LocalProtocolError
+from kafkacodec.errors import ClientClosed, CorruptRecord, DecodeError, LocalProtocolError, SchemaError
 from kafkacodec.records._record_rows import ConsumerRecords
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, RECORD_COLUMNS
 
 if TYPE_CHECKING:
+    from kafkacodec.client.consuming.typed import Typing
     from kafkacodec.records._decoder import Decoder
 
 __all__ = ["OF_RECORDS", "RECORD_ROWS", "Reader"]
@@ -75,6 +77,7 @@ class Reader:
         self._failure: Failure | None = None  # of the last part
         self._read: list[PartitionState] = []  # partitions with returned but unprocessed records
         self._before: dict[PartitionState, Position | None] = {}  # positions changed by this read
+        self._spans: list[tuple[Part, int, int]] = []  # of the last table: parts with their rows
         self._given: Given | None = None
         self._raised = False  # the last read raised an error: records of other partitions come before another one
         self._user: int | None = None  # the thread that reads now
@@ -97,12 +100,13 @@ class Reader:
         self,
         max_rows: int | None = None,
         names: tuple[str, ...] = TABLE_COLUMNS,
-        made: Callable[[ConsumedColumns], Any] | None = None,
+        made: Typing | None = None,
     ) -> Any:
         """The next `ConsumedColumns`, or what `made` makes of it; None if nothing is ready.
 
-        Raises the error of a partition after the records before it, and what `made` raises, with the positions as
-        before. `names` are the columns to decode, in their usual order; ``offset`` must be one.
+        Raises the error of a partition, and that of an invalid row, after the records before it; what `made` raises
+        about no single row with the positions as before. `names` are the columns to decode, in their usual order;
+        ``offset`` must be one.
         """
         return self._whole(self._made, DEFAULT_MAX_ROWS if max_rows is None else max_rows, names, made)
 
@@ -254,17 +258,46 @@ class Reader:
             left -= more.records.total
         return found
 
-    def _made(self, max_rows: int, names: tuple[str, ...], made: Callable[[ConsumedColumns], Any] | None) -> Any:
+    def _made(self, max_rows: int, names: tuple[str, ...], made: Typing | None) -> Any:
         table = self._table(max_rows, names)
         if table is None:
             return None
-        found = table if made is None else made(table)
-        self.records_given += len(table)
+        if made is None:
+            self.records_given += len(table)
+            return table
+        found, rows, error = made.before_error(table)
+        if error is not None:
+            self._stop_at(table, rows, error)
+        self.records_given += rows
         return found
+
+    def _stop_at(self, table: ConsumedColumns, row: int, error: DecodeError | SchemaError) -> None:
+        """Continue at a row of the last table, whose error comes first, and at the later rows of other partitions."""
+        failure, self._failure = self._failure, None
+        again = [] if failure is None else [(failure.state, failure.version)]  # which brings its error again
+        behind: set[PartitionState] = set()
+        for part, first, end in self._spans:
+            state, left = part.state, max(first, row)
+            if left >= end or state in behind:
+                continue
+            behind.add(state)
+            if part.current:
+                offset: int = cells(take(table, range(left, left + 1)), "offset")[0]
+                state.position = Position(offset)
+            if self._failure is None:
+                self._failure = Failure(state, part.version, error.within(f"{state.topic}-{state.number}"))
+            else:
+                again.append((state, part.version))
+        if self._open.part is not None and self._open.part.state in behind:
+            self._open.close_part()
+        for state, version in again:
+            if self._failure is None or state is not self._failure.state:
+                self._fetch_again(state, version)
 
     def _table(self, max_rows: int, names: tuple[str, ...]) -> ConsumedColumns | None:
         self._turn_back()
         table: ConsumedColumns | None = None
+        self._spans.clear()
         while (opened := self._next_part(names)) is not None:
             part, decoder = opened
             before = 0 if table is None else len(table)
@@ -279,6 +312,7 @@ class Reader:
                 table.next_offsets[part.state.key] = end.offset
             else:
                 table = first_rows(table, before)
+            self._spans.append((part, before, len(table)))
             if not self._over(part, decoder, end):
                 break
         if table is None or not len(table):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkacodec.errors import SchemaError
+from kafkacodec.errors import DecodeError, SchemaError
 from kafkacodec.lazy import import_extra
 from kafkacodec.records.columns import RecordColumns
 
@@ -15,15 +15,39 @@ if TYPE_CHECKING:
 
     from kafkacodec.values.decoding import ValueDecoder
     from kafkacodec.values.framing import Part
+    from kafkacodec.values.record_values import RecordValues
 
-__all__ = ["reader_of", "typing_of"]
+__all__ = ["Typing", "reader_of", "typing_of"]
 
 _MOST_WAITED: Final = 64 << 20  # bytes of tables; a column may never have a value
 
 
-def typing_of(
-    names: tuple[str, ...], keys: ValueDecoder | None, values: ValueDecoder | None
-) -> Callable[[RecordColumns], pa.RecordBatch] | None:
+class Typing:
+    """Makes typed tables from tables of records."""
+
+    def __init__(self, values: RecordValues) -> None:
+        self._values = values
+
+    def __call__(self, table: RecordColumns) -> pa.RecordBatch:
+        """The typed table. Raises as `RecordValues.decoded` does."""
+        return self._values.decoded(import_extra("pyarrow").record_batch(table))
+
+    def before_error(self, table: RecordColumns) -> tuple[pa.RecordBatch, int, DecodeError | SchemaError | None]:
+        """The typed rows before the first invalid key or value, their number, and the error.
+
+        Raises an error that no row comes before, or that is about no single row.
+        """
+        found: DecodeError | SchemaError | None = None
+        while True:
+            try:
+                return self(table), len(table), found
+            except (DecodeError, SchemaError) as error:
+                if not self._values.bad_row:
+                    raise
+                found, table = error.with_traceback(None), table[: self._values.bad_row]
+
+
+def typing_of(names: tuple[str, ...], keys: ValueDecoder | None, values: ValueDecoder | None) -> Typing | None:
     """Return a function that makes typed tables from tables with these columns; None without decoders.
 
     Raises:
@@ -34,17 +58,16 @@ def typing_of(
     decoders = {part: decoder for part, decoder in given.items() if decoder is not None}
     if not decoders:
         return None
-    arrow = import_extra("pyarrow")
+    import_extra("pyarrow")
     from kafkacodec.values.decoding import ValueDecoder as Decoder
-    from kafkacodec.values.record_values import RecordValues
+    from kafkacodec.values.record_values import RecordValues as Values
 
     for part, decoder in decoders.items():
         if not isinstance(decoder, Decoder):
             raise TypeError(f"{part}s must be a kafkacodec.values.ValueDecoder, not {type(decoder).__name__}")
         if part not in names:
             raise ValueError(f"{part}s decodes the column {part!r}, which is not among columns")
-    typed = RecordValues(decoders)
-    return lambda table: typed.decoded(arrow.record_batch(table))
+    return Typing(Values(decoders))
 
 
 def reader_of(
@@ -62,8 +85,15 @@ def reader_of(
     first: list[Any] = []
     schema = (arrow.record_batch(nothing) if decoded is None else decoded(nothing)).schema
     room = _MOST_WAITED
+    failed: Exception | None = None
     while decoded is not None and room > 0 and any(arrow.types.is_null(field.type) for field in schema):
-        table = next(tables, None)
+        try:
+            table = next(tables, None)
+        except Exception as error:
+            if not first:
+                raise
+            failed = error  # it comes after the tables before it
+            break
         if table is None:
             break
         first.append(table)
@@ -81,5 +111,7 @@ def reader_of(
                 kinds = ", ".join(f"{field.name} of {field.type}" for field in batch.schema if field not in schema)
                 raise SchemaError(f"a table has {kinds}, unlike the first one: give the decoder a reader_schema")
             yield batch
+        if failed is not None:
+            raise failed
 
     return arrow.RecordBatchReader.from_batches(schema, batches())
