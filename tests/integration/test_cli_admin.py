@@ -145,6 +145,46 @@ def test_offsets_from_files_and_of_some_partitions(command, admin, tmp_path):
     assert "fresh" not in command("groups list")[1]
 
 
+@pytest.mark.parametrize(
+    ("named", "error"),
+    [
+        ("--topic orders:9", "orders: no partition 9; it has 2 partitions, from 0 on"),
+        ("--topic orders:0,9,7", "orders: no partition 7, 9; it has 2 partitions, from 0 on"),
+        ("--topic orders:0 --topic returns:1", "returns: no partition 1; it has 1 partition, from 0 on"),
+        ("--topic orders:", "--topic orders:: not numbers of partitions"),
+        ("--topic orders:-1", "--topic orders:-1: not numbers of partitions"),
+        ("--topic ordres", "did you mean 'orders'?"),
+    ],
+)
+@pytest.mark.parametrize("more", ["", "--dry-run"])
+def test_partitions_that_are_not_there_change_no_offset(command, admin, named, error, more):
+    before = {("orders", 0): 3, ("orders", 1): 3, ("returns", 0): 0}
+    admin.alter_group_offsets("careful", before)
+    code, out, err = command(f"groups reset-offsets careful {named} --to-latest {more}")
+    assert (code != DONE, out, error in err) == (True, [], True), err
+    assert committed(admin, "careful") == before
+
+
+def test_topics_of_a_reset_add_up(command, admin):
+    admin.alter_group_offsets("several", {("orders", 0): 3, ("orders", 1): 3, ("returns", 0): 0})
+    assert command("groups reset-offsets several --topic orders:1 --topic orders:0 --to-offset 1")[0] == DONE
+    assert committed(admin, "several") == {("orders", 0): 1, ("orders", 1): 1, ("returns", 0): 0}
+    assert command("groups reset-offsets several --topic orders:1 --topic orders --to-offset 2")[0] == DONE
+    assert committed(admin, "several") == {("orders", 0): 2, ("orders", 1): 2, ("returns", 0): 0}
+
+
+def test_topics_lists_no_other_partitions_than_those_that_are_named(capsys, server):
+    assert run(["topics", "-b", server, "--topic", "orders", "--partition", "1", "--partition", "9"]) == BAD_INPUT
+    assert capsys.readouterr() == ("", "kafkacodec: error: no partition 9\n")
+
+
+def test_a_file_and_topics_exclude_each_other(command, tmp_path):
+    file = tmp_path / "offsets.csv"
+    file.write_text("orders,0,4\n")
+    code, _, err = command("groups reset-offsets readers --topic orders:1 --from-file", file)
+    assert (code, "--topic does not apply" in err) == (WRONG_USAGE, True)
+
+
 def test_a_group_with_members_keeps_its_offsets(command, server):
     with kc.client.Consumer("orders", bootstrap_servers=server, group_id="busy") as consumer:
         eventually(lambda: consumer.getmany(0.1) or consumer.assignment())
@@ -210,3 +250,5 @@ def test_transactions(command, server, admin):
     key = ("hung", 0)
     assert admin.list_offsets({key: "latest"}, isolation_level="read_committed")[key].offset == 2
     assert command("transactions list --state Silly")[0] == WRONG_USAGE
+    code, _, err = command("transactions hanging --topic hnug")
+    assert (code, "no topic 'hnug'" in err) == (BAD_INPUT, True)

@@ -50,6 +50,12 @@ def test_only_the_given_options_match_nothing(kafkacodec):
     assert err.endswith("no partition matches --topic and --partition\n")
 
 
+def test_a_partition_that_is_not_there_is_named(kafkacodec):
+    log = kc.sample().path
+    code, out, err = kafkacodec("dump", log, "--topic", "orders", "--partition", "0", "--partition", "7")
+    assert (code, out, err) == (BAD_INPUT, "", f"kafkacodec: error: {log}: no partition 7\n")
+
+
 def test_globs_that_match_nothing_are_named(kafkacodec):
     log = kc.sample().path
     code, out, err = kafkacodec("topics", log, "--topic", "ord*", "--topic", "nosuch*")

@@ -89,6 +89,7 @@ def _of_brokers(choice: Choice, servers: Servers, by_partition: bool, order: str
         if choice.topics:
             refuse_strangers("topic", choice.topics, admin.list_topics(include_internal=True))
         found = live_partitions(admin, wanted)
+    choice.refuse_missing(partition.partition for partition in found)
     (show_partitions if by_partition else show_topics)(found, order, as_json=as_json)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -54,6 +54,7 @@ class Choice:
         if not chosen:
             given = " and ".join(name for name, of in (("--topic", self.topics), ("--partition", self.numbers)) if of)
             raise click.ClickException(f"{place}: no partition matches {given}")
+        self.refuse_missing((partition.partition for partition in chosen), place)
         return chosen
 
     def without_internal(self) -> tuple[list[Partition], list[str]]:
@@ -81,6 +82,13 @@ class Choice:
         if levels:
             given = sorted({os.path.dirname(found.path) for path in given for found in discover(path, levels=levels)})
         return [LogDirectory(path) for path in given]
+
+    def refuse_missing(self, chosen: Iterable[int | None], place: str = "") -> None:
+        """Raise click.ClickException if a number of --partition is that of none of the chosen partitions."""
+        missing = sorted(set(self.numbers) - set(chosen))
+        if missing:
+            where = f"{place}: " if place else ""
+            raise click.ClickException(f"{where}no partition {', '.join(map(str, missing))}")
 
     def wants(self, partition: Partition) -> bool:
         """Whether --topic and --partition choose it."""

@@ -13,6 +13,7 @@ from kafkacodec.cli.console import note, say
 from kafkacodec.cli.options.globs import refuse_strangers
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
+from kafkacodec.cli.output import counted
 from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:
@@ -112,13 +113,16 @@ def reset_offsets(
     given = {name: value for name, value in ways.items() if value is not None}
     if len(given) != 1:
         raise click.UsageError(f"one of {', '.join(ways)} is required" + (f", not {len(given)}" if given else ""))
+    if topics and from_file is not None:
+        raise click.UsageError("--from-file names the partitions; --topic does not apply")
     ((way, value),) = given.items()
     asked = _file_rows(from_file, group) if from_file is not None else {}
+    named = _named(topics)
     with servers.admin() as admin:
         before = {(key.topic, key.partition): offset.offset for key, offset in admin.list_group_offsets(group).items()}
         if not before:
             _check_group(admin, group, topics or tuple(asked))
-        keys = list(asked) or _partitions(admin, topics) or list(before)
+        keys = list(asked) or _partitions(admin, named) or list(before)
         after = _targets(admin, keys, way, value, before, asked)
         if not dry_run:
             admin.alter_group_offsets(group, after)
@@ -134,16 +138,31 @@ def _check_group(admin: Admin, group: str, named: Sequence[object]) -> None:
         raise click.ClickException(f"group {group!r} has no committed offsets; add --topic")
 
 
-def _partitions(admin: Admin, topics: Sequence[str]) -> list[Key]:
-    wanted = {name: numbers for name, _, numbers in (text.partition(":") for text in topics)}
+def _named(texts: Sequence[str]) -> dict[str, set[int] | None]:
+    """The partitions of each topic in ``--topic``; None for all."""
+    found: dict[str, set[int] | None] = {}
+    for text in texts:
+        topic, colon, numbers = text.partition(":")
+        if colon and not all(number.isdecimal() for number in numbers.split(",")):
+            raise click.UsageError(f"--topic {text}: not numbers of partitions")
+        before = found.setdefault(topic, set())
+        found[topic] = before | set(map(int, numbers.split(","))) if colon and before is not None else None
+    return found
+
+
+def _partitions(admin: Admin, wanted: Mapping[str, set[int] | None]) -> list[Key]:
+    """The partitions that are named. Raises click.ClickException: one is not there."""
     found: list[Key] = []
     for topic in admin.describe_topics(list(wanted)).values() if wanted else ():
-        numbers = wanted[topic.name]
-        if numbers and not all(number.isdecimal() for number in numbers.split(",")):
-            raise click.UsageError(f"--topic {topic.name}:{numbers}: not numbers of partitions")
-        chosen = {int(number) for number in numbers.split(",")} if numbers else None
         every = [part.partition for part in topic.partitions]
-        found += [(topic.name, number) for number in every if chosen is None or number in chosen]
+        numbers = wanted[topic.name]
+        chosen = every if numbers is None else sorted(numbers)
+        missing = [str(number) for number in chosen if number not in every]
+        if missing:
+            raise click.ClickException(
+                f"{topic.name}: no partition {', '.join(missing)}; it has {counted(len(every), 'partition')}, from 0 on"
+            )
+        found += [(topic.name, number) for number in chosen]
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell
-from kafkacodec.cli.options.globs import matches
+from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.cli.output import SECONDS, timestamp
@@ -135,7 +135,10 @@ def abort(servers: Servers, topic: str, partition: int, start_offset: int, force
 
 
 def _hanging(admin: Admin, topics: Sequence[str], minutes: int) -> list[_Hanging]:
-    names = [name for name in admin.list_topics(include_internal=True) if matches(name, topics)]
+    every = admin.list_topics(include_internal=True)
+    if topics:
+        refuse_strangers("topic", topics, every)
+    names = [name for name in every if matches(name, topics)]
     described = admin.describe_topics(names)
     keys = [(topic.name, part.partition) for topic in described.values() for part in topic.partitions]
     before = milliseconds("now") - minutes * 60_000
