@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,11 +146,22 @@ def test_refused(
         ("jsonl", "[" * 100_000, "line 1: JSON is nested too deeply"),
         ("csv", 'value,headers\na,"' + "[" * 100_000 + '"\n', "headers: JSON is nested too deeply"),
         ("jsonl", '{"other":3}\n', "line 1: no field 'key' or 'value'"),
+        (
+            "jsonl",
+            '{"key":"a","value":"b"}\n{"key":"b","valeu":"2"}\n',
+            "line 2: unknown field 'valeu': a record has key, ",
+        ),
+        (
+            "jsonl",
+            '\n{"value":"a"}\n{"value":"a", x}\n',
+            "records.jsonl: line 3 is not JSON: column 15: Expecting property",
+        ),
+        ("jsonl", '{"value":"a"}\n{"value":"\udcff"}\n', "records.jsonl: line 2 is not UTF-8: byte 11 is 0xff"),
     ],
 )
 def test_bad_files_leave_no_files(suffix: str, content: str, reason: str, tmp_path: Path, kafkacodec: Command) -> None:
     file = tmp_path / f"records.{suffix}"
-    file.write_text(content)
+    file.write_text(content, errors="surrogateescape")
     code, out, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t")
     assert (code, out) == (BAD_INPUT, "")
     assert reason in err
@@ -180,3 +193,8 @@ def test_keep_offsets_needs_the_column(tmp_path: Path, kafkacodec: Command) -> N
     file.write_text("key,value\na,b\n")
     code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t", "--keep-offsets")
     assert (code, "missing column 'offset'" in err) == (BAD_INPUT, True)
+
+
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "kafkacodec", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith(kc.__version__)

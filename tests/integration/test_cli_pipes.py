@@ -306,7 +306,7 @@ LINE = b'{"value":"a"}\n'
         ("json", b'{"value": nothing}' + LINE * 100_000, "row 1: Expecting value"),
         ("json", b"[3]", "row 1: not a JSON object"),
         ("json", b"[" * 100_000, "row 1: JSON is nested too deeply"),
-        ("json", b'[{"value":"\xff"}]', "can't decode byte 0xff"),
+        ("json", b'[{"value":"\xff"}]', "not UTF-8: a byte is 0xff"),
         ("jsonl", b'{"value":"a","timestamp":"soon"}', "line 1: timestamp 'soon' is not a date and time such as"),
         ("jsonl", b'{"value":"a","timestamp":1.5}', "line 1: timestamp is not an integer"),
         ("arrow", b"nothing of Arrow", "standard input: "),

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
 from kafkacodec.cli.output import json_line
+from kafkacodec.records.plan import BATCH_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS
 
 MAX_BYTES = 128 << 20
 """The largest line, and the largest row of a JSON array; the largest record of a broker is smaller."""
@@ -18,6 +19,9 @@ MAX_BYTES = 128 << 20
 _STEP = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OF_TYPED = {f"{part}{more}" for part in ("key", "value") for more in ("_schema_id", "_error")}
+# The fields that dump, consume and convert write.
+_WRITTEN = {*PLACE_COLUMNS, *RECORD_COLUMNS, *BATCH_COLUMNS, *_OF_TYPED, "next_offset", "row"}
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 Row = dict[str, Any]
@@ -112,7 +116,10 @@ class _Text:
             raise ValueError(f"longer than {MAX_BYTES >> 20} MiB")
         data = self._file.read(max(_STEP, len(self._text)))
         self._ended = not data
-        self._text += self._decode(data, final=self._ended)
+        try:
+            self._text += self._decode(data, final=self._ended)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"not UTF-8: a byte is 0x{error.object[error.start]:02x}") from None
         return True
 
 
@@ -123,8 +130,17 @@ def row_of_line(place: str, line: bytes, names: Mapping[str, str]) -> Row:
     except RecursionError:
         raise ValueError(f"{place}: JSON is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise ValueError(f"{place} {json_fault(error)}") from None
     return row_of(place, found, names)
+
+
+def json_fault(error: ValueError) -> str:
+    """What is wrong with one line, from an error of decoding it."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"is not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}"
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: column {error.colno}: {error.msg}"
+    return f"is not JSON: {error}"
 
 
 def row_of(place: str, found: Any, names: Mapping[str, str]) -> Row:
@@ -136,7 +152,8 @@ def row_of(place: str, found: Any, names: Mapping[str, str]) -> Row:
         names: column -> name of the object's field.
 
     Raises:
-        ValueError: not an object, or a field has a wrong type.
+        ValueError: not an object, an unknown field, or one of a wrong type. Where fields are named by the user, the
+            others belong to no record, and are left out.
     """
     try:
         if not isinstance(found, dict):
@@ -144,6 +161,13 @@ def row_of(place: str, found: Any, names: Mapping[str, str]) -> Row:
         row = {column: found[name] for column, name in names.items() if name in found}
         if not {"key", "value"} & row.keys():
             raise ValueError(f"no field {names['key']!r} or {names['value']!r}")
+        if all(column == name for column, name in names.items()):
+            unknown = next((name for name in found if name not in _WRITTEN), None)
+            if unknown is not None:
+                raise ValueError(
+                    f"unknown field {unknown!r}: a record has {', '.join(names)}; "
+                    "with --value-column or --key-column other fields are left out"
+                )
         for column, convert in _CONVERT.items():
             if column in row:
                 row[column] = convert(names[column], row[column])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.cli.files.json_rows import json_fault
 from kafkacodec.cli.options.gathering import Command, gathered
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ class LineEncoders:
             return data
         try:
             return encoder(json.loads(data))
-        except (ValueError, RecursionError) as error:  # JSON's error is one, and EncodeError
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise click.ClickException(f"record {self._count}: the {part} {json_fault(error)}") from None
+        except (ValueError, RecursionError) as error:  # EncodeError is one
             raise click.ClickException(f"record {self._count}: {part}: {error}") from None
 
 

@@ -1,0 +1,6 @@
+"""``python -m kafkacodec``: the command."""
+
+from kafkacodec.cli.__main__ import main
+
+if __name__ == "__main__":
+    main()
