@@ -275,9 +275,15 @@ _VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 
 
+_OF_TYPE: Final[Mapping[str, Any]] = {"int | None": 0, "bool | None": True}
+
+
 def option_defaults(settings: type[ClientSettings]) -> dict[str, Any]:
-    """The default of each option of a settings class, for `options_from_config`; None if the option is required."""
-    return {option.name: None if option.default is MISSING else option.default for option in fields(settings)}
+    """A value of each option of a settings class that has its type, for `options_from_config`: mostly the default."""
+    return {
+        option.name: _OF_TYPE.get(str(option.type), None if option.default is MISSING else option.default)
+        for option in fields(settings)
+    }
 
 
 def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,7 +292,7 @@ def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -
     Args:
         config: values by name, such as ``{"bootstrap.servers": "localhost:9092"}``. Text is converted to the type of
             the option: numbers, ``true`` and ``false``. Option names without dots are accepted too.
-        options: the default of each option by name, which determines its type.
+        options: a value of each option by name, which determines its type: `option_defaults`.
 
     Raises:
         TypeError: names are unknown; the error says of each what replaces it, or which one was probably meant.

@@ -8,11 +8,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import kafkacodec as kc
 from kafkacodec.cli.app import COMMANDS, application
 from kafkacodec.cli.options.properties import read_properties
 from kafkacodec.cli.options.servers import Servers
 from kafkacodec.cli.rows.consume_range import Start, parse_start
 from kafkacodec.client.aio.admin import AdminSettings
+from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.producing.settings import ProducerSettings
 
 
@@ -71,7 +73,9 @@ def servers(*properties, bootstrap=None, config=None):
 def test_options_of_the_line_go_before_those_of_the_file(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=file:1\nlinger.ms=7\nacks=1\ngroup.id=g\n")
-    found = servers("linger.ms=9", bootstrap="line:2", config=str(file)).options(ProducerSettings, {"acks": "all"})
+    found = servers("linger.ms=9", bootstrap="line:2", config=str(file)).options(
+        ProducerSettings, {"acks": ("--acks", "all")}
+    )
     assert found == {"bootstrap_servers": "line:2", "linger_ms": 9, "acks": "all"}
     assert servers(config=str(file)).options(AdminSettings) == {"bootstrap_servers": "file:1"}
 
@@ -91,6 +95,82 @@ def test_options_of_the_line_go_before_those_of_the_file(tmp_path):
 def test_wrong_options(given, reason):
     with pytest.raises(click.UsageError, match=reason):
         given.options(ProducerSettings)
+
+
+def test_values_are_text_also_of_options_without_a_default():
+    given = servers("compression.type=zstd", "compression.level=3", "retries=4", "enable.idempotence=false")
+    config = {"bootstrap.servers": "a:1", **dict(text.split("=") for text in given.properties)}
+    found = Servers("a:1", None, given.properties).options(ProducerSettings)
+    assert (found["compression_level"], found["retries"], found["enable_idempotence"]) == (3, 4, False)
+    kc.client.Producer.from_config(config).close()
+
+
+NOBODY = "127.0.0.1:1"
+
+
+def ran(*arguments, **variables):
+    return CliRunner(env=variables).invoke(application, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("consume t -X enable.auto.commit=false", "-X enable.auto.commit: with --group"),
+        ("consume t -X group.id=g", "-X group.id: use --group"),
+        ("consume t -X auto.offset.reset=latest", "-X auto.offset.reset: use --offset"),
+        ("consume t -G g -o end -X auto.offset.reset=latest", "-X auto.offset.reset: --offset is given too"),
+        ("consume t --isolation-level read_committed -X isolation.level=x", "--isolation-level is given too"),
+        ("consume t -X isolation.level=nonsense", "isolation_level must be"),
+        ("consume t -X bootstrap.servers=a:1", "--bootstrap is given too"),
+        ("produce t -z zstd -X compression.type=nonsense", "-X compression.type: --codec is given too"),
+        ("lag -X acks=1", "unknown option 'acks'; an option of producers"),
+        ("topics -X group.id=g", "unknown option 'group.id'; an option of consumers"),
+        ("admin topics list -X linger.ms=1", "unknown option 'linger.ms'; an option of producers"),
+    ],
+)
+def test_no_option_of_a_client_is_without_effect(line, reason):
+    found = ran(*line.split(), "-b", NOBODY)
+    assert (found.exit_code, reason in found.output) == (2, True), found.output
+
+
+def test_options_of_a_file_that_a_command_decides_are_named(tmp_path, capsys):
+    file = tmp_path / "client.properties"
+    file.write_text("group.id=g\nisolation.level=read_committed\n")
+    given = servers(bootstrap="a:1", config=str(file))
+    found = given.options(ConsumerSettings, decided={"group_id": "use --group"})
+    assert found == {"bootstrap_servers": "a:1", "isolation_level": "read_committed"}
+    assert f"{file}: group.id does not apply: use --group" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["consume t -e", "produce t", "topics", "lag", "groups", "admin topics list"])
+@pytest.mark.parametrize("option", ["ssl.ca.location", "ssl.certificate.location"])
+@pytest.mark.parametrize("there", [False, True])
+def test_wrong_files_of_certificates_are_wrong_usage(command, option, there, tmp_path):
+    file = tmp_path / "file.pem"
+    if there:
+        file.write_text("no certificate")
+    found = ran(*command.split(), "-b", NOBODY, "-X", "security.protocol=SSL", "-X", f"{option}={file}")
+    assert (found.exit_code, str(file) in found.output) == (2, True), (found.output, found.exception)
+
+
+def test_a_wrong_assignor_is_wrong_usage(monkeypatch):
+    monkeypatch.setattr("kafkacodec.cli.commands.consume._require_topics", lambda *given: None)
+    found = ran("consume", "t", "-G", "g", "-b", NOBODY, "-X", "partition.assignment.strategy=foo")
+    assert (found.exit_code, "partition_assignment_strategy" in found.output) == (2, True), found.output
+
+
+@pytest.mark.parametrize("command", ["topics", "lag", "groups", "offsets"])
+def test_brokers_of_files(command, tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1\nbootstrap.timeout.ms=1\ndefault.api.timeout.ms=1\n")
+    for found in (ran(command, "-F", str(file)), ran(command, KAFKACODEC_CONFIG=str(file))):
+        assert isinstance(found.exception, kc.KafkaCodecError), found.output  # nobody answers
+    named = ran(command, str(tmp_path), "-F", str(file))
+    assert (named.exit_code, "--config and -X need --bootstrap" in named.output) == (2, True)
+    file.write_text("client.id=me\n")
+    missing = ran(command, "-F", str(file))
+    assert (missing.exit_code, "bootstrap.servers among them" in missing.output) == (2, True)
+    assert not isinstance(ran(command, str(tmp_path), KAFKACODEC_CONFIG=str(file)).exception, click.UsageError)
 
 
 def test_wrong_files(tmp_path):

@@ -18,7 +18,7 @@ from kafkacodec.cli.options.inputs import TIMES, moment
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
-from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
+from kafkacodec.cli.options.servers import Servers, legal_topic, made, server_options
 from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import Advance, counted, full_option, progress
 from kafkacodec.cli.rows.kafka07_brokers import Reading, kafka07_servers
@@ -77,9 +77,7 @@ _LEAVE_SECONDS = 5.0
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_uncommitted", "read_committed"]),
-    default="read_uncommitted",
-    show_default=True,
-    help="read_committed excludes aborted and open transactions.",
+    help="read_committed excludes aborted and open transactions; read_uncommitted (default) does not.",
 )
 @full_option
 @print_options(batch_columns=False)
@@ -98,7 +96,7 @@ def consume(
     follow: bool,
     limit: int | None,
     wanted: Wanted,
-    isolation_level: Literal["read_uncommitted", "read_committed"],
+    isolation_level: Literal["read_uncommitted", "read_committed"] | None,
     printing: Printing,
     typed: ValueOptions,
     output: Destination,
@@ -132,7 +130,6 @@ def consume(
         return
     from kafkacodec.cli.rows.consumed import Consumed
     from kafkacodec.client import Consumer
-    from kafkacodec.client.consuming.settings import ConsumerSettings
 
     for topic in topics:
         if not topic.startswith(_PATTERN):
@@ -143,23 +140,15 @@ def consume(
     if output:
         _check_output(output, printing, follow and limit is None)
     printer = printing.printer(several=True, headers=True)
-    own: dict[str, Any] = {"isolation_level": isolation_level, "enable_auto_commit": False}
-    if group is not None:
-        own |= {"group_id": group, **({"auto_offset_reset": start.spec} if offset not in (None, _STORED) else {})}
-    # To read a topic that is deleted meanwhile would create it again.
-    options = {
-        "auto_offset_reset": "earliest",
-        "allow_auto_create_topics": False,
-        **servers.options(ConsumerSettings, own),
-    }
+    options = _options(servers, group, offset, isolation_level, start)
     if group is None:
-        ranges = _ranges(servers, topics, numbers, start, end_time, not follow, isolation_level)
+        ranges = _ranges(servers, topics, numbers, start, end_time, not follow, options["isolation_level"])
     else:
         ranges = {}
         _require_topics(servers, topics, follow)
     grouped = group is not None
     to_file = output.path not in (None, STANDARD) or is_file(sys.stdout)
-    with Consumer(**options) as consumer, _leaving(consumer), _progress(ranges, limit, to_file) as advance:
+    with made(Consumer, options) as consumer, _leaving(consumer), _progress(ranges, limit, to_file) as advance:
         _begin(consumer, topics, {key: part.start for key, part in ranges.items()})
         commits = grouped and not output
         search, records = wanted.search(), None if output else typed.typed_records()
@@ -171,6 +160,34 @@ def consume(
             note(f"{output.shown}: {counted(count, 'record')}")
             return
         _print(printer, consumed.pages())
+
+
+def _options(
+    servers: Servers, group: str | None, offset: str | None, isolation_level: str | None, start: Start
+) -> dict[str, Any]:
+    """The consumer's options."""
+    from kafkacodec.client.consuming.settings import ConsumerSettings
+
+    own: dict[str, tuple[str, Any]] = {}
+    decided = {
+        "enable_auto_commit": "with --group, the offsets of printed records are committed",
+        "group_id": "use --group",
+    }
+    if isolation_level is not None:
+        own["isolation_level"] = ("--isolation-level", isolation_level)
+    if group is None:
+        decided["auto_offset_reset"] = "use --offset"
+    elif offset not in (None, _STORED):
+        own["auto_offset_reset"] = ("--offset", start.spec)
+    # To read a topic that is deleted meanwhile would create it again.
+    return {
+        "auto_offset_reset": "earliest",
+        "isolation_level": "read_uncommitted",
+        "allow_auto_create_topics": False,
+        **servers.options(ConsumerSettings, own, decided),
+        "enable_auto_commit": False,
+        "group_id": group,
+    }
 
 
 def _print(printer: Printer, pages: Iterator[Page | None]) -> None:
@@ -243,7 +260,7 @@ def _require_topics(servers: Servers, topics: tuple[str, ...], follow: bool) -> 
     from kafkacodec.cli.rows.consume_range import described
 
     patterns = _patterns(topics)
-    with servers.admin() as admin:
+    with servers.admin(others=True) as admin:
         described(admin, [topic for topic in topics if topic not in patterns])
         names = admin.list_topics() if patterns else []
     for pattern in patterns:
@@ -268,7 +285,7 @@ def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
     from kafkacodec.cli.rows.consume_range import partition_ranges
 
     numbers, start, end_time, to_end, isolation_level = arguments
-    with servers.admin() as admin:
+    with servers.admin(others=True) as admin:
         patterns = _patterns(topics)
         names = list(admin.list_topics()) if patterns else []
         for pattern in patterns:

@@ -18,7 +18,7 @@ from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.files.sources import READ_FORMATS, Source, is_typed
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.numbers import Number
-from kafkacodec.cli.options.servers import Servers, legal_topic, server_options
+from kafkacodec.cli.options.servers import Servers, legal_topic, made, server_options
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.cli.rows.encoded_lines import EncodingOptions, encoding_options
 from kafkacodec.cli.rows.kafka07_brokers import kafka07_servers, send_lines
@@ -102,7 +102,7 @@ def produce(
     from kafkacodec.client.producing.settings import ProducerSettings
 
     legal_topic(topic)
-    own = {} if codec is None else {"compression_type": codec}
+    own = {} if codec is None else {"compression_type": ("--codec", codec)}
     options = servers.options(ProducerSettings, own)
     sources = [_source(path, kind) for path in inputs or (STANDARD,)]
     plan = _lines(sources, lines)
@@ -113,7 +113,7 @@ def produce(
     if encoding and plan is None:
         raise click.UsageError("--values and --keys encode lines only; add --format lines")
     encoders = encoding.encoders(topic)
-    with Producer(**options) as producer:
+    with made(Producer, options) as producer:
         sent = _Sent(producer, topic, partition)
         if plan is not None:
             total = sum(source.size_in_bytes for source in sources)

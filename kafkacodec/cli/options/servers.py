@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from kafkacodec.cli.console import note
 from kafkacodec.cli.options.gathering import Command, gathered
 
 if TYPE_CHECKING:
     from kafkacodec.client import Admin
     from kafkacodec.client.options import ClientSettings
 
-__all__ = ["Servers", "legal_topic", "server_options"]
+__all__ = ["Servers", "legal_topic", "made", "server_options"]
+
+Client = TypeVar("Client")
 
 BOOTSTRAP = "bootstrap_servers"
 _CONFIG_VARIABLE = "KAFKACODEC_CONFIG"
@@ -36,11 +40,24 @@ class Servers:
         return self.bootstrap is not None
 
     def options(
-        self, settings: type[ClientSettings], own: Mapping[str, Any] | None = None, *, others: bool = False
+        self,
+        settings: type[ClientSettings],
+        own: Mapping[str, tuple[str, Any]] | None = None,
+        decided: Mapping[str, str] | None = None,
+        *,
+        others: bool = False,
     ) -> dict[str, Any]:
         """The options of a client: of the file, then of ``-X``, then the command's `own`.
 
         Names in the file that only other kinds of clients have are left out, with `others` also those of ``-X``.
+
+        Args:
+            settings: the client's.
+            own: options that the command's options set: the name of that option, and the value. They replace those of
+                the file; ``-X`` is refused beside them.
+            decided: options that the command sets by itself, and what to do instead. Those of the file do not apply,
+                which a note says.
+            others: whether the command also makes a client of another kind, which has the other options of ``-X``.
 
         Raises:
             click.UsageError: a name is unknown, a value is wrong, or no brokers are given.
@@ -48,22 +65,33 @@ class Servers:
         from kafkacodec.cli.warnings import show_warnings
         from kafkacodec.client.options import option_defaults
         from kafkacodec.client.security.java_config import config_options
+        from kafkacodec.net.tls import client_context
 
         show_warnings()
+        own, decided = own or {}, decided or {}
         known = option_defaults(settings)
-        try:
-            found = config_options({**self._file(known), **self._given(known if others else None)}, known)
-        except (TypeError, ValueError) as error:
-            raise click.UsageError(str(error)) from None
-        found |= own or {}
+        with _wrong_options():
+            found = config_options(self._file(known), known)
+            for name in sorted(decided.keys() & found.keys()):
+                note(f"kafkacodec: warning: {self._path()}: {name.replace('_', '.')} does not apply: {decided[name]}")
+                del found[name]
+            pairs = self._given(known if others else None)
+            for name in pairs:
+                if _is_of_others(name, known):
+                    raise TypeError(f"unknown option {name!r}; an option of {' and '.join(_kinds_with(name))}")
+            given = config_options(pairs, known)
+        instead = {**decided, **{name: f"{option} is given too" for name, (option, _) in own.items()}}
+        if self.bootstrap is not None:
+            instead[BOOTSTRAP] = "--bootstrap is given too"
+        for name in sorted(given.keys() & instead.keys()):
+            raise click.UsageError(f"-X {name.replace('_', '.')}: {instead[name]}")
+        found |= given | {name: value for name, (_, value) in own.items()}
         if self.bootstrap is not None:
             found[BOOTSTRAP] = self.bootstrap
         if not found.get(BOOTSTRAP):
             raise click.UsageError("Missing option '-b' / '--bootstrap'.")
-        try:
-            settings(**found)
-        except (TypeError, ValueError) as error:
-            raise click.UsageError(str(error)) from None
+        with _wrong_options():
+            client_context(settings(**found))  # reads the files
         return found
 
     def instead_of(self, paths: object, metavar: str) -> bool:
@@ -72,22 +100,29 @@ class Servers:
         Raises:
             click.UsageError: both are given, or neither is, or brokers with an option that is about files.
         """
-        if not self and (self.config or self.properties):
-            raise click.UsageError("--config and -X need --bootstrap")
-        if self and paths:
+        if paths and self:
             raise click.UsageError(f"{metavar} and --bootstrap exclude each other")
-        if not self and not paths:
+        if paths and (self.config or self.properties):
+            raise click.UsageError("--config and -X need --bootstrap")
+        if paths:
+            return False
+        if not (self or self._names_brokers()):
+            if self.config or self.properties:
+                raise click.UsageError("--config and -X need --bootstrap, or bootstrap.servers among them")
             raise click.UsageError(f"Missing argument '{metavar}', or option '--bootstrap'.")
-        if self:
-            _refuse_options_of_files(click.get_current_context())
-        return bool(self)
+        _refuse_options_of_files(click.get_current_context())
+        return True
 
-    def admin(self) -> Admin:
-        """An admin client."""
+    def admin(self, *, others: bool = False) -> Admin:
+        """An admin client; `others` as in `options`."""
         from kafkacodec.client import Admin
         from kafkacodec.client.aio.admin import AdminSettings
 
-        return Admin(**{"default_api_timeout_ms": _ADMIN_MS, **self.options(AdminSettings, others=True)})
+        return made(Admin, {"default_api_timeout_ms": _ADMIN_MS, **self.options(AdminSettings, others=others)})
+
+    def _names_brokers(self) -> bool:
+        """Whether the file or ``-X`` name brokers."""
+        return any(_has({BOOTSTRAP: None}, name) for name in {**self._file(None), **self._given(None)})
 
     def _given(self, known: Mapping[str, Any] | None) -> dict[str, str]:
         """Those of ``-X``; without those of other clients than one with these options."""
@@ -97,8 +132,12 @@ class Servers:
                 raise click.UsageError(f"-X {name}: not NAME=VALUE")
         return {name: value for name, _, value in pairs if known is None or not _is_of_others(name, known)}
 
-    def _file(self, known: Mapping[str, Any]) -> dict[str, str]:
-        path = self.config or os.environ.get(_CONFIG_VARIABLE)
+    def _path(self) -> str | None:
+        return self.config or os.environ.get(_CONFIG_VARIABLE)
+
+    def _file(self, known: Mapping[str, Any] | None) -> dict[str, str]:
+        """The options of the file; without those of other clients than one with these options."""
+        path = self._path()
         if not path:
             return {}
         from kafkacodec.cli.options.properties import read_properties
@@ -109,7 +148,21 @@ class Servers:
         except (OSError, ValueError) as error:
             where = path if self.config else f"{_CONFIG_VARIABLE}={path}"
             raise click.UsageError(f"{where}: {getattr(error, 'strerror', None) or error}") from None
-        return {name: value for name, value in found.items() if not _is_of_others(name, known)}
+        return {name: value for name, value in found.items() if known is None or not _is_of_others(name, known)}
+
+
+def made(kind: Callable[..., Client], options: Mapping[str, Any]) -> Client:
+    """A client with these options. Raises click.UsageError: one is wrong, as a file that is no certificate."""
+    with _wrong_options():
+        return kind(**options)
+
+
+@contextmanager
+def _wrong_options() -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _refuse_options_of_files(context: click.Context) -> None:
@@ -131,18 +184,29 @@ def legal_topic(topic: str) -> None:
 
 def _is_of_others(name: str, known: Mapping[str, Any]) -> bool:
     """Whether a name is none of the known options, but one of another kind of client."""
+    return bool(not _has(known, name) and _kinds_with(name))
+
+
+def _kinds_with(name: str) -> list[str]:
+    """The kinds of clients that have an option."""
     from kafkacodec.client.consuming.settings import ConsumerSettings
-    from kafkacodec.client.options import option_defaults, options_from_config
+    from kafkacodec.client.options import option_defaults
     from kafkacodec.client.producing.settings import ProducerSettings
 
-    def has(options: Mapping[str, Any]) -> bool:
-        try:
-            options_from_config({name: None}, options)
-        except TypeError:
-            return False
-        return True
+    kinds = {"consumers": ConsumerSettings, "producers": ProducerSettings}
+    return [kind for kind, settings in kinds.items() if _has(option_defaults(settings), name)]
 
-    return not has(known) and any(has(option_defaults(kind)) for kind in (ConsumerSettings, ProducerSettings))
+
+def _has(options: Mapping[str, Any], name: str) -> bool:
+    from kafkacodec.client.options import options_from_config
+
+    try:
+        options_from_config({name: ""}, options)
+    except TypeError:
+        return False
+    except ValueError:  # the value is wrong, the name is not
+        pass
+    return True
 
 
 _OPTIONS = (

@@ -41,10 +41,7 @@ __all__ = ["Producer"]
 _log = logging.getLogger("kafkacodec.client.producer")
 
 _TIMES_ASKED: Final = 3  # for a partition that a topic does not have
-DEFAULTS: Final[dict[str, Any]] = {
-    **option_defaults(ProducerSettings),
-    **{"enable_idempotence": True, "retries": 0, "compression_level": 0},  # None by default: their types
-}
+DEFAULTS: Final = option_defaults(ProducerSettings)
 """A value of each option that has its type, for `config_options`."""
 
 
