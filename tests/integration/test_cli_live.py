@@ -109,6 +109,15 @@ def test_lines_as_kcat_reads_them(command, topic):
     assert found[0]["headers"] == [{"key": "from", "value": "test"}]
 
 
+def test_a_line_that_is_too_large_has_its_number(command, topic):
+    lines = b"small\n" * 2500 + b"x" * 2_000_000 + b"\nlast\n"
+    code, _, err = command("produce", topic, "-p", 1, stdin=lines)
+    assert code == 1
+    assert f"{topic}: record 2501: a record exceeds its maximum size: it takes 20000" in err
+    assert err.endswith("; 2,500 records before it went out\n")
+    assert len(consumed(command, topic)) == 2500
+
+
 def test_other_delimiters_and_a_key_for_all(command, topic):
     assert (
         command("produce", topic, "-k", "all", "-D", "||", "-p", 0, stdin=b"one||two\nlines||" + b"x" * 70_000)[0] == 0

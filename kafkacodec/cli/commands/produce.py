@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from kafkacodec.cli.options.servers import Servers, legal_topic, made, server_op
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.cli.rows.encoded_lines import EncodingOptions, encoding_options
 from kafkacodec.cli.rows.kafka07_brokers import kafka07_servers, send_lines
+from kafkacodec.errors import EncodeError
 from kafkacodec.records.compression import CODECS
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _LINES = "lines"
 _LOOK_RECORDS, _LOOK_SECONDS = 256, 0.1  # after so many records or so long, deliveries are looked at
+_ROW = re.compile(r"records\[(\d+)\]")
 _ENCODINGS = click.Choice(["text", *DECODERS])
 
 
@@ -177,12 +180,29 @@ class _Sent:
         """Send records, as they come."""
         send = partial(self._producer.send, self._topic, headers=headers, partition=self._partition)
         for key, value in records:
-            self._add(send(value, key=key), 1)
+            with self._named():
+                sent = send(value, key=key)
+            self._add(sent, 1)
 
     def lines(self, tables: Iterable[Table], headers: Any) -> None:
         """Send records of lines, as they come."""
         for table in tables:
-            self._add(self._producer._send_rows(table, self._topic, self._partition, headers), len(table))
+            with self._named():
+                sent = self._producer._send_rows(table, self._topic, self._partition, headers)
+            self._add(sent, len(table))
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Give an error about a record its number among all; those before it are sent first."""
+        try:
+            yield
+        except EncodeError as error:
+            row = _ROW.match(error.path or "")
+            before = self.count + (0 if row is None else int(row[1]))
+            self.finish()
+            raise click.ClickException(
+                f"{self._topic}: record {before + 1}: {error.reason}; {counted(before, 'record')} before it went out"
+            ) from None
 
     def table(self, batch: pa.RecordBatch) -> None:
         """Send the rows of a table."""
