@@ -34,6 +34,8 @@ def address_text(address: tuple[str, int]) -> str:
 
 
 def _address(text: str, name: str) -> tuple[str, int]:
+    if set(text) & set("; "):
+        raise ValueError(f"{name}: {text!r} is not host:port; separate several with commas")
     text = text.rpartition("://")[2]  # PLAINTEXT://host:port, as brokers write their listeners
     host, colon, port = text.rpartition(":")
     if not colon or (text.startswith("[") and text.endswith("]")):

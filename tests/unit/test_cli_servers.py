@@ -88,6 +88,8 @@ def test_options_of_the_line_go_before_those_of_the_file(tmp_path):
         (servers("linger.mss=1", bootstrap="a:1"), "did you mean 'linger.ms'"),
         (servers("linger.ms=x", bootstrap="a:1"), "linger.ms must be a whole number"),
         (servers(bootstrap="a:b"), "'a:b' is not host:port"),
+        (servers(bootstrap="a:1;b:2"), "'a:1;b:2' is not host:port; separate several with commas"),
+        (servers(bootstrap="a:1 b:2"), "separate several with commas"),
         (servers(bootstrap="[::1"), r"'\[::1' is not host:port"),
         (servers("security.protocol=SASL_SSL", bootstrap="a:1"), "sasl_mechanism"),
     ],
