@@ -155,9 +155,10 @@ def test_wrong_files_of_certificates_are_wrong_usage(command, option, there, tmp
     assert (found.exit_code, str(file) in found.output) == (2, True), (found.output, found.exception)
 
 
-def test_a_wrong_assignor_is_wrong_usage(monkeypatch):
-    monkeypatch.setattr("kafkacodec.cli.commands.consume._require_topics", lambda *given: None)
-    found = ran("consume", "t", "-G", "g", "-b", NOBODY, "-X", "partition.assignment.strategy=foo")
+def test_a_wrong_assignor_is_wrong_usage():
+    with kc.broker.serve(topics=["t"]) as kafka:
+        option = "partition.assignment.strategy=foo"
+        found = ran("consume", "t", "-G", "g", "-b", kafka.bootstrap_servers, "-X", option)
     assert (found.exit_code, "partition_assignment_strategy" in found.output) == (2, True), found.output
 
 
