@@ -3,15 +3,8 @@
 #
 # Versions: pyspark 4.3.0, pyarrow 26.0.1, Python 3.11, Java 17 on PATH or in JAVA_HOME.
 #
-# `python_streaming_source_runner.main` has
-#
-#     try:
-#         reader = _streamReader(data_source, schema)
-#         ...
-#     finally:
-#         reader.stop()
-#
-# so if `DataSource.streamReader` raises, the name `reader` is not bound, and `finally` raises an UnboundLocalError.
+# `python_streaming_source_runner` makes the reader inside a try statement, whose finally clause stops it. If
+# `DataSource.streamReader` raises, there is no reader yet, and the finally clause raises an UnboundLocalError.
 # The query ends with that: it is the last line of the traceback that Spark shows. What the source has raised is above
 # it, before "During handling of the above exception, another exception occurred". For a batch, the same source's error
 # is the last line.
