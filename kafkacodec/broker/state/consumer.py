@@ -14,6 +14,7 @@ from typing import Any
 from kafkacodec import messages
 from kafkacodec.assignment.assignor import MemberSubscription
 from kafkacodec.broker.state.consumer_member import ConsumerMember, Places, new_targets, places_of, rows_of
+from kafkacodec.broker.state.epoch_group import EpochGroup
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.targets import TARGETS, UNIFORM, topics_hash
 from kafkacodec.errors import ILLEGAL_GENERATION, NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
@@ -26,7 +27,7 @@ _OFFSETS_WITH_EPOCHS = 9  # OffsetCommit: members of this protocol use it
 
 
 @dataclass(slots=True)
-class ConsumerGroup:
+class ConsumerGroup(EpochGroup[ConsumerMember]):
     """The state of a group, from its records."""
 
     room: Room
@@ -57,10 +58,6 @@ class ConsumerGroup:
             return "Assigning"
         settled = all(member.settled(self.assignment_epoch) for member in self.members.values())
         return "Stable" if settled else "Reconciling"
-
-    def static(self, instance: str) -> ConsumerMember | None:
-        """The member of this instance."""
-        return next((member for member in self.members.values() if member.instance == instance), None)
 
     def start(self) -> None:
         """Do nothing: the calls set its timers."""
@@ -143,33 +140,10 @@ class ConsumerGroup:
             return UNSUPPORTED_VERSION
         return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
 
-    def fetch_refusal(self, member_id: str | None, epoch: int) -> int:
-        """Return the error for a fetch of offsets; requests that name no member are allowed."""
-        if member_id is None and epoch < 0:
-            return NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return UNKNOWN_MEMBER_ID
-        return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
-
-    def delete_refusal(self) -> int:
-        """Return the error for a deletion of offsets: topics without a subscriber are allowed."""
-        return NONE
-
     def subscribes(self) -> Callable[[str], bool]:
         """Whether a member subscribes to a topic."""
         subscriptions = self.subscriptions(self.members, self.patterns).values()
         return {topic for each in subscriptions for topic in each.topics}.__contains__
-
-    @property
-    def idle(self) -> bool:
-        """Whether the group is empty."""
-        return not self.members
-
-    def retention_start(self) -> Callable[[str], int | None]:
-        """Return the start of retention: the commit, unless the topic has a subscriber."""
-        uses = self.subscribes()
-        return lambda topic: None if uses(topic) else -1
 
     # Records
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kafkacodec import messages
+from kafkacodec.broker.state.epoch_group import EpochGroup
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.streams.assignor import STICKY, Assigned, sticky
 from kafkacodec.broker.state.streams.configuring import Configured
@@ -37,7 +38,7 @@ _NO_OFFSETS: Final = TaskOffsets({}, {})
 
 
 @dataclass(slots=True)
-class StreamsGroup:
+class StreamsGroup(EpochGroup[StreamsMember]):
     """The state of a group, from its records.
 
     Attributes:
@@ -92,15 +93,6 @@ class StreamsGroup:
         settled = all(member.settled(self.assignment_epoch) for member in self.members.values())
         return "Stable" if settled else "Reconciling"
 
-    @property
-    def idle(self) -> bool:
-        """Whether the group is empty."""
-        return not self.members
-
-    def static(self, instance: str) -> StreamsMember | None:
-        """The member of this instance."""
-        return next((member for member in self.members.values() if member.instance == instance), None)
-
     def start(self) -> None:
         """Do nothing: the calls set its timers."""
 
@@ -130,28 +122,10 @@ class StreamsGroup:
             return NONE if all(epoch >= member.epochs.get(task, epoch + 1) for task in tasks) else STALE_MEMBER_EPOCH
         return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
 
-    def fetch_refusal(self, member_id: str | None, epoch: int) -> int:
-        """Return the error for a fetch of offsets; requests that name no member are allowed."""
-        if member_id is None and epoch < 0:
-            return NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return UNKNOWN_MEMBER_ID
-        return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
-
-    def delete_refusal(self) -> int:
-        """Return the error for a deletion of offsets: topics that nobody reads are allowed."""
-        return NONE
-
     def subscribes(self) -> Callable[[str], bool]:
         """Whether the application reads a topic."""
         readers = self.topology.readers if self.topology is not None and self.members else {}
         return readers.__contains__
-
-    def retention_start(self) -> Callable[[str], int | None]:
-        """Return the start of retention: the commit, unless the application reads the topic."""
-        uses = self.subscribes()
-        return lambda topic: None if uses(topic) else -1
 
     # Decisions
 
