@@ -65,3 +65,13 @@ uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *b) {
     }
     return kc_crc32c(0, data + b->position + KC_BATCH_ATTRIBUTES_AT, (size_t)b->size - KC_BATCH_ATTRIBUTES_AT);
 }
+
+int kc_batch_check_codec(const kc_batch *b, kc_error *error) {
+    int codec = kc_batch_codec(b), last = b->magic < 2 ? KC_CODEC_LZ4 : KC_CODEC_ZSTD;
+    if (codec > last) {
+        const char *what = codec > KC_CODEC_ZSTD ? "unknown compression codec"
+                                                 : "messages of magic 0 and 1 do not support compression codec";
+        return kc_fail(error, KC_BAD_CODEC, what, b->position + kc_batch_codec_at(b), codec, 0);
+    }
+    return KC_OK;
+}

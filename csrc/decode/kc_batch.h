@@ -82,6 +82,9 @@ static inline bool kc_batch_is_wrapper(const kc_batch *b) { return b->magic < 2 
  * have are -1, and so is the count of a wrapper. */
 void kc_batch_read(const uint8_t *data, const kc_span *span, kc_batch *batch);
 
+/* Whether the batch's magic has its codec. */
+KC_MUST_CHECK int kc_batch_check_codec(const kc_batch *batch, kc_error *error);
+
 /* The checksum of the batch's bytes, for comparison with batch->crc: CRC-32C in magic 2, CRC-32 before. */
 uint32_t kc_batch_compute_crc(const uint8_t *data, const kc_batch *batch);
 

@@ -74,16 +74,6 @@ static int check_crc(kc_decoder *d, kc_error *error) {
     return kc_fail(error, KC_CRC_MISMATCH, what, d->batch.position, crc, d->batch.crc);
 }
 
-static int check_codec(const kc_batch *b, kc_error *error) {
-    int codec = kc_batch_codec(b), last = b->magic < 2 ? KC_CODEC_LZ4 : KC_CODEC_ZSTD;
-    if (codec > last) {
-        const char *what = codec > KC_CODEC_ZSTD ? "unknown compression codec"
-                                                 : "messages of magic 0 and 1 do not support compression codec";
-        return kc_fail(error, KC_BAD_CODEC, what, b->position + kc_batch_codec_at(b), codec, 0);
-    }
-    return KC_OK;
-}
-
 /* Whether offsets are within the bounds, and below those of the complete batch at position `end`, if there is one. */
 static bool in_order(const kc_decoder *d, int64_t first, int64_t last, uint64_t end) {
     if (first < d->options.least_offset || last > d->options.most_offset) return false;
@@ -166,7 +156,7 @@ static kc_event open_batch(kc_decoder *d, kc_error *error) {
         close_batch(d);
         return KC_EVENT_NONE;
     }
-    if (check_codec(b, error)) return KC_EVENT_FAULT;
+    if (kc_batch_check_codec(b, error)) return KC_EVENT_FAULT;
     if (kc_batch_is_wrapper(b) && kc_msgset_find_value(d->data, b, error)) return KC_EVENT_FAULT;
     if (kc_batch_codec(b) != KC_CODEC_NONE) {
         d->announced = true;

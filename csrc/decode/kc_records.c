@@ -3,6 +3,18 @@
 #include "base/kc_utf8.h"
 #include "base/kc_varint.h"
 
+int kc_records_check_count(int32_t count, uint64_t size, kc_error *error) {
+    if (count < 0) return kc_fail(error, KC_CORRUPT, "the record count of a batch is negative", 0, count, 0);
+    if ((uint64_t)count * KC_RECORD_MIN_SIZE > size) {
+        return kc_fail(error, KC_CORRUPT, "a batch has fewer bytes than its record count needs", 0, (int64_t)size,
+                       (int64_t)count * KC_RECORD_MIN_SIZE);
+    }
+    if (count == 0 && size > 0) {
+        return kc_fail(error, KC_CORRUPT, "a batch with a record count of 0 contains records", 0, (int64_t)size, 0);
+    }
+    return KC_OK;
+}
+
 int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records, size_t size, int64_t first_offset,
                     int64_t end_offset, kc_error *error) {
     r->start = r->at = records;
@@ -11,17 +23,9 @@ int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records
     r->index = 0;
     r->first_offset = first_offset;
     r->end_offset = end_offset;
-    if (batch->count < 0) {
-        return kc_fail(error, KC_CORRUPT, "the record count of a batch is negative", 0, batch->count, 0);
-    }
-    if ((uint64_t)batch->count * KC_RECORD_MIN_SIZE > size) {
-        return kc_fail(error, KC_CORRUPT, "a batch has fewer bytes than its record count needs", 0, (int64_t)size,
-                       (int64_t)batch->count * KC_RECORD_MIN_SIZE);
-    }
-    if (batch->count == 0 && size > 0) {
-        return kc_fail(error, KC_CORRUPT, "a batch with a record count of 0 contains records", 0, (int64_t)size, 0);
-    }
-    r->left = batch->count;
+    const int32_t count = batch->count;
+    if (kc_records_check_count(count, size, error)) return error->code;
+    r->left = count;
     return KC_OK;
 }
 

@@ -26,6 +26,9 @@ typedef struct kc_records {
     int64_t first_offset, end_offset; /* rows outside [first, end) are dropped */
 } kc_records;
 
+/* Whether `size` bytes can contain `count` records. */
+KC_MUST_CHECK int kc_records_check_count(int32_t count, uint64_t size, kc_error *error);
+
 /* Checks that `size` bytes can contain `batch->count` records, and opens them. */
 KC_MUST_CHECK int kc_records_open(kc_records *r, const kc_batch *batch, const uint8_t *records, size_t size,
                                   int64_t first_offset, int64_t end_offset, kc_error *error);

@@ -1,5 +1,7 @@
 #include "decode/kc_walk.h"
 
+#include "decode/kc_partial.h"
+
 static bool all_zero(const uint8_t *p, uint64_t size) {
     return size == 0 || (p[0] == 0 && memcmp(p, p + 1, (size_t)size - 1) == 0);
 }
@@ -31,7 +33,8 @@ kc_walk kc_walk_next(const uint8_t *data, uint64_t size, uint64_t position, kc_s
     span->size = (uint64_t)length + KC_ENTRY_OVERHEAD;
     span->base_offset = (int64_t)kc_load_u64(p);
     span->magic = magic;
-    return span->size > left ? KC_WALK_PARTIAL : KC_WALK_BATCH;
+    if (KC_LIKELY(span->size <= left)) return KC_WALK_BATCH;
+    return kc_partial_check(data, span, left, error) ? KC_WALK_FAULT : KC_WALK_PARTIAL;
 }
 
 uint64_t kc_walk_reach(const uint8_t *data, uint64_t size, uint64_t position, uint64_t target) {

@@ -32,12 +32,61 @@ TEST(log_tells_what_lies_at_a_position) {
         uint8_t data[200] = {0};
         kc_store_u32(data + 8, (uint32_t)CASES[i].length);
         data[16] = CASES[i].magic;
+        data[KC_BATCH_COUNT_AT + 3] = CASES[i].magic == 2;
         kc_span span;
         kc_error error = {0};
         CHECK_EQ(kc_walk_next(data, CASES[i].size, 0, &span, &error), CASES[i].walk);
         CHECK_EQ(error.code, CASES[i].code);
         if (CASES[i].walk == KC_WALK_BATCH) CHECK_EQ(span.size, CASES[i].length + 12);
     }
+}
+
+/* No valid batch begins with these bytes, wherever it would end; the first `needed` of them show it. */
+TEST(log_refuses_the_start_of_a_batch_that_cannot_be_valid) {
+    static const struct {
+        uint8_t magic;
+        size_t at;
+        uint32_t field;
+        size_t needed;
+        int code;
+        uint64_t position;
+    } CASES[] = {
+        {0, 0, 0xfffffffe, 17, KC_CORRUPT, 0},     /* offset */
+        {2, 0, 0x80000000, 17, KC_CORRUPT, 0},     /* offset */
+        {0, 17, 0x04000000, 26, KC_BAD_CODEC, 17}, /* codec 4 */
+        {1, 17, 0x07000000, 34, KC_BAD_CODEC, 17}, /* codec 7 */
+        {2, 21, 0x00050000, 61, KC_BAD_CODEC, 22}, /* codec 5 */
+        {0, 18, 500 - 25, 26, KC_CORRUPT, 18},     /* key length */
+        {1, 26, 500 - 33, 34, KC_CORRUPT, 26},     /* key length */
+        {2, 57, 0xffffffff, 61, KC_CORRUPT, 57},   /* count */
+        {2, 57, 500 / 7, 61, KC_CORRUPT, 57},      /* count */
+        {2, 57, 0, 61, KC_CORRUPT, 57},            /* count of none, and yet records */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        uint8_t data[10 + 200] = {0};
+        uint8_t *const at = data + 10;
+        kc_span span;
+        kc_error error = {0};
+        kc_store_u32(at + 8, 500 - 12);
+        at[16] = CASES[i].magic;
+        at[60] = CASES[i].magic == 2;
+        CHECK_EQ(kc_walk_next(data, sizeof data, 10, &span, &error), KC_WALK_PARTIAL);
+        kc_store_u32(at + CASES[i].at, CASES[i].field);
+        CHECK_EQ(kc_walk_next(data, 10 + CASES[i].needed - 1, 10, &span, &error), KC_WALK_PARTIAL);
+        CHECK_EQ(kc_walk_next(data, 10 + CASES[i].needed, 10, &span, &error), KC_WALK_FAULT);
+        CHECK_EQ(error.code, CASES[i].code);
+        CHECK_EQ(error.position, 10 + CASES[i].position);
+    }
+}
+
+/* What brokers put at the end of an answer whose batches they have converted to an older format. */
+TEST(log_takes_filling_as_a_partial_message) {
+    uint8_t data[200] = {0};
+    kc_span span;
+    kc_error error = {0};
+    memset(data, 0xff, 8);
+    kc_store_u32(data + 8, 190);
+    for (size_t size = 12; size <= 200; size++) CHECK_EQ(kc_walk_next(data, size, 0, &span, &error), KC_WALK_PARTIAL);
 }
 
 TEST(log_reaches_the_batch_at_a_target) {

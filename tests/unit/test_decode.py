@@ -119,6 +119,20 @@ def test_batches_outside_the_bounds_are_not_verified(log: Sample) -> None:
         kc.decode(data)
 
 
+JPEG = bytes.fromhex("ffd8ffe000104a46494600010101004800480000ffdb00430003020203020203")
+SQLITE = b"SQLite format 3\0" + bytes.fromhex("0200010100402020") + bytes(4072)
+
+
+@pytest.mark.parametrize("data", [JPEG, SQLITE, b"a text that is no record set"], ids=["JPEG", "SQLite", "text"])
+def test_what_no_batch_can_begin_with_is_no_partial_batch(data: bytes) -> None:
+    reads = [kc.decode, kc.scan, lambda data: list(kc.iter_records(data)), lambda data: list(kc.iter_columns(data))]
+    for read in reads:
+        with pytest.raises(kc.errors.DecodeError):
+            read(data)
+    assert kc.decode(data, on_error="stop").problems[0].size_in_bytes == len(data)
+    assert kc.decode(data, on_error="skip").problems[0].size_in_bytes == len(data)
+
+
 def test_a_partial_batch_at_the_end_is_left_alone(log: Sample) -> None:
     data = log.data()
     start = cut(log, 2)
