@@ -10,5 +10,9 @@ cdef class HeldBuffer:
     cdef uint64_t size
 
 
+# Exports the bytes of an object; PyBuffer_Release ends that. Raises TypeError, which says what to pass instead.
+cdef int get_buffer(object data, Py_buffer *view) except -1
+
+
 # Bytes that a Python object keeps, for views to point into; NULL where memory or the budget ends.
 cdef k.kc_backing *backing_of(object holder, const uint8_t *data, size_t size, k.kc_budget *budget, k.kc_error *error)

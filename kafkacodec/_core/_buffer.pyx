@@ -1,7 +1,8 @@
 # Buffers and objects with bytes that a binding keeps after a call.
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
 
@@ -10,6 +11,34 @@ from kafkacodec._core cimport base as k
 
 cdef extern from "Python.h":
     int Py_IsInitialized() noexcept nogil
+    int export_raw "PyObject_GetBuffer"(object, Py_buffer *, int) noexcept
+
+
+cdef int get_buffer(object data, Py_buffer *view) except -1:
+    if export_raw(data, view, PyBUF_SIMPLE) < 0:
+        explain(data)
+    return 0
+
+
+cdef int explain(object data) except -1:
+    """Raises the error about an object that has no buffer, with what to pass instead."""
+    if not PyErr_ExceptionMatches(TypeError):
+        return -1
+    PyErr_Clear()
+    raise TypeError(f"a bytes-like object is required, not {type(data).__name__!r}{advice(data)}")
+
+
+cdef str advice(object data):
+    from os import PathLike
+    from os.path import exists
+
+    if isinstance(data, PathLike) or isinstance(data, str) and data and exists(data):
+        return ": read the file first, or open a file of a log with kafkacodec.log.Segment"
+    if isinstance(data, str):
+        return ": encode text first"
+    if callable(getattr(data, "read", None)) and not isinstance(data, type):
+        return ": pass what its read() returns, or a memory map of the file"
+    return ""
 
 
 # The garbage collector does not traverse this object, so it treats the exporter as used elsewhere. Otherwise it could
@@ -23,7 +52,7 @@ cdef class HeldBuffer:
     """The first `end` bytes of a contiguous buffer (None: all), exported for the lifetime of this object."""
 
     def __cinit__(self, data, end=None):
-        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        get_buffer(data, &self.view)
         self.start = <const uint8_t *> self.view.buf
         self.size = <uint64_t> self.view.len
         if end is not None and <uint64_t> end < self.size:

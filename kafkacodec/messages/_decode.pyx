@@ -15,6 +15,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from libc.string cimport memcpy, memset
 
 from kafkacodec._core cimport base as k
+from kafkacodec._core._buffer cimport get_buffer
 from kafkacodec.messages cimport _pyobject as py
 from kafkacodec.messages._program cimport (
     ANY_ARRAY, BOOL, BYTES, F_BRIEF, F_COMPACT, F_COUNT16, F_LAZY, F_NULLABLE, FLOAT64, INT8, INT16, INT32, INT32_ARRAY, INT64, KINDS,
@@ -186,7 +187,7 @@ cdef inline bint is_constant(object data):
 
 cdef bytes copied(object data):
     cdef Py_buffer buffer
-    PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
+    get_buffer(data, &buffer)
     try:
         return (<const char *> buffer.buf)[:buffer.len]
     finally:

@@ -1,5 +1,5 @@
 """Decompression of Kafka's payloads: C parses the frames, libraries decompress the blocks."""
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE, PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport uint8_t, uint32_t, uintptr_t
@@ -10,7 +10,7 @@ import os
 from importlib.util import find_spec
 
 from kafkacodec._core cimport frames as k
-from kafkacodec._core._buffer cimport backing_of
+from kafkacodec._core._buffer cimport backing_of, get_buffer
 from kafkacodec._core._errors cimport check
 
 from kafkacodec.errors import CorruptRecord, LimitExceeded, Truncated, UnsupportedCodec
@@ -234,7 +234,7 @@ cdef class Decompressor:
     def decompress(self, int codec, data, *, int magic=2, size_t limit):
         """decompress(codec: int, data: Buffer, *, magic: int = 2, limit: int) -> bytes"""
         cdef Py_buffer view
-        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        get_buffer(data, &view)
         try:
             self.run(codec, <const uint8_t *> view.buf, <size_t> view.len, magic, limit)
             if self._held is not None:
@@ -507,7 +507,7 @@ def compress_snappy(data):
     cdef k.kc_error error
     cdef size_t at = 0, piece, size
     error.code = k.KC_OK
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    get_buffer(data, &view)
     try:
         size = <size_t> view.len
         if k.kc_buffer_reserve(&packed, k.KC_XERIAL_HEADER_BYTES + snappy_most(size) + (size // _XERIAL_BLOCK + 1) * 40,

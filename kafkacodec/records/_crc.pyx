@@ -1,11 +1,12 @@
 # cython: embedsignature=False
 """Checksums over Python buffers."""
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBuffer_Release
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport uint8_t, uint32_t
 
 from kafkacodec._core cimport checksum as k
+from kafkacodec._core._buffer cimport get_buffer
 
 ctypedef uint32_t (*checksum)(uint32_t, const uint8_t *, size_t) noexcept nogil
 
@@ -16,7 +17,7 @@ cdef enum:
 
 cdef uint32_t over(checksum function, object data, uint32_t value) except? 0:
     cdef Py_buffer view
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    get_buffer(data, &view)
     try:
         if view.len < RELEASE_GIL_AT:
             return function(value, <const uint8_t *> view.buf, <size_t> view.len)

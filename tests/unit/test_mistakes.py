@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import kafkacodec as kc
 
 LOG = kc.sample()
 ORDERS: Any = LOG.topic("orders")
+SEGMENT = Path(ORDERS.partition(0).segments[0])
 
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ORDERS.partition("0"), TypeError, "partition must be an integer, not str"),
@@ -38,6 +40,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: kc.log.scan_polars("nodir"), FileNotFoundError, "nodir"),
     (lambda: kc.log.Partition("nodir/orders-0").count(), FileNotFoundError, "nodir/orders-0"),
     (lambda: kc.log.Segment(f"{LOG.path}/orders-0").count(), IsADirectoryError, "orders-0"),
+    (lambda: kc.decode(SEGMENT), TypeError, "not 'PosixPath': read the file first, or open a file of a log with"),  # type: ignore[arg-type]
+    (lambda: kc.scan(str(SEGMENT)), TypeError, "not 'str': read the file first, or open a file of a log with"),  # type: ignore[arg-type]
+    (lambda: kc.crc32c("text"), TypeError, "not 'str': encode text first"),  # type: ignore[arg-type]
+    (lambda: kc.decode(io.BytesIO()), TypeError, "not 'BytesIO': pass what its read() returns"),  # type: ignore[arg-type]
+    (lambda: kc.decode(7), TypeError, "a bytes-like object is required, not 'int'"),  # type: ignore[arg-type]
     (lambda: LOG.topic("ordres"), FileNotFoundError, "did you mean 'orders'"),
     (lambda: LOG.topic("ORDERS"), FileNotFoundError, "did you mean 'orders'"),
 ]
