@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -13,7 +14,12 @@ from kafkacodec.values.framing import Part
 from kafkacodec.values.json.infer import JsonInference
 from kafkacodec.values.schemas import SchemaKey
 
-__all__ = ["RecordValues", "placed"]
+if TYPE_CHECKING:
+    from kafkacodec.records.columns import RecordColumns
+
+__all__ = ["RecordValues", "before_error", "placed", "row_of"]
+
+T = TypeVar("T")
 
 _ROW = re.compile(r"values\[(\d+)\]")
 
@@ -76,8 +82,7 @@ class RecordValues:
             try:
                 decoded = decoder.decode(batch.column(part), headers=_headers(batch))
             except (DecodeError, SchemaError) as error:
-                row = _ROW.match(error.path or "")
-                self.bad_row = None if row is None else int(row[1])
+                self.bad_row = row_of(error)
                 error.path = placed(error.path or "", batch, part)
                 raise
             self.num_errors += decoded.num_errors
@@ -85,6 +90,38 @@ class RecordValues:
             columns[f"{part}_schema_id"] = _one(decoded.schema_ids)
             columns[f"{part}_error"] = _one(decoded.errors)
         return pa.record_batch(columns)
+
+
+class _Decoding(Protocol):
+    bad_row: int | None
+
+
+def before_error(
+    table: RecordColumns, decode: Callable[[RecordColumns], T], decoding: _Decoding
+) -> tuple[T, int, DecodeError | SchemaError | None]:
+    """What is decoded of the rows before the first invalid key or value, their number, and the error, if there is one.
+
+    Args:
+        table: of records.
+        decode: raises the error of a row of a table, and sets the `bad_row` of `decoding`.
+        decoding: whose `bad_row` is None after an error that is about no single row.
+
+    Raises an error that no row comes before, or that is about no single row.
+    """
+    found: DecodeError | SchemaError | None = None
+    while True:
+        try:
+            return decode(table), len(table), found
+        except (DecodeError, SchemaError) as error:
+            if not decoding.bad_row:
+                raise
+            found, table = error.with_traceback(None), table[: decoding.bad_row]
+
+
+def row_of(error: DecodeError | SchemaError) -> int | None:
+    """The row of a column that an error of a decoder is about; None if it is about no single one."""
+    match = _ROW.match(error.path or "")
+    return None if match is None else int(match[1])
 
 
 def placed(path: str, batch: pa.RecordBatch, part: str) -> str:

@@ -129,3 +129,36 @@ def test_what_does_not_fit(command, places):
     assert (code, "json-0: offset " in err and ": value" in err) == (BAD_INPUT, True)
     shown = ["--values", "json", "--schemas", registry, "--on-value-error", "null", "-f", "%s\n"]
     assert "plain" in command("consume", "json", "-b", server, "-e", *shown)[1].splitlines()
+
+
+def test_good_values_are_printed_before_a_bad_one(command, tmp_path):
+    with kc.broker.serve(tmp_path, topics={"t": 1}) as broker:
+        server = broker.bootstrap_servers
+        with kc.client.Producer(server, transactional_id="x") as producer, producer.transaction():
+            for value in (b'{"id": 1}', b'{"id": 2}', b"plain", b'{"id": 3}'):
+                producer.send("t", value)
+        consume, typed = ("consume", "t", "-b", server, "-e"), ("--values", "json", "-f", "%o %s\n")
+        code, out, err = command(*consume, *typed)
+        assert (code, out) == (BAD_INPUT, '0 {"id":1}\n1 {"id":2}\n')
+        assert err.startswith("kafkacodec: error: t-0: offset 2: value: not JSON")
+        assert command(*consume, *typed, "--group", "g")[:2] == (BAD_INPUT, '0 {"id":1}\n1 {"id":2}\n')
+        assert command(*consume, *typed, "--group", "g")[:2] == (BAD_INPUT, "")
+        with kc.client.Admin(server) as admin:
+            assert admin.list_group_offsets("g")["t", 0].offset == 2
+    assert command("dump", tmp_path / "t-0", *typed) == (BAD_INPUT, '0 {"id":1}\n1 {"id":2}\n', err)
+    code, out, _ = command("dump", tmp_path / "t-0", *typed, "--control", "--on-value-error", "null")
+    assert (code, out.splitlines()[:3]) == (DONE, ['0 {"id":1}', '1 {"id":2}', "2 plain"])
+
+
+def test_internal_topics_and_control_records_are_not_decoded(command, tmp_path):
+    with (
+        kc.broker.serve(tmp_path, topics={"t": 1}) as broker,
+        kc.client.Producer(broker.bootstrap_servers, transactional_id="x") as producer,
+        producer.transaction(),
+    ):
+        producer.send("t", b'{"id": 1}')
+    for options in ((), ("--raw",)):
+        code, out, err = command(
+            "dump", tmp_path, "--values", "json", "--keys", "json", "--control", "--json", *options
+        )
+        assert (code, '{"id":1}' in out, err) == (DONE, True, "")

@@ -15,7 +15,7 @@ import kafkacodec as kc
 from kafkacodec.client import Consumer, Producer, aio
 from kafkacodec.client.consuming import typed
 from kafkacodec.client.consuming.typed import reader_of
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, SchemaError
 from tests.reference.model_broker import ModelCluster
 from tests.reference.model_traffic import SERVER, modelled
 
@@ -224,8 +224,36 @@ def test_a_reader_refuses_a_later_table_of_other_types(model):
         consumer.assign_ranges({("t", 0): (0, 2)})
         reader = consumer.reader(values=decoder(), max_rows=1)
         assert reader.read_next_batch().column("value").to_pylist() == [{"id": 1}]
-        with pytest.raises(Exception, match=r"a table has value of struct<id: int64, note: string>.*reader_schema"):
+        with pytest.raises(SchemaError, match=r"a table has value of struct<id: int64, note: string>.*reader_schema"):
             reader.read_next_batch()
+        assert consumer.position("t", 0) == 1
+        (table,) = consumer.columns(values=decoder())
+        assert table.column("value").to_pylist() == [{"id": 2, "note": "x"}]
+
+
+def test_what_a_reader_refuses_while_it_waits_for_types_is_not_passed_over(model):
+    put(model, (None, framed(7, {"id": 1})), (framed(7, {"id": 5}), framed(8, {"id": 2, "note": "x"})))
+    with Consumer(**OPTIONS) as consumer:
+        consumer.assign_ranges({("t", 0): (0, 2)})
+        reader = consumer.reader(keys=decoder(part="key"), values=decoder(), max_rows=1)
+        assert reader.read_next_batch().column("value").to_pylist() == [{"id": 1}]
+        with pytest.raises(SchemaError, match="a table has value of struct<id: int64, note: string>"):
+            reader.read_next_batch()
+        assert [record.offset for record in consumer] == [1]
+
+
+class Plain:
+    """Stands in for decoders: tables are typed already."""
+
+    bad_row = None
+
+    def decoded(self, table):
+        return table
+
+
+def plain_reader(tables, nothing):
+    made = typed.Typing(Plain())
+    return reader_of(map(made, tables), nothing, made)
 
 
 def typed_tables(*rows):
@@ -236,18 +264,18 @@ def typed_tables(*rows):
 def test_a_reader_takes_each_type_from_the_first_value_of_its_column():
     tables = typed_tables((None, {"id": 1}), (5, None), (None, None), (6, {"id": 2}))
     (nothing,) = typed_tables((None, None))
-    reader = reader_of(iter(tables), None, lambda _: nothing)
+    reader = plain_reader(tables, nothing)
     assert [str(field.type) for field in reader.schema] == ["int64", "struct<id: int64>"]
     assert reader.read_all().to_pylist() == [row for table in tables for row in table.to_pylist()]
     without_keys = typed_tables((None, {"id": 1}), (None, None))
-    rows = reader_of(iter(without_keys), None, lambda _: nothing).read_all().to_pylist()
+    rows = plain_reader(without_keys, nothing).read_all().to_pylist()
     assert [row["value"] for row in rows] == [{"id": 1}, None]
 
 
 def test_a_reader_does_not_wait_for_ever_for_a_column_without_values(monkeypatch):
     monkeypatch.setattr(typed, "_MOST_WAITED", 10_000)
     (table,) = typed_tables((None, {"id": 1}))
-    reader = reader_of(repeat(table), None, lambda _: table)
+    reader = plain_reader(repeat(table), table)
     assert reader.schema.field("key").type == pa.null()
     assert reader.read_next_batch().to_pylist() == [{"key": None, "value": {"id": 1}}]
 

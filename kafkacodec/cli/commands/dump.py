@@ -74,7 +74,7 @@ def dump(
         _require_kind(partitions, log_format)
     several = len(partitions) > 1 or (follow and bool(reading.log_directories()))
     printer = printing.printer(several=several, headers=printing.raw or _has_headers(partitions))
-    source = Source(reading, wanted.search(), _needs_batch(reading, printing), typed.typed_records())
+    source = Source(reading, wanted.search(), _needs_batch(reading, printing, typed), typed.typed_records())
     if follow:
         ending.by_interrupt = limit is None
         found: Iterator[Page | None] = source.followed(partitions, tail)
@@ -122,9 +122,9 @@ def _has_headers(partitions: list[Partition]) -> bool:
     return any(partition.topic not in INTERNAL_TOPICS for partition in partitions)
 
 
-def _needs_batch(reading: OnceReading, printing: Printing) -> bool:
-    """Whether fields of the batch are shown, or needed to show a control record."""
+def _needs_batch(reading: OnceReading, printing: Printing, typed: ValueOptions) -> bool:
+    """Whether fields of the batch are shown, or needed to show a control record or not to decode it."""
     from kafkacodec.cli.rows.record_rows import FIELDS
 
-    named = reading.include_control and not printing.raw
-    return named or any(name not in FIELDS for name in printing.columns or ())
+    told = reading.include_control and bool(not printing.raw or typed.values or typed.keys)
+    return told or any(name not in FIELDS for name in printing.columns or ())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kafkacodec.arrow._rows import cells
 from kafkacodec.cli.rows._record_text import place_runs
 from kafkacodec.cli.rows.consume_range import Key, Range
-from kafkacodec.cli.rows.record_rows import Origin, Page
+from kafkacodec.cli.rows.record_rows import NOTHING, Origin, Page
 from kafkacodec.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
@@ -137,9 +137,12 @@ class Consumed:
 
     def _pages(self, table: RecordColumns) -> Iterator[Page | None]:
         """By partition. Where they are committed, one by one: a record counts once it is written."""
-        given, typed = ({}, {}) if self.typed is None else self.typed.of(table)
-        whole = Page(_NOWHERE, table, 0, len(table), given, typed)
-        for key, first, end in _runs(table):
+        for part, (given, typed) in [(table, NOTHING)] if self.typed is None else self.typed.of(table):
+            yield from self._pages_of(Page(_NOWHERE, part, 0, len(part), given, typed))
+
+    def _pages_of(self, whole: Page) -> Iterator[Page | None]:
+        assert whole.table is not None
+        for key, first, end in _runs(whole.table):
             page = replace(whole.part(first, end), place=Origin(*key, f"{key[0]}-{key[1]}"))
             if not self.commits:
                 yield page

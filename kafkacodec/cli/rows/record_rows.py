@@ -12,7 +12,7 @@ from kafkacodec.records.plan import BATCH_COLUMNS
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns
 
-__all__ = ["COLUMNS", "FIELDS", "Decoded", "Given", "Origin", "Page", "limited", "pages"]
+__all__ = ["COLUMNS", "FIELDS", "NOTHING", "Decoded", "Given", "Origin", "Page", "limited", "pages"]
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The fields of a record, in the order of the JSON."""
@@ -75,17 +75,21 @@ class Page:
 Decoded = tuple[Given, dict[str, list[Any]]]
 """What is given in place of keys and values of a table, and what they are decoded to: as in `Page`, for all rows."""
 
+NOTHING: Decoded = ({}, {})
+"""Where keys and values stay bytes."""
+
 
 def pages(
     place: Origin,
     chunks: Iterable[RecordColumns],
-    decode: Callable[[RecordColumns], Decoded] | None = None,
+    decode: Callable[[RecordColumns], Iterable[tuple[RecordColumns, Decoded]]] | None = None,
 ) -> Iterator[Page]:
     """The records of tables of one partition, with what `decode` makes of keys and values."""
     for chunk in chunks:
-        if len(chunk):
-            given, typed = ({}, {}) if decode is None else decode(chunk)
-            yield Page(place, chunk, 0, len(chunk), given, typed)
+        if not len(chunk):
+            continue
+        for table, (given, typed) in [(chunk, NOTHING)] if decode is None else decode(chunk):
+            yield Page(place, table, 0, len(table), given, typed)
 
 
 def limited(found: Iterable[Page | None], limit: int | None) -> Iterator[Page | None]:

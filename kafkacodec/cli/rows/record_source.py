@@ -14,7 +14,7 @@ from kafkacodec.cli.options.inputs import Reading, place
 from kafkacodec.cli.rows.following import follow
 from kafkacodec.cli.rows.record_rows import Origin, Page, pages
 from kafkacodec.errors import DecodeError
-from kafkacodec.internal_records import CLUSTER_METADATA
+from kafkacodec.internal_records import CLUSTER_METADATA, INTERNAL_TOPICS
 from kafkacodec.log.formats.layout import is_metadata_snapshot
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.partitions.following import Follower, Growth
@@ -72,7 +72,10 @@ class Source:
         yield from follow(followers, self._new, self._added)
 
     def _pages(self, where: SegmentRange | Partition, chunks: Iterable[RecordColumns]) -> Iterator[Page]:
-        return pages(_place(where), chunks, None if self.typed is None else self.typed.of)
+        place, typed = _place(where), self.typed
+        if typed is None or place.topic in INTERNAL_TOPICS:  # whose records have formats of their own
+            return pages(place, chunks)
+        return pages(place, chunks, lambda chunk: typed.of(chunk, place.name))
 
     def _follower(self, partition: Partition) -> Follower:
         return Follower(partition, self._start(partition), isolation_level=self.reading.isolation_level)

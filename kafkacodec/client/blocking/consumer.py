@@ -15,7 +15,7 @@ from kafkacodec.client.consuming.deadline import Deadline
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord, no_rows, table_columns
 from kafkacodec.client.consuming.settings import ConsumerOptions, ConsumerSettings
-from kafkacodec.client.consuming.typed import reader_of, typing_of
+from kafkacodec.client.consuming.typed import Typing, reader_of, typing_of
 from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
@@ -238,11 +238,16 @@ class Consumer(BlockingClient):
             RegistryError: the registry does not answer; the next call reads the same records.
         """
         names = table_columns(columns)
-        read = partial(self._reader.columns, row_limit("max_rows", max_rows), names, typing_of(names, keys, values))
-        return self._tables(read, seconds("timeout", timeout))
+        return self._tables(max_rows, timeout, names, typing_of(names, keys, values))
 
-    def _tables(self, read: Callable[[], Any], timeout: float | None) -> Iterator[Any]:
-        end = Deadline(timeout)
+    def _tables(
+        self, max_rows: int | None, timeout: float | None, names: tuple[str, ...], typing: Typing | None
+    ) -> Iterator[Any]:
+        """Checks the arguments at once."""
+        read = partial(self._reader.columns, row_limit("max_rows", max_rows), names, typing)
+        return self._read_until(Deadline(seconds("timeout", timeout)), read)
+
+    def _read_until(self, end: Deadline, read: Callable[[], Any]) -> Iterator[Any]:
         while True:
             self._check_reading()
             table = read()
@@ -270,12 +275,11 @@ class Consumer(BlockingClient):
 
         Raises:
             ImportError: pyarrow is not installed.
-            SchemaError: raised by the reader: a later table has values of another type.
+            SchemaError: raised by the reader: a later table has values of another type. The next read begins with it.
         """
         names = table_columns(columns)
-        decoded = typing_of(names, keys, values)
-        tables = self.columns(max_rows=max_rows, timeout=timeout, columns=names, keys=keys, values=values)
-        return reader_of(tables, no_rows(names), decoded)
+        typing = typing_of(names, keys, values)
+        return reader_of(self._tables(max_rows, timeout, names, typing), no_rows(names), typing)
 
     @suggests_options
     def getmany(self, timeout: float | None = 0, max_records: int | None = None) -> dict[Key, list[ConsumerRecord]]:

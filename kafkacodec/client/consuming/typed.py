@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.errors import DecodeError, SchemaError
@@ -23,28 +23,29 @@ _MOST_WAITED: Final = 64 << 20  # bytes of tables; a column may never have a val
 
 
 class Typing:
-    """Makes typed tables from tables of records."""
+    """Makes typed tables from tables of records.
+
+    Attributes:
+        fit: what is made of each typed table in the end, by which it may also be refused.
+    """
 
     def __init__(self, values: RecordValues) -> None:
         self._values = values
+        self.fit: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
 
     def __call__(self, table: RecordColumns) -> pa.RecordBatch:
-        """The typed table. Raises as `RecordValues.decoded` does."""
-        return self._values.decoded(import_extra("pyarrow").record_batch(table))
+        """The typed table. Raises as `RecordValues.decoded` does, and as `fit` does."""
+        found = self._values.decoded(import_extra("pyarrow").record_batch(table))
+        return found if self.fit is None else self.fit(found)
 
     def before_error(self, table: RecordColumns) -> tuple[pa.RecordBatch, int, DecodeError | SchemaError | None]:
         """The typed rows before the first invalid key or value, their number, and the error.
 
         Raises an error that no row comes before, or that is about no single row.
         """
-        found: DecodeError | SchemaError | None = None
-        while True:
-            try:
-                return self(table), len(table), found
-            except (DecodeError, SchemaError) as error:
-                if not self._values.bad_row:
-                    raise
-                found, table = error.with_traceback(None), table[: self._values.bad_row]
+        from kafkacodec.values.record_values import before_error
+
+        return before_error(table, self, self._values)
 
 
 def typing_of(names: tuple[str, ...], keys: ValueDecoder | None, values: ValueDecoder | None) -> Typing | None:
@@ -70,23 +71,24 @@ def typing_of(names: tuple[str, ...], keys: ValueDecoder | None, values: ValueDe
     return Typing(Values(decoders))
 
 
-def reader_of(
-    tables: Iterator[Any], nothing: RecordColumns, decoded: Callable[[RecordColumns], pa.RecordBatch] | None
-) -> pa.RecordBatchReader:
+def reader_of(tables: Iterator[Any], nothing: RecordColumns, typing: Typing | None) -> pa.RecordBatchReader:
     """A reader of tables, of one schema.
 
     Args:
-        tables: the tables of a consumer. The first ones are read until every column has had a value, which has its
-            type, but not more than `_MOST_WAITED` bytes.
+        tables: the tables of a consumer, made with `typing`. The first ones are read until every column has had a
+            value, which has its type, but not more than `_MOST_WAITED` bytes.
         nothing: one of them without rows and without decoders.
-        decoded: what `typing_of` returned for its decoders.
+        typing: what `typing_of` returned for its decoders. It refuses a table of another schema while the consumer
+            reads it, so that the position stays before it.
     """
     arrow = import_extra("pyarrow")
+    if typing is None:
+        return arrow.RecordBatchReader.from_batches(arrow.record_batch(nothing).schema, map(arrow.record_batch, tables))
     first: list[Any] = []
-    schema = (arrow.record_batch(nothing) if decoded is None else decoded(nothing)).schema
-    room = _MOST_WAITED
+    schema, room = typing(nothing).schema, _MOST_WAITED
     failed: Exception | None = None
-    while decoded is not None and room > 0 and any(arrow.types.is_null(field.type) for field in schema):
+    while room > 0 and any(arrow.types.is_null(field.type) for field in schema):
+        typing.fit = partial(_fitted, schema, False)
         try:
             table = next(tables, None)
         except Exception as error:
@@ -98,20 +100,33 @@ def reader_of(
             break
         first.append(table)
         room -= table.nbytes
-        pairs = zip(schema, table.schema, strict=True)
-        schema = arrow.schema([new if arrow.types.is_null(old.type) else old for old, new in pairs])
+        schema = table.schema
+    typing.fit = fit = partial(_fitted, schema, True)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for table in chain(first, tables):
-            batch = arrow.record_batch(table)
-            for i, field in enumerate(batch.schema):
-                if arrow.types.is_null(field.type):
-                    batch = batch.set_column(i, schema.field(i), arrow.nulls(len(batch), schema.field(i).type))
-            if batch.schema != schema:
-                kinds = ", ".join(f"{field.name} of {field.type}" for field in batch.schema if field not in schema)
-                raise SchemaError(f"a table has {kinds}, unlike the first one: give the decoder a reader_schema")
-            yield batch
+        yield from map(fit, first)
+        yield from tables
         if failed is not None:
             raise failed
 
     return arrow.RecordBatchReader.from_batches(schema, batches())
+
+
+def _fitted(schema: pa.Schema, final: bool, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A table with the types of a schema. Before it is final, a column that has had no value takes any type.
+
+    Raises:
+        SchemaError: a column has another type.
+    """
+    arrow = import_extra("pyarrow")
+    for i, (field, own) in enumerate(zip(schema, batch.schema, strict=True)):
+        if arrow.types.is_null(own.type):
+            batch = batch.set_column(i, field, arrow.nulls(len(batch), field.type))
+    kinds = [
+        f"{own.name} of {own.type}"
+        for field, own in zip(schema, batch.schema, strict=True)
+        if own != field and (final or not arrow.types.is_null(field.type))
+    ]
+    if kinds:
+        raise SchemaError(f"a table has {', '.join(kinds)}, unlike the first one: give the decoder a reader_schema")
+    return batch
