@@ -100,6 +100,27 @@ def test_what_is_missing_is_asked_for_with_growing_waits():
     assert cluster.next_deadline() > 300_000
 
 
+def test_stale_metadata_that_stays_as_it_is_is_asked_for_with_growing_waits():
+    cluster = made()
+    cluster.want(["t"])
+    answer(cluster, metadata((1, 5)))
+
+    def wait(now, *partitions):
+        cluster.refresh()
+        answer(cluster, metadata(*partitions), now)
+        cluster.refresh()
+        return cluster.next_deadline() - now
+
+    now, waits = 5000.0, []
+    for _ in range(6):
+        waits.append(wait(now, (1, 5)))
+        now += waits[-1]
+    assert waits == [100, 200, 400, 800, 1000, 1000]
+    assert wait(now, (2, 6)) == 100  # there is a new leader
+    assert wait(now + 100, (2, 6)) == 200
+    assert wait(now + 5000, (2, 6)) == 100  # something else made it stale
+
+
 def test_a_topic_that_is_gone_is_not_taken_for_the_newer_one_for_ever():
     cluster, gone = made(), uuid.uuid4()
     cluster.want(["t"])

@@ -19,7 +19,7 @@ from kafkacodec.client.core.absence import Absence
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
-from kafkacodec.client.core.metadata import BrokerAddress, Partition, Topic, newer
+from kafkacodec.client.core.metadata import BrokerAddress, Partition, Topic, alike, newer
 from kafkacodec.client.core.wanted import Group, Wanted
 from kafkacodec.errors import (
     REBOOTSTRAP_REQUIRED,
@@ -110,6 +110,8 @@ class Cluster:
         self._names: dict[uuid.UUID, str] = {}
         self._replaced: dict[uuid.UUID, float] = {}  # when a topic's name was found to belong to another one
         self._told_at = 0.0  # when the newest metadata arrived
+        self._changed = False  # whether it said anything new
+        self._alike = 0  # how many answers in a row, each soon after the other, said nothing new
         self._stale = False  # something is known to be out of date
         self._stale_topics: set[str] = set()  # or these
         self._asking: dict[Send, _Question] = {}
@@ -305,10 +307,12 @@ class Cluster:
         if code or not answer.message.brokers:
             self._failed(asked, error(code)() if code else None, now)
             return
+        recent = now - self._told_at <= 2 * self._backoff.most_ms
         self._told_at = now
         self.answers += 1
         self._failures, self.last_error, self._silence = 0, None, None
         left = self._update(answer.message, asked)
+        self._alike = self._alike + 1 if recent and not self._changed else 0
         if asked.group is not None:
             self._wanted.settle(asked.group, left, now)
         if asked.refresh:
@@ -356,7 +360,7 @@ class Cluster:
         """Handle the answer to a request for everything wanted."""
         self._refreshing = self._refreshing and asked.group is not None
         self._stale = self._asks_all = self._want_all and not asked.everything
-        self._next_at = now + self._backoff.first_ms
+        self._next_at = now + self._backoff.after(1 + self._alike)
         self._expires_at = now + self._max_age_ms
         if asked.group is None:
             self._wanted.later(left, now + self._backoff.after(1), failures=1)
@@ -386,7 +390,9 @@ class Cluster:
 
     def _update(self, message: Any, asked: _Question) -> set[str]:
         """Record a response; returns the topics that it leaves incomplete."""
-        self.brokers = {b.node_id: BrokerAddress(b.node_id, b.host, b.port, b.rack or None) for b in message.brokers}
+        brokers = {b.node_id: BrokerAddress(b.node_id, b.host, b.port, b.rack or None) for b in message.brokers}
+        self._changed = brokers != self.brokers
+        self.brokers = brokers
         self.cluster_id = message.cluster_id or self.cluster_id
         self.controller_id = message.controller_id if message.controller_id >= 0 else None
         wanted = self._wanted.names
@@ -433,6 +439,7 @@ class Cluster:
             self._names[topic_id] = entry.name
         partitions = {p.partition_index: newer(before.get(p.partition_index), p) for p in entry.partitions}
         new = Topic(entry.name, topic_id, entry.is_internal, dict(sorted(partitions.items())), refusal)
+        self._changed = self._changed or not alike(old, new)
         self.topics[entry.name] = new
         if refusal is not None:
             return new.refusal is not None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kafkacodec.errors import INVALID_REPLICATION_FACTOR, BrokerError, error
 
-__all__ = ["BrokerAddress", "Partition", "Topic", "newer"]
+__all__ = ["BrokerAddress", "Partition", "Topic", "alike", "newer"]
 
 
 class BrokerAddress(NamedTuple):
@@ -53,6 +53,16 @@ class Topic:
         # Too few replicas to create a topic is temporary too: brokers may not have registered yet.
         may_pass = self.error is None or self.error.retriable or self.error.code == INVALID_REPLICATION_FACTOR
         return None if may_pass else self.error
+
+
+def alike(old: Topic | None, new: Topic) -> bool:
+    """Whether nothing changed that a client waits for: the topic's id and error, its partitions and their leaders."""
+    if old is None or old.topic_id != new.topic_id or old.error is not new.error:
+        return False
+    if old.partitions.keys() != new.partitions.keys():
+        return False
+    pairs = ((partition, new.partitions[number]) for number, partition in old.partitions.items())
+    return all(a.leader == b.leader and a.leader_epoch == b.leader_epoch for a, b in pairs)
 
 
 def newer(known: Partition | None, entry: Any) -> Partition:
