@@ -268,6 +268,7 @@ def _broker() -> Calls:
 def _clients() -> Calls:
     for name, send in sending.RECORDS.items():
         yield f"Producer.send, {sending.CALLS} times: {name}", sending.calls(send)
+    yield f"Producer.send_columns, {sending.TABLES} tables of {sending.ROWS}", sending.tables()
 
 
 def _tools(kc: Any) -> dict[str, str]:

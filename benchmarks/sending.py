@@ -1,4 +1,5 @@
-"""Records that a producer gets one by one, without a broker: what the call of `send` costs the application's thread."""
+"""Records that a producer gets one by one or in small tables, without a broker: what `send` and `send_columns` cost the
+application's thread."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 CALLS = 1000
+TABLES, ROWS = 100, 10
 HEADERS = [("trace", b"0123456789abcdef"), ("kind", b"test")]
 VALUE, KEY, TEXT = b"v" * 100, b"k000000001", "v" * 100
 # Each as an application writes it: arguments in a dict would cost more than what is measured.
@@ -17,8 +19,22 @@ RECORDS: dict[str, Callable[[Any], object]] = {
 }
 
 
-def calls(send: Callable[[Any], object]) -> Callable[[], object]:
-    """A function that sends so many records. Batches are of the default size, and dropped."""
+def tables() -> Callable[[], object]:
+    """A function that sends so many tables of a few rows."""
+    import pyarrow as pa
+
+    rows = [pa.table({"key": [KEY] * ROWS, "value": [VALUE] * ROWS}) for _ in range(TABLES)]
+
+    def send(client: Any) -> None:
+        client.send("t", VALUE)
+        for table in rows:
+            client.send_columns(table, topic="t")
+
+    return calls(send, 1)
+
+
+def calls(send: Callable[[Any], object], count: int = CALLS) -> Callable[[], object]:
+    """A function that calls `send` so often. Batches are of the default size, and dropped."""
     from kafkacodec.client.producing._appending import Sending
     from kafkacodec.errors import ClientClosed
     from tests.model_producer import ModelCluster
@@ -34,11 +50,17 @@ def calls(send: Callable[[Any], object]) -> Callable[[], object]:
                 model.queues.make_ready(own)
             return delivery
 
+        def _add_rows(self, rows: Any, _: object) -> Any:
+            while not rows.add():
+                key, value = rows.pair()
+                rows.took(self._send("t", value, key, (), None, None))
+            return rows.finish()
+
     client = Client()
     client._queues = model.queues
 
     def run() -> None:
-        for _ in range(CALLS):
+        for _ in range(count):
             send(client)
         model.sender.discard(ClientClosed("dropped"))
 

@@ -25,3 +25,6 @@ cdef class ArrowReader:
     cdef int open_array(self, object schema, object array) except -1
     cdef int pull(self, ImportedArray into) except -1
     cdef int fail(self, int code) except -1
+
+
+cdef ImportedArray import_array(object schema, object array)

@@ -38,6 +38,20 @@ cdef class ImportedStream:
             self.stream.release(&self.stream)
 
 
+cdef ImportedArray import_array(object schema, object array):
+    """What two capsules contain, moved out of them."""
+    cdef k.ArrowSchema *given_schema = <k.ArrowSchema *> PyCapsule_GetPointer(schema, "arrow_schema")
+    cdef k.ArrowArray *given = <k.ArrowArray *> PyCapsule_GetPointer(array, "arrow_array")
+    cdef ImportedSchema owner = ImportedSchema.__new__(ImportedSchema)
+    cdef ImportedArray single = ImportedArray.__new__(ImportedArray)
+    require_schema(given_schema)
+    require_array(given)
+    owner.schema, given_schema.release = given_schema[0], NULL
+    single.array, given.release = given[0], NULL
+    single.owner = owner
+    return single
+
+
 cdef class ArrowReader:
     def __init__(self, data):
         if self.owner is not None:
@@ -68,16 +82,8 @@ cdef class ArrowReader:
         return 0
 
     cdef int open_array(self, object schema, object array) except -1:
-        cdef k.ArrowSchema *given_schema = <k.ArrowSchema *> PyCapsule_GetPointer(schema, "arrow_schema")
-        cdef k.ArrowArray *given = <k.ArrowArray *> PyCapsule_GetPointer(array, "arrow_array")
-        cdef ImportedSchema owner = ImportedSchema()
-        cdef ImportedArray single = ImportedArray()
-        require_schema(given_schema)
-        require_array(given)
-        owner.schema, given_schema.release = given_schema[0], NULL
-        single.array, given.release = given[0], NULL
-        single.owner = self.owner = owner
-        self.single = single
+        self.single = import_array(schema, array)
+        self.owner = self.single.owner
         return 0
 
     def __iter__(self):

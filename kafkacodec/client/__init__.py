@@ -41,7 +41,7 @@ _HOMES = {
     "Reply": "core.relay",
     "ScramCredential": "admin.scram",
     "Subtract": "admin.configs",
-    "TableDelivery": "producing.delivery",
+    "TableDelivery": "producing._delivery",
     "TableMetadata": "producing.outcome",
     "TopicPartition": ".assignment.partitions",
     "export_metrics": "telemetry",
@@ -74,8 +74,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.core.prepared import PreparedTransaction as PreparedTransaction
     from kafkacodec.client.core.relay import Reply as Reply
     from kafkacodec.client.options import ClientSettings as ClientSettings
-    from kafkacodec.client.producing._delivery import Delivery as Delivery
-    from kafkacodec.client.producing.delivery import TableDelivery as TableDelivery
+    from kafkacodec.client.producing._delivery import Delivery as Delivery, TableDelivery as TableDelivery
     from kafkacodec.client.producing.outcome import RecordMetadata as RecordMetadata, TableMetadata as TableMetadata
     from kafkacodec.client.producing.settings import ProducerSettings as ProducerSettings
     from kafkacodec.client.sharing.deliveries import ShareRecord as ShareRecord

@@ -98,7 +98,7 @@ def test_a_client_compiles_the_messages_that_it_sends_and_no_others(broker, scri
 def test_lines_are_sent_without_numpy_and_codecs(broker, tmp_path):
     (tmp_path / "some.txt").write_text("k:v\n" * 5)
     loaded = loaded_by(PRODUCE, broker.bootstrap_servers, str(tmp_path / "some.txt"))
-    assert "kafkacodec.client.producing.few_rows" in loaded
+    assert "kafkacodec.client.blocking.producer" in loaded
     assert not loaded & ONLY_FOR_COLUMNS
 
 

@@ -9,8 +9,7 @@ import threading
 
 import pytest
 
-from kafkacodec.client.producing._delivery import Delivery
-from kafkacodec.client.producing.delivery import TableDelivery
+from kafkacodec.client.producing._delivery import Delivery, TableDelivery
 from kafkacodec.client.producing.outcome import Outcome, Part, TableOutcome
 from kafkacodec.errors import ClientClosed
 from tests.model_producer import ModelCluster

@@ -173,14 +173,14 @@ def test_threads_that_wait_are_woken_by_what_makes_their_record_known() -> None:
     early, late = (threading.Thread(target=wait, args=(index,)) for index in (0, 5))
     for thread in (early, late):
         thread.start()
-    while len(outcome._waiters) < 2:
+    while len(outcome.waiters or ()) < 2:
         threading.Event().wait(0.001)
     outcome.resolve(Part(5, 0, "t", 0, 100, -1, None))
     early.join(SOON)
-    assert (got, [index for index, _ in outcome._waiters]) == ([100], [5])
+    assert (got, [index for index, _ in outcome.waiters]) == ([100], [5])
     outcome.resolve(Part(9, 5, "t", 0, 200, -1, None))
     late.join(SOON)
-    assert (got, outcome._waiters) == ([100, 200], [])
+    assert (got, outcome.waiters) == ([100, 200], [])
 
 
 def test_a_thread_that_gives_up_leaves_nothing_behind() -> None:
@@ -188,6 +188,6 @@ def test_a_thread_that_gives_up_leaves_nothing_behind() -> None:
     for timeout in (0, 0.001):
         with pytest.raises(TimeoutError):
             Delivery(outcome, 0).result(timeout)
-    assert outcome._waiters == []
+    assert outcome.waiters == []
     outcome.resolve(Part(1, 0, "t", 0, 7, -1, None))
     assert Delivery(outcome, 0).result(1e12).offset == 7

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack
 
 from kafkacodec import messages
-from kafkacodec.client.aio.transactions import TransactionalProducer
+from kafkacodec.client.aio.table_producer import TableProducer
 from kafkacodec.client.checks import check_topic, seconds, time_number
 from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of, unknown_options
@@ -32,9 +32,7 @@ from kafkacodec.moments import Moment
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
-    from kafkacodec.client.aio.tables import Rows
-    from kafkacodec.client.producing.delivery import TableDelivery
-    from kafkacodec.client.producing.transactions import Transactions
+    from kafkacodec.client.producing.transactions import Transaction, Transactions
 
 __all__ = ["Producer"]
 
@@ -46,7 +44,7 @@ DEFAULTS: Final = option_defaults(ProducerSettings)
 
 
 @knows("Producer")
-class Producer(TransactionalProducer, AsyncClient):
+class Producer(TableProducer, AsyncClient):
     """Writes records to topics; an asynchronous context manager.
 
     It sends records in batches, when a batch is full or ``linger_ms`` old. `send` returns when the record is queued;
@@ -181,6 +179,19 @@ class Producer(TransactionalProducer, AsyncClient):
         begun = self._check_transaction()
         if not self._is_plain:
             key, value = await serialized_aside(self._settings, key, value)
+        return await self._append(begun, topic, value, key, headers, partition, timestamp)
+
+    async def _append(
+        self,
+        begun: Transaction | None,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Any,
+        partition: int | None,
+        timestamp: Moment | None,
+    ) -> Delivery:
+        """Queue a record of a transaction, or of none."""
         own = self._queues.topic(topic)
         if own is None or self._queues.full or (partition is not None and partition not in own.present):
             own = await self._room(topic, partition)
@@ -194,48 +205,6 @@ class Producer(TransactionalProducer, AsyncClient):
             self._wake()
             await asyncio.sleep(0)  # a caller that never waits would keep the loop from sending
         return delivery
-
-    async def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
-        """Queue the rows of an Arrow table, without a Python object per row. Needs pyarrow.
-
-        Args:
-            data: a table with the Arrow interface (pyarrow, polars, pandas, DuckDB, `RecordColumns`) and the columns
-                ``key`` and ``value`` (binary or text; one may be missing), and optionally ``topic`` (text),
-                ``partition`` (integer), ``timestamp`` (timestamp, or int64 in ms) and ``headers`` (list of struct of
-                key and value). Others are ignored. Without a partition, the hash of the key chooses one as in `send`;
-                rows without a key go to one partition per 131,072 rows. Rows without a timestamp get the current time.
-            topic: of all rows, if the table has no column ``topic``.
-
-        Returns:
-            The outcome of all rows; its result has the offsets per partition.
-
-        Raises:
-            EncodeError: a column is missing or has the wrong type; a row names a partition that does not exist: then
-                none is queued; or a row is, compressed, larger than ``max_request_size``: then those before it may be.
-                `path` names the column or the row.
-            TypeError: `data` is not an Arrow table.
-            ImportError: pyarrow is not installed.
-            Others as `send`.
-        """
-        await self.start()
-        begun = self._check_transaction()
-        table = self._table(data, topic)
-        await self._prepare(table)
-        try:
-            for batch in table.batches():
-                if self._queues.full:
-                    await self._room(batch.topic_name)
-                with self._queues.lock:
-                    self._check_transaction(begun)
-                    enough = table.queue(batch)
-                if enough:
-                    self._wake()
-                    await asyncio.sleep(0)
-        finally:
-            if table.has_batches:
-                self._wake()
-        await asyncio.sleep(0)
-        return table.finish()
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything that is queued, and wait for the outcome.
@@ -297,18 +266,6 @@ class Producer(TransactionalProducer, AsyncClient):
         if self._network is not None:
             self._network.wake()
 
-    def _rows(self, data: Any, topic: str, partition: int | None, headers: Any) -> Rows:
-        """Keys and values in progress."""
-        from kafkacodec.client.aio.tables import RowSending
-
-        return RowSending(self._queues, data, topic, partition, headers)
-
-    def _table(self, data: Any, topic: str | None) -> Rows:
-        """A table in progress."""
-        from kafkacodec.client.aio.tables import TableSending  # not needed for records
-
-        return TableSending(self._queues, self._settings, data, topic)
-
     async def forget_topics(self) -> None:
         """Ask again for the metadata of each topic at its next use.
 
@@ -318,20 +275,6 @@ class Producer(TransactionalProducer, AsyncClient):
         assert self._network is not None
         self._network.cluster.unwant(list(self._network.cluster.topics))
         self._queues.metadata_changed()
-
-    async def _meet(self, topics: Iterable[str]) -> None:
-        """Wait until topics are known and there is memory; ask for new topics together."""
-        assert self._network is not None
-        self._network.cluster.want([name for name in topics if self._queues.topic(name) is None])
-        for name in topics:
-            await self._room(name)
-
-    async def _prepare(self, table: Rows) -> None:
-        """Wait until all topics of a table are known and there is memory. Raises if a partition does not exist."""
-        await self._meet(table.topics)
-        for name, number in table.missing().items():
-            await self._room(name, number)
-        table.check_partitions()
 
     async def _room(self, topic: str, partition: int | None = None) -> TopicQueues:
         """Wait until a topic is known and there is memory; ask again for a missing partition."""

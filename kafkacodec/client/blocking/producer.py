@@ -22,14 +22,14 @@ from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.producing._appending import Sending
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
-from kafkacodec.errors import ClientClosed
+from kafkacodec.errors import ClientClosed, EncodeError
 from kafkacodec.moments import Moment
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
-    from kafkacodec.client.aio.tables import Rows
-    from kafkacodec.client.producing.delivery import TableDelivery
+    from kafkacodec.client.producing._appending import FewRows
+    from kafkacodec.client.producing._delivery import TableDelivery
     from kafkacodec.client.producing.queue import Queues, TopicQueues
     from kafkacodec.client.producing.transactions import Transaction
 
@@ -94,13 +94,26 @@ class Producer(Sending, BlockingClient):
         self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp: Moment | None
     ) -> Delivery:
         """The part of `send` without an open batch, which may have to wait."""
-        # The caller's thread appends; it waits for the client's only if there is no room.
         if self._closed or self._forked:
             self._check()
         begun = None
         if not self._plain:
             begun = self._inside.check_transaction()
             key, value = self._inside.serialized(key, value)
+        return self._append(begun, topic, value, key, headers, partition, timestamp)
+
+    def _append(
+        self,
+        begun: Transaction | None,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Any,
+        partition: int | None,
+        timestamp: Moment | None,
+    ) -> Delivery:
+        """Queue a record of a transaction, or of none."""
+        # The caller's thread appends; it waits for the client's only if there is no room.
         self._refuse_handler()
         queues: Queues = self._queues
         own = queues.topic(topic)
@@ -119,21 +132,15 @@ class Producer(Sending, BlockingClient):
             self._thread.ring()
         return delivery
 
-    def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
-        """Queue the rows of an Arrow table."""
+    def _send_columns(self, data: Any, topic: str | None) -> TableDelivery:
+        """The part of `send_columns` for tables that are not small, or whose topic may have to be waited for."""
         if self._closed or self._forked:
             self._check()
-        return self._queue(self._inside.check_transaction(), self._inside.table(data, topic))
-
-    def _send_rows(self, data: Any, topic: str, partition: int | None, headers: Any) -> TableDelivery:
-        """Send keys and values of a table as `send` sends records, without serializers: for `kafkacodec produce`."""
-        if self._closed or self._forked:
-            self._check()
-        return self._queue(self._inside.check_transaction(), self._inside.rows(data, topic, partition, headers))
-
-    def _queue(self, begun: Transaction | None, table: Rows) -> TableDelivery:
+        begun, table = self._inside.check_transaction(), self._inside.table(data, topic)
         if not table.is_ready:
             self._thread.run(partial(self._inside.prepare, table))
+        if (rows := table.few_rows()) is not None:
+            return self._add_rows(rows, begun)
         self._refuse_handler()
         try:
             for batch in table.batches():
@@ -151,8 +158,28 @@ class Producer(Sending, BlockingClient):
                 self._thread.ring()
         return table.finish()
 
-    # It takes, returns and raises the same as that for asyncio.
-    send_columns.__doc__ = aio.Producer.send_columns.__doc__
+    def _send_rows(self, data: Any, topic: str, partition: int | None, headers: Any) -> TableDelivery:
+        """Send keys and values of a table as `send` sends records, without serializers: for `kafkacodec produce`."""
+        if self._closed or self._forked:
+            self._check()
+        return self._add_rows(self._inside.rows(data, topic, partition, headers), self._inside.check_transaction())
+
+    def _add_rows(self, rows: FewRows, begun: Transaction | None) -> TableDelivery:
+        """Add rows to batches, and start batches for those that have no open one."""
+        while True:
+            self._refuse_handler()
+            with self._queues.lock:
+                if self._closed:
+                    self._check()
+                self._inside.check_transaction(begun)
+                if rows.add():
+                    return rows.finish()
+            key, value = rows.pair()
+            try:
+                rows.took(self._append(begun, rows.topic, value, key, rows.headers, rows.partition, None))
+            except EncodeError as error:
+                raise rows.located(error) from None
+
     flush = blocking(aio.Producer.flush)
     partitions_for = blocking(aio.Producer.partitions_for)
     forget_topics = blocking(aio.Producer.forget_topics)
@@ -223,8 +250,9 @@ class Producer(Sending, BlockingClient):
 
 
 # What is compiled does not know types and text.
-Producer.send.__doc__ = aio.Producer.send.__doc__
-Producer.send.__signature__ = inspect.signature(aio.Producer.send)  # type: ignore[attr-defined]
+for _name in ("send", "send_columns"):
+    _own, _known = getattr(Producer, _name), getattr(aio.Producer, _name)
+    _own.__doc__, _own.__signature__ = _known.__doc__, inspect.signature(_known)
 
 _open: weakref.WeakSet[Producer] = weakref.WeakSet()
 _dropped: weakref.WeakKeyDictionary[LoopThread, aio.Producer] = weakref.WeakKeyDictionary()  # threads that still end

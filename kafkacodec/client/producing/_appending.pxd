@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t
 from kafkacodec._core cimport encode as k
 from kafkacodec.client.producing._batch cimport BatchBuilder
 from kafkacodec.client.producing._callbacks cimport Callback, Callbacks
-from kafkacodec.client.producing._delivery cimport Delivery
+from kafkacodec.client.producing._delivery cimport Delivery, TableDelivery
+from kafkacodec.client.producing._row_cells cimport RowCells
 
 
 cdef class OpenBatch:
@@ -30,19 +31,28 @@ cdef class OpenTopic:
 cdef class RowRun(Callback):
     cdef Callbacks batch, table
     cdef int64_t end, row
-    cdef tell(self, part)
+    cdef int tell(self, tuple part) except -1
 
 
-cdef class RowRuns:
-    cdef Callbacks table
-    cdef list runs
-    cdef dict newest
-    cdef RowRun last
+cdef class FewRows:
+    cdef Appending queues
+    cdef readonly str topic
+    cdef readonly object partition, headers
+    cdef readonly Callbacks outcome
+    cdef list parts, runs, cells
+    cdef RowCells part      # the next row's; None behind the last
+    cdef int64_t at, row, before
+    cdef int fill(self, Appending queues, str topic, list parts) except -1
+    cdef bint added(self) except -1
+    cdef int next_part(self) except -1
+    cdef TableDelivery finished(self)
     cdef int extend(self, Callbacks batch, int64_t index) except -1
 
 
 cdef class Appending:
     cdef public dict ready, pending, active
+    cdef public bint hashes
+    cdef public object loop
     cdef readonly int64_t bytes
     cdef readonly bint full
     cdef readonly int64_t drained
@@ -55,6 +65,12 @@ cdef class Appending:
     cdef bint add(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers) except -1
     @cython.final
     cdef Delivery place(self, OpenTopic topic, OpenBatch batch, k.kc_new_record *record, list headers)
+    @cython.final
+    cdef int64_t add_rows(self, OpenTopic topic, int64_t row, FewRows few) except -1
+    @cython.final
+    cdef FewRows few(self, name, data)
+    @cython.final
+    cdef bint has_few(self, OpenTopic topic, list parts) except -1
     cdef Delivery append_to_open(self, name, key, value, headers, partition, timestamp)
 
 

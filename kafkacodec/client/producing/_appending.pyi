@@ -1,11 +1,13 @@
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Never
 
 from kafkacodec.client.producing._batch import BatchBuilder
 from kafkacodec.client.producing._callbacks import Callback
-from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing._delivery import Delivery, TableDelivery
 from kafkacodec.client.producing._row_cells import RowCells
 from kafkacodec.client.producing.outcome import Outcome, TableOutcome
+from kafkacodec.errors import EncodeError
 from kafkacodec.moments import Moment
 
 NAMES: Final[tuple[str, ...]]
@@ -48,19 +50,56 @@ class OpenTopic:
 class RowRun(Callback):
     """Consecutive records of a batch that are consecutive rows of a table, and are not known yet."""
 
-class RowRuns:
-    """Which records of batches are the rows of a table.
+class FewRows:
+    """Rows that go into the open batches of their partitions like records of `send`.
+
+    So tables with a few rows for each partition are gathered: a batch for each of them would cost more than its rows.
 
     Args:
-        table: the outcome that learns about them.
+        queues: those of the producer.
+        topic: the topic of all rows.
+        parts: the rows; `parts_of` returns them.
+        partition: that of all rows; None: by their keys, as in `send`.
+        headers: those of each row, as in `send`.
+
+    Attributes:
+        outcome: learns what becomes of the rows, from `finish` on.
+
+    Raises:
+        EncodeError: a header has a wrong type.
     """
 
-    def __init__(self, table: TableOutcome) -> None: ...
-    def add(self, made: Delivery) -> None:
+    def __init__(
+        self,
+        queues: Appending,
+        topic: str,
+        parts: list[RowCells],
+        partition: int | None = None,
+        headers: Iterable[tuple[str, Any]] | Mapping[str, Any] = (),
+    ) -> None: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int | None: ...
+    @property
+    def headers(self) -> Any: ...
+    @property
+    def outcome(self) -> TableOutcome: ...
+    def add(self) -> bool:
+        """Add rows to open batches, up to one that has none, that is refused, or that has to wait for memory; returns
+        whether no more rows are left. Needs no lock."""
+
+    def pair(self) -> tuple[bytes | None, bytes | None]:
+        """The key and the value of the next row, for `Queues.append`."""
+
+    def took(self, made: Delivery) -> None:
         """The next row is this record."""
 
-    def tell(self) -> None:
-        """Count the rows as queued, run by run; from now on the table learns what becomes of them."""
+    def located(self, error: EncodeError) -> EncodeError:
+        """An error about the next row, with its place in the table."""
+
+    def finish(self) -> TableDelivery:
+        """The outcome of the rows, which are all queued."""
 
 class Appending:
     """Adds records to open batches, and counts the bytes of all batches.
@@ -69,11 +108,17 @@ class Appending:
         is_owned: whether this thread has the lock of the queues.
         memory: how many bytes may wait, until `send` has to.
         most: how many bytes a record may take.
+
+    Attributes:
+        hashes: whether the hash of a record's key chooses its partition; otherwise a function of the application does.
+        loop: the client's event loop, for outcomes.
     """
 
     ready: dict[str, Any]
     pending: dict[Any, None]
     active: dict[Any, None]
+    hashes: bool
+    loop: asyncio.AbstractEventLoop | None
     @property
     def bytes(self) -> int: ...
     @property
@@ -112,34 +157,24 @@ class Appending:
             EncodeError: as in `put`.
         """
 
-    def add_rows(
-        self,
-        topic: OpenTopic,
-        rows: RowCells,
-        row: int,
-        end: int,
-        partition: int | None,
-        headers: Any,
-        timestamp: int,
-        runs: RowRuns,
-    ) -> int:
-        """Add rows [row, end) to open batches, as `put` adds records with these headers; `runs` learns where they are.
+    def few_rows(self, name: str | None, data: Any) -> FewRows | None:
+        """The rows of a small table with no more than keys and values, if nothing has to be waited for; else None.
+
+        Needs no lock.
 
         Args:
-            partition: that of all rows; None: by their keys.
-
-        Returns:
-            int: the first row that has no open batch, or is refused; `end` if all are added.
-
-        Raises:
-            EncodeError: a header has a wrong type.
+            name: the topic, which has to be in `ready`.
         """
+
+    def are_few(self, topic: OpenTopic, parts: list[RowCells]) -> bool:
+        """Whether rows are better added one by one than encoded as a table: if they are few for a batch."""
 
     def pend(self, queue: OpenQueue, batch: OpenBatch) -> None:
         """Count a batch as queued. If it is open, it is open to others from now on, without the lock."""
 
 class Sending:
-    """`send` of a producer for threads: into a batch that is open, or by `_send`, which may wait."""
+    """`send` and `send_columns` of a producer for threads: into batches that are open, or by `_send`, `_send_columns`
+    and `_add_rows`, which may wait."""
 
     _queues: Any
     def send(
@@ -154,3 +189,5 @@ class Sending:
         timestamp_ms: None = None,
     ) -> Delivery:
         """Queue a record."""
+    def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:
+        """Queue the rows of an Arrow table."""

@@ -3,7 +3,7 @@
 #
 # Sending threads add to an open batch without the lock of the queues: from the look at `sealed` to the end of
 # `Appending.add` no Python code runs, so that no other thread does, and no signal handler. A thread that has the lock
-# sets `sealed` before it relies on the size of an open batch.
+# sets `sealed` before it relies on the size of an open batch. Rows of small tables are added likewise.
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
 from libc.stdint cimport INT64_MAX, int64_t
@@ -12,16 +12,20 @@ from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 from kafkacodec._core cimport encode as k
 from kafkacodec.client.producing._batch cimport BatchBuilder, as_bytes, fill, header_cells
 from kafkacodec.client.producing._callbacks cimport Callback, Callbacks
-from kafkacodec.client.producing._delivery cimport Delivery
-from kafkacodec.client.producing._row_cells cimport RowCells
+from kafkacodec.client.producing._delivery cimport Delivery, TableDelivery
+from kafkacodec.client.producing._row_cells cimport RowCells, parts_of
+
+from collections.abc import Iterable, Mapping
 
 from kafkacodec.client.core.foreign_options import unknown_options
-from kafkacodec.client.producing.outcome import Part
+from kafkacodec.client.producing.outcome import Part, TableOutcome
 from kafkacodec.errors import EncodeError
 
 
 cdef enum:
-    FIRST_ROWS = 8  # that are looked up at first: the next one may have no open batch
+    FIRST_ROWS = 8          # that are looked up at first: the next one may have no open batch
+    FEW = 256               # rows: the minimum cost of the encoder of whole tables is as much
+    FEW_OF_PARTITION = 16   # rows: likewise, with what it takes to send a batch of them alone
 
 
 cdef inline int64_t now_ms() noexcept:
@@ -110,34 +114,72 @@ cdef class Appending:
             self.take(added)
         return True
 
-    def add_rows(self, OpenTopic topic not None, RowCells rows not None, int64_t row, int64_t end, partition, headers,
-                 int64_t timestamp, RowRuns runs not None):
-        """Add rows to open batches; returns the first that has none or is refused, or `end`."""
+    cdef int64_t add_rows(self, OpenTopic topic, int64_t row, FewRows few) except -1:
+        """Add rows of a part to open batches, from `row` on; returns the first that has none or is refused, or how many
+        rows there are."""
         cdef k.kc_spans keys, values
         cdef k.kc_new_record record
         cdef OpenQueue queue
         cdef OpenBatch batch
-        cdef list cells = header_cells(headers)
-        cdef int64_t at = 0, loaded = 0, step = FIRST_ROWS
-        record.timestamp = timestamp
-        end = min(end, len(rows))
+        cdef RowCells rows = few.part
+        cdef int64_t at = 0, loaded = 0, step = FIRST_ROWS, end = rows.array.array.length
+        record.timestamp = now_ms()
         try:
-            while 0 <= row < end:
+            while row < end:
                 if at == loaded:
                     at, loaded = 0, rows.load(row, min(end, row + step), &keys, &values)
                     step *= 4
                 record.key.data, record.key.size = keys.data[at], keys.size[at]
                 record.value.data, record.value.size = values.data[at], values.size[at]
-                queue = self.chosen(topic, partition, &record.key)
+                queue = self.chosen(topic, few.partition, &record.key)
                 batch = None if queue is None else queue.open
-                if batch is None or not self.add(topic, batch, &record, cells):
+                if self.full or batch is None or not self.add(topic, batch, &record, few.cells):
                     break
-                runs.extend(batch.outcome, batch.count - 1)
+                few.extend(batch.outcome, batch.count - 1)
                 at += 1
                 row += 1
         except EncodeError:
             pass  # adding the row alone raises it again
         return row
+
+    def few_rows(self, name, data):
+        return self.few(name, data)
+
+    cdef FewRows few(self, name, data):
+        """See `few_rows`."""
+        cdef list parts
+        cdef FewRows made
+        if type(name) is not str or name not in self.ready or self.is_owned():
+            return None
+        parts = parts_of(data)
+        topic = self.ready.get(name)    # asking for the data may have taken long
+        if parts is None or topic is None or not self.has_few(topic, parts):
+            return None
+        made = FewRows.__new__(FewRows)
+        made.fill(self, name, parts)
+        return made
+
+    def are_few(self, OpenTopic topic not None, list parts not None):
+        return self.has_few(topic, parts)
+
+    cdef bint has_few(self, OpenTopic topic, list parts) except -1:
+        """Whether rows are better added one by one than encoded as a table: if they are few for a batch.
+
+        A row of more than half of what is allowed may be compressed, and so is left to the encoder of tables.
+        """
+        cdef RowCells part
+        cdef int64_t rows = 0, size = 0, largest = 0, partitions = 1
+        for part in parts:
+            rows += part.array.array.length
+            size += part.size()
+            if part.has_keys():   # other rows go to one partition until its batch is full
+                partitions = len(topic.in_order)
+        if rows > max(<int64_t> FEW, FEW_OF_PARTITION * partitions) or size > topic.batch_limit * partitions:
+            return False
+        if size > self.most // 2:
+            for part in parts:
+                largest = max(largest, part.largest())
+        return largest <= self.most // 2
 
     def pend(self, OpenQueue queue not None, OpenBatch batch not None):
         if batch.builder is not None:
@@ -194,61 +236,120 @@ cdef class RowRun(Callback):
         while self._index < self.end:
             part = self.batch.find(self._index)
             if part is not None:
-                self.tell(part)
-            elif not self.batch.when(self._index, self):
+                self.tell(<tuple> part)
+            elif self.batch.append_first(self) or not self.batch.when(self._index, self):
                 return 0
         return 0
 
-    cdef tell(self, part):
+    cdef bint settle(self) except -1:
+        while self._index < self.end:
+            part = self.batch.find(self._index)
+            if part is None:
+                return False
+            self.tell(<tuple> part)
+        return True
+
+    cdef int tell(self, tuple part) except -1:
         """Add the outcome of the first records to that of the table."""
         cdef int64_t end = part[0], first = part[1], offset = part[4]
         cdef int64_t count = min(self.end, end) - self._index
+        cdef Callbacks table = self.table
         offset = offset + self._index - first if offset >= 0 else -1
-        error = part[6]
-        made = Part(self.row + count, self.row, part[2], part[3], offset, part[5], error)
-        # Without the lock: no other thread runs Python until all is counted.
-        self.table.parts.append(made)
+        made = (self.row + count, self.row, part[2], part[3], offset, part[5], part[6])
+        # Without the lock: no other thread runs Python until all is counted. One that begins to wait looks afterwards.
+        table.parts.append(tuple.__new__(Part, made))   # what the class does, without its call
         self._index += count
         self.row += count
-        self.table.resolved += count
-        if error is not None and self.table.failure is None:
-            self.table.failure = error
-        if self.table.whole and self.table.resolved == self.table.queued:
-            self.table.finish()
-
-
-cdef class RowRuns:
-    def __init__(self, Callbacks table not None):
-        self.table = table
-        self.runs = []
-        self.newest = {}
-
-    def add(self, Delivery made not None):
-        self.extend(made._outcome, made._index)
-
-    cdef int extend(self, Callbacks batch, int64_t index) except -1:
-        """The next row of the table is a record of a batch."""
-        cdef RowRun run = self.last
-        if run is None or run.batch is not batch:
-            run = self.newest.get(batch)
-        # Another thread may add records of its own in between.
-        if run is None or run.end != index:
-            run = RowRun.__new__(RowRun)
-            run.batch, run.table, run._index, run.end = batch, self.table, index, index
-            self.newest[batch] = run
-            self.runs.append(run)
-        run.end += 1
-        self.last = run
+        table.resolved += count
+        if table.failure is None:
+            table.failure = part[6]
+        if table.whole and table.resolved == table.queued and (table.waiters or table.callbacks):
+            table.finish()
         return 0
 
-    def tell(self):
-        """From now on the table learns what becomes of its rows: in the order of the runs, not of the table."""
+
+cdef class FewRows:
+    def __init__(self, Appending queues not None, str topic not None, list parts not None, partition=None, headers=()):
+        if not isinstance(headers, (list, tuple, Mapping)) and isinstance(headers, Iterable):
+            headers = list(headers)  # asked for again where no batch is open
+        self.partition, self.headers = partition, headers
+        self.cells = header_cells(headers)
+        self.fill(queues, topic, parts)
+
+    cdef int fill(self, Appending queues, str topic, list parts) except -1:
+        if self.headers is None:
+            self.headers = ()
+        self.queues, self.topic, self.parts = queues, topic, parts
+        self.outcome = TableOutcome(queues.loop)
+        self.runs = []
+        self.part = <RowCells?> parts[0] if parts else None
+        return 0
+
+    def add(self):
+        return self.added()
+
+    cdef bint added(self) except -1:
+        """See `add`."""
+        cdef Appending queues = self.queues
+        topic = None
+        if self.partition is not None or queues.hashes:
+            topic = queues.ready.get(self.topic) or queues.topic(self.topic)
+        while self.part is not None:
+            if topic is not None:
+                self.row = queues.add_rows(topic, self.row, self)
+            if self.row < self.part.array.array.length:
+                return False
+            self.next_part()
+        return True
+
+    cdef int next_part(self) except -1:
+        self.before += self.row
+        self.row = 0
+        self.at += 1
+        self.part = self.parts[self.at] if self.at < len(self.parts) else None
+        return 0
+
+    def pair(self):
+        return self.part.pair(self.row)
+
+    def took(self, Delivery made not None):
+        self.extend(made._outcome, made._index)
+        self.row += 1
+        if self.row >= self.part.array.array.length:
+            self.next_part()
+
+    def located(self, error):
+        path = f".{error.path}" if error.path else ""
+        return EncodeError(error.reason, path=f"records[{self.before + self.row}]{path}")
+
+    cdef int extend(self, Callbacks batch, int64_t index) except -1:
+        """The next row is a record of a batch."""
+        cdef RowRun run = <RowRun> batch.newest
+        # Another table, or another thread, may add records of its own in between.
+        if run is None or run.table is not self.outcome or run.end != index:
+            run = RowRun.__new__(RowRun)
+            run.batch, run.table, run._index, run.end = batch, self.outcome, index, index
+            batch.newest = run
+            self.runs.append(run)
+        run.end += 1
+        return 0
+
+    def finish(self):
+        return self.finished()
+
+    cdef TableDelivery finished(self):
+        """The table learns what becomes of its rows in the order of the runs, not of its own."""
         cdef RowRun run
+        cdef TableDelivery made
+        cdef Callbacks table = self.outcome
         for run in self.runs:
-            run.row = self.table.queued
-            self.table.queued += run.end - run._index
-            if not run.batch.append_first(run):
-                run.run()
+            run.row = table.queued
+            table.queued += run.end - run._index
+        table.runs = self.runs
+        table.whole = True  # nobody waits yet
+        made = TableDelivery.__new__(TableDelivery)
+        made._outcome = table
+        return made
 
 
 NAMES = ("topic", "value", "key", "headers", "partition", "timestamp")
@@ -269,3 +370,11 @@ cdef class Sending:
         if made is None:
             return self._send(topic, value, key, headers, partition, timestamp)
         return made
+
+    def send_columns(self, data, *, topic=None):
+        """Queue the rows of an Arrow table."""
+        cdef Appending queues = self._queues
+        cdef FewRows rows = None if queues is None else queues.few(topic, data)
+        if rows is None:
+            return self._send_columns(data, topic)
+        return rows.finished() if rows.added() else self._add_rows(rows, None)

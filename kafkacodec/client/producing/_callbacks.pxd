@@ -8,6 +8,7 @@ cdef class Callback:
     cdef int64_t _timestamp
     cdef int run(self) except -1
     cdef int call(self, delivery) except -1
+    cdef bint settle(self) except -1
 
 
 cdef Callback callback(function, delivery, int64_t index)
@@ -16,7 +17,15 @@ cdef Callback callback(function, delivery, int64_t index)
 cdef class Callbacks:
     cdef readonly list parts
     cdef readonly object loop
+    cdef public int64_t resolved, queued
+    cdef public bint whole
+    cdef public object failure
+    cdef public list waiters
     cdef list callbacks
+    cdef Callback newest    # for rows of tables
+    cdef list runs
+    cdef Py_ssize_t settled # of these
     cdef int forks
     cpdef find(self, int64_t index)
+    cdef int append(self, Callback made) except -1
     cdef bint append_first(self, Callback made)

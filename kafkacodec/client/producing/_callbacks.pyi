@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 class Callback:
@@ -17,8 +18,17 @@ class Callbacks:
     Attributes:
         parts: what is known.
         is_own: whether this process made it, not one that this was forked from.
+        resolved, failure: how many records are known, and the first reason why one was not delivered.
+        queued, whole: of the rows of a table, how many are queued, and whether these are all.
+        waiters: of threads, the index that each waits for, and a lock that is released once it is known; None if there
+            were none.
     """
 
+    resolved: int
+    failure: Exception | None
+    queued: int
+    whole: bool
+    waiters: list[tuple[int, Lock]] | None
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None: ...
     @property
     def parts(self) -> list[Any]: ...
@@ -29,8 +39,21 @@ class Callbacks:
     def find(self, index: int) -> Any:
         """The part that has a record; None if it is not known. The parts are in order, and do not overlap."""
 
-    def add(self, index: int, function: Callable[[], object] | Callback) -> None:
+    def add(self, index: int, function: Callable[[], object] | Callback) -> Callback:
         """Have a function called once the record of this index is known."""
+
+    def discard(self, made: Callback) -> None:
+        """Call a function no more that `add` returned."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the outcome of rows is only looked at by `ask`: until `watch`, as nobody may want to be told."""
+
+    def ask(self) -> None:
+        """Look at the outcome of rows, up to one that is not known. Needs the lock of outcomes."""
+
+    def watch(self) -> None:
+        """From now on the outcome of rows is told. Needs the lock of outcomes."""
 
     def due(self, first: int, end: int) -> list[Callback]:
         """Take the functions of the records [first, end), in the order of these."""

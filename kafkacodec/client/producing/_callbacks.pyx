@@ -37,6 +37,11 @@ cdef class Callback:
         return 0
 
 
+    cdef bint settle(self) except -1:
+        """Take what is known; returns whether that is all."""
+        return False
+
+
 cdef Callback callback(function, delivery, int64_t index):
     cdef Callback made = Callback.__new__(Callback)
     made.function, made._outcome, made._index = function, delivery, index
@@ -52,10 +57,9 @@ def end_loop(error):
 
 
 cdef class Callbacks:
-    def __init__(self, loop=None):
+    def __cinit__(self, loop=None):
         self.loop = loop
         self.parts = []
-        self.callbacks = []
         self.forks = forks
 
     @property
@@ -76,21 +80,54 @@ cdef class Callbacks:
         return None
 
     def add(self, int64_t index, function):
-        self.callbacks.append(function if isinstance(function, Callback) else callback(function, None, index))
+        cdef Callback made = function if isinstance(function, Callback) else callback(function, None, index)
+        self.append(made)
+        return made
+
+    def discard(self, Callback made not None):
+        if self.callbacks is not None and made in self.callbacks:
+            self.callbacks.remove(made)
+
+    cdef int append(self, Callback made) except -1:
+        if self.callbacks is None:
+            self.callbacks = []
+        self.callbacks.append(made)
+        return 0
 
     cdef bint append_first(self, Callback made):
         """Add a callback if nothing is known, without a lock: no other thread runs Python code meanwhile."""
-        if self.parts or self.forks != forks:
+        if self.parts or self.runs is not None or self.forks != forks:
             return False
-        self.callbacks.append(made)
+        self.append(made)
         return True
 
+    @property
+    def asks(self):
+        return self.runs is not None
+
+    def ask(self):
+        cdef Callback one
+        while self.runs is not None and self.settled < len(self.runs):
+            one = self.runs[self.settled]
+            if not one.settle():
+                return
+            self.settled += 1
+        self.runs = None
+
+    def watch(self):
+        cdef Callback one
+        cdef list runs = self.runs
+        self.runs = None
+        if runs is not None:
+            for one in runs[self.settled:]:
+                one.run()
+
     def due(self, int64_t first, int64_t end):
-        cdef list now = [], later = [], before = self.callbacks
+        cdef list now = [], later = [], before = self.callbacks or []
         cdef Callback one
         cdef int64_t last = -1
         cdef bint ordered = True
-        self.callbacks = later
+        self.callbacks, self.newest = later, None
         for one in before:
             if first <= one._index < end:
                 ordered = ordered and one._index >= last

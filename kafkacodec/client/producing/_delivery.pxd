@@ -7,3 +7,7 @@ cdef class Awaitable(Callback):
 
 cdef class Delivery(Awaitable):
     pass
+
+
+cdef class TableDelivery(Awaitable):
+    pass

@@ -3,7 +3,7 @@ from types import GenericAlias
 from typing import Any, Generic, Self, TypeVar
 
 from kafkacodec.client.producing._callbacks import Callback
-from kafkacodec.client.producing.outcome import Outcome, RecordMetadata
+from kafkacodec.client.producing.outcome import Outcome, RecordMetadata, TableMetadata
 
 _Result = TypeVar("_Result")
 
@@ -37,3 +37,9 @@ class Delivery(Awaitable[RecordMetadata]):
     def offset(self) -> int | None: ...
     @property
     def timestamp(self) -> int: ...
+
+class TableDelivery(Awaitable[TableMetadata]):
+    """The rows of a table given to a producer; done when all rows are. Also awaitable."""
+
+    @property
+    def error(self) -> Exception | None: ...

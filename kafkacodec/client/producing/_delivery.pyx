@@ -6,11 +6,12 @@ from libc.stdint cimport int64_t
 from kafkacodec.client.producing._callbacks cimport Callback, Callbacks, callback
 
 import asyncio
+from operator import attrgetter
 from types import GenericAlias
 
 from kafkacodec.client.checks import seconds
 from kafkacodec.client.core.foreign_names import Elsewhere
-from kafkacodec.client.producing.outcome import RecordMetadata, refuse_in, tell
+from kafkacodec.client.producing.outcome import OffsetRange, RecordMetadata, TableMetadata, refuse_in, tell
 
 
 @cython.auto_pickle(False)
@@ -142,3 +143,30 @@ cdef class Delivery(Awaitable):
         if part.error is not None:
             return f"<Delivery: failed, {part.error!r}>"
         return f"<Delivery: {part.topic}-{part.partition}, offset {offset_in(part, self._index)}>"
+
+
+@cython.auto_pickle(False)
+cdef class TableDelivery(Awaitable):
+    """The rows of a table given to a producer; done when all rows are. Also awaitable."""
+
+    def _result(self):
+        if self._outcome.failure is not None:
+            raise self._outcome.failure.with_traceback(None)
+        offsets = {}
+        for part in sorted(self._outcome.parts, key=attrgetter("end")):
+            if part.end > part.first:
+                ranges = offsets.setdefault((part.topic, part.partition), [])
+                ranges.append(OffsetRange(part.offset, part.end - part.first))
+        return TableMetadata(self._outcome.resolved, offsets)
+
+    @property
+    def error(self):
+        """The first reason why rows were not delivered; None if all were, or while none has failed."""
+        self._outcome.observe()
+        return self._outcome.failure
+
+    def __repr__(self):
+        from kafkacodec.shown import counted, repr_of
+
+        self._outcome.observe()
+        return repr_of(self, f"{counted(self._outcome.resolved, 'row')} known", "done" if self.done() else "pending")

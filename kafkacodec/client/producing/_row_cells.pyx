@@ -4,9 +4,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafkacodec._core cimport encode as k
 from kafkacodec._core._errors cimport exception_from
-from kafkacodec.arrow._reader cimport ArrowReader
+from kafkacodec.arrow._reader cimport import_array
+
+import sys
 
 from kafkacodec.errors import EncodeError
+
+cdef enum:
+    MOST_PARTS = 16     # of a table that is worth asking for its rows one by one
 
 
 cdef class RowCells:
@@ -16,18 +21,15 @@ cdef class RowCells:
     def __len__(self):
         return self.array.array.length
 
-    @property
-    def has_keys(self):
+    cdef bint has_keys(self) noexcept:
         """Whether there is a column of keys."""
         return self.keys.layout != k.KC_LAYOUT_ABSENT
 
-    @property
-    def size(self):
+    cdef int64_t size(self) noexcept:
         """The bytes of all keys and values."""
         return k.kc_arrow_bytes_extent(&self.keys) + k.kc_arrow_bytes_extent(&self.values)
 
-    @property
-    def largest(self):
+    cdef int64_t largest(self) except -1:
         """The bytes of the largest row."""
         cdef k.kc_spans keys, values
         cdef int64_t row = 0, rows = self.array.array.length, count, i, most = 0
@@ -66,10 +68,39 @@ cdef object damaged(const k.kc_error *error, str column):
 
 
 def row_cells(data):
-    cdef ArrowReader reader = ArrowReader.__new__(ArrowReader)
     cdef RowCells made = RowCells.__new__(RowCells)
     schema, array = data.__arrow_c_array__()
-    reader.open_array(schema, array)
-    made.array = reader.single
+    made.array = import_array(schema, array)
     plain = k.kc_key_values_import(&made.keys, &made.values, &made.array.owner.schema, &made.array.array)
     return made if plain else None
+
+
+cdef object table_class = None     # pyarrow's, if that is loaded
+
+
+cdef bint is_table(data) except -1:
+    global table_class
+    if table_class is None:
+        pyarrow = sys.modules.get("pyarrow")
+        if pyarrow is None:
+            return False
+        table_class = pyarrow.Table
+    return isinstance(data, table_class)
+
+
+cpdef list parts_of(data):
+    cdef list found = []
+    if is_table(data):
+        parts = data.to_batches()
+        if not 0 < len(parts) <= MOST_PARTS:
+            return None
+    elif hasattr(data, "__arrow_c_array__"):
+        parts = [data]
+    else:
+        return None
+    for part in parts:
+        cells = row_cells(part)
+        if cells is None:
+            return None
+        found.append(cells)
+    return found

@@ -94,13 +94,7 @@ class Outcome(Callbacks):
             created the outcome learns it, not one forked from it.
     """
 
-    __slots__ = ("_waiters", "failure", "resolved")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        super().__init__(loop)
-        self.resolved = 0
-        self.failure: Exception | None = None
-        self._waiters: list[tuple[int, threading.Lock]] = []  # of threads: the lock is released once a record is known
+    __slots__ = ()
 
     def resolve(self, part: Part) -> None:
         """Resolve a part and call its callbacks in the order of the records."""
@@ -108,8 +102,7 @@ class Outcome(Callbacks):
             insort(self.parts, part)
             self.resolved += part.end - part.first
             self.failure = self.failure or part.error
-            if self._waiters:
-                self._wake_known()
+            self._wake_known()
             due = self._due(part)
         self.call(due)
 
@@ -126,34 +119,38 @@ class Outcome(Callbacks):
             if self._known(index):
                 return True
             self._check_process()
-            self.add(index, call)
-            return False
+            made = self.add(index, call)
+            if not self._known(index):  # asked again: rows of tables become known without the lock
+                return False
+            self.discard(made)
+            return True
 
     def wait(self, index: int, timeout: float | None) -> bool:
         """Wait until a record is resolved; returns whether it is."""
         self._check_process()
         known = threading.Lock()
+        known.acquire()
         with _lock:
-            if self._known(index):
-                return True
-            known.acquire()
-            self._waiters.append((index, known))
+            self.waiters = [*(self.waiters or ()), (index, known)]
+            self._wake_known()  # rows of tables become known without the lock
         if known.acquire(timeout=-1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)):
             return True
         with _lock:
-            self._waiters = [waiter for waiter in self._waiters if waiter[1] is not known]
+            self.waiters = [waiter for waiter in self.waiters or () if waiter[1] is not known]
             return self._known(index)
 
     def _wake_known(self) -> None:
         """Wake the threads whose records are known."""
+        if not self.waiters:
+            return
         left = []
-        for waiter in self._waiters:
+        for waiter in self.waiters:
             index, known = waiter
             if self._known(index):
                 known.release()
             else:
                 left.append(waiter)
-        self._waiters = left
+        self.waiters = left
 
     def _known(self, index: int) -> bool:
         return self.find(index) is not None
@@ -168,12 +165,7 @@ class Outcome(Callbacks):
 class TableOutcome(Outcome):
     """The outcome of the rows of a table: record 0 stands for all rows. Its parts are in the order of their answers."""
 
-    __slots__ = ("queued", "whole")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        super().__init__(loop)
-        self.queued = 0
-        self.whole = False
+    __slots__ = ()
 
     def finish(self) -> None:
         """Mark that no more rows follow, and tell if the outcome of all is known."""
@@ -183,10 +175,28 @@ class TableOutcome(Outcome):
             due = self.due(0, 1) if self._known(0) else []
         self.call(due)
 
+    def when(self, index: int, call: Callable[[], object] | Callback) -> bool:
+        """As of other outcomes."""
+        self.observe()
+        return super().when(index, call)
+
+    def wait(self, index: int, timeout: float | None) -> bool:
+        """As of other outcomes."""
+        self.observe()
+        return super().wait(index, timeout)
+
+    def observe(self) -> None:
+        """Have the outcomes of rows told."""
+        with _lock:
+            self.watch()
+
     def _due(self, part: Part) -> list[Callback]:
         return self.due(0, 1) if self._known(0) else []
 
     def _known(self, index: int) -> bool:
+        if self.asks:
+            with _lock:
+                self.ask()
         return self.whole and self.resolved == self.queued
 
 

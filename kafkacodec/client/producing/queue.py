@@ -5,7 +5,6 @@ The sending threads and the thread of the loop share them, under one lock.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 import threading
@@ -215,27 +214,23 @@ class Queues(Appending):
         active: the partitions that have batches, least recently served first.
         pending: all batches whose outcome is unknown, in order of creation.
         bytes: the uncompressed size of these batches.
-        hashes: whether the hash of a record's key chooses its partition; otherwise a function of the application does.
         full: whether `send` must wait: from when `buffer_memory` is used up until half of it is free, since waiting
             costs more than sending. May be read without the lock.
         drained: how often `full` became false. Waiting threads resume the next time it does, even if it is true again
             by then.
         asleep_until: when the driver polls without being woken.
         flush_to: batches with an order up to this are sent without waiting for more records.
-        loop: the client's event loop, for outcomes.
     """
 
     def __init__(self, cluster: Cluster, settings: ProducerSettings, clock: Callable[[], float]) -> None:
         self.topics: dict[str, TopicQueues] = {}
         self.asleep_until = math.inf
         self.flush_to = -1
-        self.loop: asyncio.AbstractEventLoop | None = None
         self._cluster = cluster
         self._settings = settings
         self._clock = clock
         self._made = 0
         self._partitioner: Partitioner | None = settings.partitioner
-        self.hashes = settings.partitioner is None
         most = max(settings.max_request_size - REQUEST_BYTES, 1)
         self._allowed_by = "max_request_size"
         self._batch_limit = settings.batch_size
@@ -248,6 +243,7 @@ class Queues(Appending):
             self._table_limit = min(self._table_limit, READABLE_BYTES)
         self.lock = threading.RLock()  # so that a signal handler is refused instead of deadlocking
         super().__init__(self.lock._is_owned, settings.buffer_memory, largest)  # type: ignore[attr-defined]
+        self.hashes = settings.partitioner is None
 
     def refuse_handler(self) -> None:
         """Refuse a call from a signal handler that interrupted `send`: its record is half queued, and the client waits
