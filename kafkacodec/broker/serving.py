@@ -403,6 +403,7 @@ class Serving:
             self._topics.configure_all(self._config.running(self._node.catalog.of_broker(self._node_id)))
         elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["group"]:
             self._configure_group(record.resource_name, record.name, record.value)
+            self._node.shares.partitions.configured(record.resource_name)
 
     def _configure_group(self, group: str, name: str, value: str | None) -> None:
         if name in GROUP_SETTINGS:

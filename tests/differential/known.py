@@ -42,11 +42,11 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
         "topic_defaults*/*-log.flush.interval.ms--1-topic": _NEGATIVE,
-        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those of streams groups are there",
+        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those with an effect are there",
         "versions.features/*": "metadata.version is 27, which 4.1 opens too; share groups are on from the start",
     },
     "3.9": {
-        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those of streams groups are there",
+        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those with an effect are there",
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
         "old_versions.fetch_transactions/*-from-1": "a fetch that begins at a marker gets the next message twice",

@@ -66,6 +66,24 @@ def test_the_broker_has_the_limits_of_groups():
         assert entry.value == "3000"
 
 
+def test_a_group_shows_what_the_broker_says():
+    """Values, sources and synonyms are those of Apache Kafka 4.4.0."""
+    group = ConfigResource("group", "workers")
+    locks, session = "share.record.lock.duration.ms", "share.session.timeout.ms"
+    of_broker = [(f"group.{session}", "50000", "static_broker"), (f"group.{session}", "45000", "default")]
+    with kc.broker.serve(config={f"group.{session}": 50_000}) as broker, Admin(broker.bootstrap_servers) as admin:
+        shown = admin.describe_configs([group], include_synonyms=True)[group]
+        assert (shown[session].value, shown[session].source) == ("50000", "static_broker")
+        assert [tuple(row) for row in shown[session].synonyms] == of_broker
+        assert [tuple(row) for row in shown[locks].synonyms] == [(f"group.{locks}", "30000", "default")]
+        level = "share.isolation.level"
+        assert [tuple(row) for row in shown[level].synonyms] == [(level, "read_uncommitted", "default")]
+        admin.incremental_alter_configs({group: {session: "46000"}})
+        shown = admin.describe_configs([group], include_synonyms=True)[group]
+        assert (shown[session].value, shown[session].source) == ("46000", "dynamic_group")
+        assert [tuple(row) for row in shown[session].synonyms] == [(session, "46000", "dynamic_group"), *of_broker]
+
+
 def test_a_silent_member_of_the_consumer_protocol_goes_when_the_broker_says():
     config = {"group.consumer.session.timeout.ms": 3000}
     with kc.broker.serve(topics=["orders"], config=config, clock="manual") as broker:

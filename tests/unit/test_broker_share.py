@@ -70,6 +70,18 @@ def test_released_records_come_again_and_rejected_ones_do_not() -> None:
                     admin.delete_groups(["g"])
 
 
+def test_a_group_has_its_own_limit_of_deliveries() -> None:
+    with kc.broker.serve(topics=["jobs"], config=QUICK) as broker:
+        from_the_start(broker)
+        broker.write("jobs", [(None, b"a")])
+        with explicit(broker) as consumer:
+            assert say(consumer, 1, a="release") == {b"a": 1}
+            from_the_start(broker, share_delivery_count_limit="2")
+            assert say(consumer, 1, a="release") == {b"a": 2}
+            broker.write("jobs", [(None, b"b")])
+            assert say(consumer, 1) == {b"b": 1}
+
+
 def test_what_was_said_survives_a_restart(tmp_path: Path) -> None:
     with kc.broker.serve(tmp_path, topics=["jobs"], config=QUICK) as broker:
         from_the_start(broker)

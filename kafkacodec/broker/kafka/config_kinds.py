@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kafkacodec import errors
-from kafkacodec.broker.config_keys import BROKER_CONFIGS
+from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS
 from kafkacodec.broker.options import BrokerConfig
 from kafkacodec.broker.topics.configs import between, check
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
@@ -41,11 +41,11 @@ class OtherKey(NamedTuple):
     of_broker: str | None = None
 
 
-def _numbers(*rows: tuple[str, str, int, int]) -> list[OtherKey]:
+def _of_broker(kind: str, *rows: tuple[str, int | None, int | None]) -> list[OtherKey]:
     """Those with the same name as the broker's default, and its description."""
-    return [OtherKey(name, CONFIG_TYPES["int"], default, BROKER_CONFIGS[f"group.{name}"].description, low, high, (),
-                     f"group.{name}")
-            for name, default, low, high in rows]  # fmt: skip
+    names = [(f"group.{name}", name, low, high) for name, low, high in rows]
+    return [OtherKey(name, CONFIG_TYPES[kind], BROKER_DEFAULTS[of], BROKER_CONFIGS[of].description, low, high, (), of)
+            for of, name, low, high in names]  # fmt: skip
 
 
 def _words(*rows: tuple[str, str, str, str, tuple[str, ...]]) -> list[OtherKey]:
@@ -64,23 +64,25 @@ GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
          "Whether a share group gets records of transactions that are open or were aborted.",
          ("read_committed", "read_uncommitted")),
         ("streams.assignor.name", "string", "sticky", "The assignor of a streams group.", ("sticky",)),
-        ("streams.rack.aware.assignment.tags", "list", "",
-         BROKER_CONFIGS["group.streams.rack.aware.assignment.tags"].description, ()),
     ),
-    *_numbers(
-        ("consumer.heartbeat.interval.ms", "5000", 5000, 15_000),
-        ("consumer.session.timeout.ms", "45000", 45_000, 60_000),
-        ("share.heartbeat.interval.ms", "5000", 5000, 15_000),
-        ("share.record.lock.duration.ms", "30000", 15_000, 60_000),
-        ("share.session.timeout.ms", "45000", 45_000, 60_000),
-        ("streams.assignment.interval.ms", "1000", 0, 15_000),
-        ("streams.heartbeat.interval.ms", "5000", 5000, 15_000),
-        ("streams.initial.rebalance.delay.ms", "0", 0, _UNBOUNDED),
-        ("streams.num.standby.replicas", "0", 0, 2),
-        ("streams.session.timeout.ms", "45000", 45_000, 60_000),
+    *_of_broker("list", ("streams.rack.aware.assignment.tags", None, None)),
+    *_of_broker(
+        "int",
+        ("consumer.heartbeat.interval.ms", 5000, 15_000),
+        ("consumer.session.timeout.ms", 45_000, 60_000),
+        ("share.delivery.count.limit", 2, 10),
+        ("share.heartbeat.interval.ms", 5000, 15_000),
+        ("share.partition.max.record.locks", 100, 4_000),
+        ("share.record.lock.duration.ms", 15_000, 60_000),
+        ("share.session.timeout.ms", 45_000, 60_000),
+        ("streams.assignment.interval.ms", 0, 15_000),
+        ("streams.heartbeat.interval.ms", 5000, 15_000),
+        ("streams.initial.rebalance.delay.ms", 0, _UNBOUNDED),
+        ("streams.num.standby.replicas", 0, 2),
+        ("streams.session.timeout.ms", 45_000, 60_000),
     ),
 ])  # fmt: skip
-"""The configurations of groups of Apache Kafka 4.1.0, and those of streams groups of 4.4.0."""
+"""The configurations of groups of Apache Kafka 4.1.0, and those of 4.4.0 that have an effect."""
 
 METRICS_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
     OtherKey("interval.ms", CONFIG_TYPES["int"], "300000", "How often clients send these metrics.", 100, 3_600_000),

@@ -124,9 +124,10 @@ def _shown(node: Node, kind: int, name: str) -> list[_Shown]:
     for key in table.values():
         known = [(key.name, values[key.name], _SET_AT[kind])] if key.name in values else []
         if key.of_broker:
-            known.append((key.of_broker, key.default, _DEFAULT))
-        source = _SET_AT[kind] if key.name in values else _DEFAULT
-        value = values.get(key.name, key.default)
+            known += _broker_synonyms(node, key.of_broker, str(node.id))
+        elif kind == _GROUP:
+            known.append((key.name, key.default, _DEFAULT))
+        value, source = known[0][1:] if known else (key.default, _DEFAULT)
         found.append(_Shown(key.name, key.kind, value, source, known, key.description))
     return found
 

@@ -43,8 +43,11 @@ class ShareSettings:
     """
 
     def __init__(self, texts: Mapping[str, str], config: BrokerConfig) -> None:
-        lock = texts.get("share.record.lock.duration.ms")
-        self.lock_ms = config.number("group.share.record.lock.duration.ms") if lock is None else int(lock)
+        def number(name: str) -> int:
+            return int(texts[name]) if name in texts else config.number(f"group.{name}")
+
+        self.lock_ms = number("share.record.lock.duration.ms")
+        self.limits = number("share.delivery.count.limit"), number("share.partition.max.record.locks")
         self.committed = texts.get("share.isolation.level") == "read_committed"
         self.reset = texts.get("share.auto.offset.reset", GROUP_CONFIGS["share.auto.offset.reset"].default)
 
@@ -76,8 +79,6 @@ class SharePartitions:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._deliveries = node.config.number("group.share.delivery.count.limit")
-        self._most_locks = node.config.number("group.share.partition.max.record.locks")
         self._open: dict[GroupPlace, OpenShare] = {}
         self._locks: list[tuple[float, GroupPlace]] = []
         self._first: dict[GroupPlace, float] = {}  # when the first lock of a partition ends
@@ -85,6 +86,13 @@ class SharePartitions:
     def settings(self, group: str) -> ShareSettings:
         """The configurations of a group."""
         return ShareSettings(self._node.catalog.configs("group", group), self._node.config)
+
+    def configured(self, group: str) -> None:
+        """The configurations of a group have changed."""
+        limits = self.settings(group).limits
+        for (name, _, _), found in self._open.items():
+            if name == group:
+                found.shared.limit(*limits)
 
     def find(self, group: str, place: SharePlace) -> SharePartition | None:
         """Return an open partition."""
@@ -119,7 +127,7 @@ class SharePartitions:
                     key = group, topic.topic_id, part.partition
                     if not part.error_code and key not in self._open:
                         batches = [Batch(**row.to_dict()) for row in part.state_batches]
-                        shared = SharePartition(part.start_offset, batches, self._deliveries, self._most_locks)
+                        shared = SharePartition(part.start_offset, batches, *self.settings(group).limits)
                         self._open[key] = OpenShare(shared, part.state_epoch)
             return then()
 

@@ -124,12 +124,16 @@ class SharePartition:
 
     def __init__(self, start: int, batches: Iterable[Batch], max_deliveries: int = 5, max_locks: int = 2000) -> None:
         self.start = start
-        self._most, self._max_locks = max_deliveries, max_locks
-        self._slow = max(2, -(-max_deliveries // 2))  # from this count on, deliveries get smaller
+        self.limit(max_deliveries, max_locks)
         self._ranges = [
             _Range(b.first_offset, b.last_offset, _Delivery(b.delivery_state, b.delivery_count)) for b in batches
         ]
         self._advance()
+
+    def limit(self, max_deliveries: int, max_locks: int) -> None:
+        """Change the limits; what has been given up, or is out, stays so."""
+        self._most, self._max_locks = max_deliveries, max_locks
+        self._slow = max(2, -(-max_deliveries // 2))  # from this count on, deliveries get smaller
 
     @property
     def end(self) -> int:
