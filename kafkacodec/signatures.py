@@ -175,11 +175,20 @@ def misuse(function: Callable[..., Any], arguments: Iterable[Any], options: Mapp
     call = f"{name}({', '.join([*by_position, *several, *needed])})"
     if any(isinstance(argument, dict) and any("." in str(key) for key in argument) for argument in arguments):
         return f"{call}: options with dotted names go to {name}.from_config({{...}})"
+    if several and needed and (address := _address_in(arguments)) is not None:
+        return f"{call}: {reason}; did you mean {needed[0]}{address!r}?"
     if reason != "too many positional arguments":
         return f"{call}: {reason}"
     others = f", and the others by name: {', '.join(by_name)}" if by_name else ""
     return f"{call} takes {', '.join(by_position) or 'nothing'} by position{others}"
 
+
+def _address_in(arguments: Iterable[Any]) -> str | None:
+    """A host and port among arguments that are names of topics, which have no colon."""
+    return next((found for found in arguments if isinstance(found, str) and _ADDRESS.fullmatch(found)), None)
+
+
+_ADDRESS = re.compile(r"\S+:\d+")
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 

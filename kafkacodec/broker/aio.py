@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import AsyncInjection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
+from kafkacodec.faces import names_statements
 from kafkacodec.net.loop import LoopEnd
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.encode import encode
@@ -75,6 +76,7 @@ def serve(
     )
 
 
+@names_statements
 class Broker:
     """A broker in an event loop, with the methods of `kafkacodec.broker.Broker` as coroutines.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kafkacodec.broker.injecting import Injection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
+from kafkacodec.faces import names_statements
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.encode import encode
@@ -115,6 +116,7 @@ def serve(
     )
 
 
+@names_statements
 class Broker:
     """A running broker.
 

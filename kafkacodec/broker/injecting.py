@@ -12,6 +12,7 @@ from kafkacodec import errors
 from kafkacodec.arguments import limit, suggestion
 from kafkacodec.broker.kafka.apis import TABLE
 from kafkacodec.broker.kafka.faults import Rule
+from kafkacodec.faces import names_statements
 from kafkacodec.messages import APIS
 from kafkacodec.shown import counted, repr_of
 
@@ -56,6 +57,7 @@ def _code(error: str | int) -> int:
     return code
 
 
+@names_statements
 class Injection:
     """An injected fault. As a context manager, it removes the rule at its end.
 
@@ -104,6 +106,7 @@ class Injection:
             self._changed.notify_all()
 
 
+@names_statements
 class AsyncInjection:
     """As `Injection`, in an event loop. As an asynchronous context it is removed at the end.
 

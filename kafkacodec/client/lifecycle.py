@@ -13,6 +13,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from kafkacodec.errors import ClientClosed
+from kafkacodec.faces import names_statements
 from kafkacodec.signatures import misuse
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ class AsyncClient(_Uncopied):
     A subclass sets `_network` and defines `close`.
     """
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        names_statements(cls)
+
     _network: Network | None
     _made: tuple[str, int] | None = None  # file and line; None inside a blocking client
     _made_in: tuple[str, int] | None = None  # the place where that was
@@ -158,6 +163,10 @@ class BlockingClient(_Uncopied, Closing):
     A subclass sets both attributes. Methods made by `blocking` may be called from any thread, and from several at
     once. A client dropped without `close` warns, and closes in its thread.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        names_statements(cls)
 
     _thread: LoopThread
     _face: Any

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import kafkacodec as kc
@@ -117,3 +119,65 @@ def test_methods_of_other_futures_are_said(name, said):
 def test_arguments_of_terms_are_suggested(make, options, said):
     with pytest.raises(TypeError, match=f"unknown option {said}"):
         make(**options)
+
+
+def test_an_address_among_topics_is_said():
+    for client in (kc.client.Consumer, aio.Consumer):
+        with pytest.raises(TypeError, match=rf"did you mean bootstrap_servers='{SERVER}'\?$"):
+            client("orders", SERVER)
+    with pytest.raises(TypeError, match=r"missing a required argument: 'bootstrap_servers'$"):
+        kc.client.Consumer("orders")
+
+
+async def _async_with(made):
+    async with made:
+        pass
+
+
+async def _async_for(made):
+    async for _ in made:
+        pass
+
+
+async def _with(made):
+    with made:
+        pass
+
+
+async def _for(made):
+    for _ in made:
+        pass
+
+
+@pytest.mark.parametrize("name", ["Producer", "Consumer", "ShareConsumer", "Admin", "KafkaConnection"])
+def test_statements_of_the_other_kind_of_client_are_said(name):
+    options = {"group_id": "g"} if name == "ShareConsumer" else {}
+    with pytest.raises(TypeError, match=f"this {name} is for asyncio: write 'async with'$"):
+        asyncio.run(_with(getattr(aio, name)(bootstrap_servers=SERVER, **options)))
+    with getattr(kc.client, name)(bootstrap_servers=SERVER, **options) as client:
+        with pytest.raises(TypeError, match=f"this {name} is for threads: use its namesake of .*, or write 'with'$"):
+            asyncio.run(_async_with(client))
+        if "Consumer" in name:
+            with pytest.raises(TypeError, match=f"this {name} is for threads: .*, or write 'for'$"):
+                asyncio.run(_async_for(client))
+            with pytest.raises(TypeError, match=f"this {name} is for asyncio: write 'async for'$"):
+                asyncio.run(_for(getattr(aio, name)(bootstrap_servers=SERVER, **options)))
+        else:
+            assert not hasattr(client, "__aiter__")
+
+
+def test_statements_of_the_other_kind_of_broker_are_said():
+    with kc.broker.serve() as broker, pytest.raises(TypeError, match="this Broker is for threads"):
+        asyncio.run(_async_with(broker))
+    with pytest.raises(TypeError, match="this Broker is for asyncio"):
+        asyncio.run(_with(kc.broker.aio.serve()))
+
+
+@pytest.mark.parametrize("partition", ["0", True, 1.5])
+def test_a_partition_that_is_no_number_is_said(partition):
+    with (
+        kc.broker.serve(topics={"t": 1}) as broker,
+        kc.client.Producer(broker.bootstrap_servers) as producer,
+        pytest.raises(TypeError, match=f"partition must be an integer, not {type(partition).__name__}$"),
+    ):
+        producer.send("t", b"", partition=partition)

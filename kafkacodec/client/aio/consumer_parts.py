@@ -19,6 +19,7 @@ from kafkacodec.client.consuming.reading import Reader
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.client.consuming.unanswered import Unanswered
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
@@ -84,6 +85,8 @@ class ConsumerParts:
         for machine in (self.lookup, self.validation, self.fetcher):
             network.add(machine, self.changed, self.end)
         network.add(MissingTopics(network.cluster))
+        away_ms = settings.request_timeout_ms + settings.fetch_max_wait_ms
+        network.add(Unanswered(self.positions, self.reader, lambda: network.answered_at, away_ms))
         self._add_gauges()
 
     @property

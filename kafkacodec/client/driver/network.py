@@ -96,6 +96,11 @@ class Network:
         """The time of the loop's clock, in ms."""
         return self._seconds() * 1000
 
+    @property
+    def answered_at(self) -> float:
+        """When a broker last answered, in ms of `now`; -infinity before that."""
+        return self._traffic.answered_at
+
     def retry_backoff(self) -> Backoff:
         """The waits between attempts, from the client's options."""
         return self._backoff

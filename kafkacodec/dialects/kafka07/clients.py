@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from kafkacodec.client.lifecycle import made_at, warn_of
+from kafkacodec.faces import names_statements
 
 __all__ = ["Client", "Engine"]
 
@@ -40,6 +41,7 @@ class Engine(ABC):
 _closing: list[asyncio.Task[None] | None] = []  # tasks need a reference
 
 
+@names_statements
 class Client:
     """The base class of clients for asyncio. A client that is garbage-collected without `close` warns and ends its
     engine.

@@ -16,6 +16,7 @@ from kafkacodec.dialects.line.membership import Membership
 from kafkacodec.dialects.line.parsing import Response
 from kafkacodec.dialects.line.servers import MAY_PASS, Servers
 from kafkacodec.errors import ClientClosed, ConnectionFailed, DeadlineExceeded, KafkaCodecError
+from kafkacodec.faces import names_statements
 from kafkacodec.net.addresses import addresses
 from kafkacodec.signatures import suggests_options
 
@@ -76,6 +77,7 @@ class Message(NamedTuple):
     value: str
 
 
+@names_statements
 class _Client:
     """Common parts of both clients: one that is garbage-collected without `close` warns and ends its connection."""
 

@@ -18,6 +18,7 @@ from kafkacodec.dialects.rewrite.groups import Partition
 from kafkacodec.dialects.rewrite.rpcs import ANSWERS, ErrorCode, Rpc, refusal
 from kafkacodec.dialects.rewrite.servers import Servers, ended
 from kafkacodec.errors import ClientClosed, EncodeError, KafkaCodecError
+from kafkacodec.faces import names_statements
 from kafkacodec.net.addresses import addresses
 from kafkacodec.signatures import suggests_options
 
@@ -43,6 +44,7 @@ def _places(servers: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{host}:{port}" for host, port in servers)
 
 
+@names_statements
 class _Client:
     """Common parts of both clients: one that is garbage-collected without `close` warns."""
 
