@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, TypeAlias
 
-__all__ = ["Moment", "milliseconds"]
+__all__ = ["Moment", "milliseconds", "time_span"]
 
 Moment: TypeAlias = int | date | str
 """A time: milliseconds since 1970, a datetime, a date, which is its midnight, or text; in UTC without a time zone.
@@ -45,6 +45,20 @@ def milliseconds(moment: Moment, name: str = "a time", now: int | None = None) -
     if isinstance(moment, bool) or not hasattr(moment, "__index__"):
         raise TypeError(f"{name} must be milliseconds, a datetime, a date or text, not {type(moment).__name__}")
     return _limited(moment.__index__())
+
+
+def time_span(start: Moment | None, end: Moment | None) -> tuple[int | None, int | None]:
+    """A ``start_timestamp`` and an ``end_timestamp`` in milliseconds; None where there is none.
+
+    Raises:
+        TypeError, ValueError: as `milliseconds`; or the end is before the start.
+    """
+    now = _of_datetime(datetime.now(UTC))
+    first = None if start is None else milliseconds(start, "start_timestamp", now)
+    last = None if end is None else milliseconds(end, "end_timestamp", now)
+    if first is not None and last is not None and last < first:
+        raise ValueError(f"end_timestamp ({end}) is before start_timestamp ({start}): no record is between them")
+    return first, last
 
 
 def _of_datetime(moment: datetime) -> int:

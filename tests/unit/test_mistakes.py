@@ -28,6 +28,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ORDERS.count(end_offset=1.5), TypeError, "end_offset must be an integer, not float"),
     (lambda: ORDERS.to_arrow(start_timestamp="2026-13-01"), ValueError, "start_timestamp is '2026-13-01', which"),
     (lambda: ORDERS.count(end_timestamp="noon"), ValueError, "end_timestamp is 'noon', which"),
+    (
+        lambda: ORDERS.count(start_timestamp="now", end_timestamp="-1d"),
+        ValueError,
+        "end_timestamp (-1d) is before start",
+    ),
     (lambda: ORDERS.to_arrow(columns=["vlaue"]), ValueError, "unknown column 'vlaue'"),
     (lambda: ORDERS.to_arrow(columns="value"), TypeError, "columns must be a list of names, not str"),
     (lambda: ORDERS.to_arrow(on_error="ignore"), ValueError, "on_error must be "),

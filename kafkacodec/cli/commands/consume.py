@@ -14,7 +14,7 @@ from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import ending, is_file, note
 from kafkacodec.cli.files.destination import Destination, RecordDestination, destination_options
 from kafkacodec.cli.files.standard_input import STANDARD
-from kafkacodec.cli.options.inputs import TIMES, moment
+from kafkacodec.cli.options.inputs import TIMES, broker_moment, check_times
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
@@ -60,10 +60,12 @@ _LEAVE_SECONDS = 5.0
     "--from-time",
     "start_time",
     metavar="TIME",
-    callback=moment,
+    callback=broker_moment,
     help=f"Start at the first record of this time or later: {TIMES}.",
 )
-@click.option("--end-time", metavar="TIME", callback=moment, help="Stop before the first record of this time or later.")
+@click.option(
+    "--end-time", metavar="TIME", callback=broker_moment, help="Stop before the first record of this time or later."
+)
 @click.option("-G", "--group", help="Join this group, start at its committed offsets, and commit what was printed.")
 @click.option(
     "--follow/--exit-at-end",
@@ -135,6 +137,7 @@ def consume(
         if not topic.startswith(_PATTERN):
             legal_topic(topic)
     start = _start(offset, start_time, group)
+    check_times(start.time, end_time, "--start-time" if offset is None else "--offset")
     if group is not None and (numbers or end_time is not None):
         raise click.UsageError("--group assigns the partitions; --partition and --end-time do not apply")
     if output:
@@ -252,7 +255,7 @@ def _start(offset: str | None, start_time: int | None, group: str | None) -> Sta
     try:
         return Start() if offset in (None, _STORED) else parse_start(offset or "")
     except ValueError as error:
-        raise click.UsageError(f"--offset: {error}; --output names a file") from None
+        raise click.UsageError(f"--offset: {error}") from None
 
 
 def _require_topics(servers: Servers, topics: tuple[str, ...], follow: bool) -> None:

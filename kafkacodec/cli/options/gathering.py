@@ -10,13 +10,24 @@ from typing import Any, TypeVar, cast
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def gathered(command: Command, name: str, kind: type[Any], options: tuple[Callable[..., Any], ...]) -> Command:
-    """Add options to a command, collected in one argument, an instance of the dataclass `kind`."""
+def gathered(
+    command: Command,
+    name: str,
+    kind: type[Any],
+    options: tuple[Callable[..., Any], ...],
+    check: Callable[[Any], None] = lambda made: None,
+) -> Command:
+    """Add options to a command, collected in one argument, an instance of the dataclass `kind`.
+
+    `check` is called with it and raises click.UsageError if its fields contradict each other.
+    """
 
     @functools.wraps(command)
     def wrapped(**arguments: Any) -> Any:
         taken = {field.name: arguments.pop(field.name) for field in dataclasses.fields(kind)}
-        return command(**{name: kind(**taken)}, **arguments)
+        made = kind(**taken)
+        check(made)
+        return command(**{name: made}, **arguments)
 
     result = cast(Command, wrapped)
     for option in reversed(options):

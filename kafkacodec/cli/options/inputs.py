@@ -228,6 +228,30 @@ def moment(context: click.Context, option: click.Parameter, value: str | None) -
         raise click.BadParameter(str(error), context, option) from None
 
 
+def broker_moment(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """The same, for brokers, to which negative numbers are no times."""
+    time = moment(context, option, value)
+    if time is not None and time < 0:
+        raise click.BadParameter(f"{value} is before 1970", context, option)
+    return time
+
+
+def _check_span(span: Span) -> None:
+    if span.start_offset is not None and span.end_offset is not None and span.end_offset < span.start_offset:
+        raise click.UsageError("--end-offset is below --start-offset: no record is between them")
+
+
+def _check_reading(reading: Reading) -> None:
+    _check_span(reading)
+    check_times(reading.start_time, reading.end_time)
+
+
+def check_times(start: int | None, end: int | None, name: str = "--start-time") -> None:
+    """Refuse an ``--end-time`` before the start, which is given by the option `name`. Raises click.UsageError."""
+    if start is not None and end is not None and end < start:
+        raise click.UsageError(f"--end-time is before {name}: no record is between them")
+
+
 TIMES = "milliseconds since 1970, ISO 8601 (UTC by default), today, yesterday, or -1h for an hour ago"
 """What a TIME may be, for the help of options."""
 
@@ -390,18 +414,19 @@ def optional_choice_options(command: Command) -> Command:
 
 def span_options(command: Command) -> Command:
     """Add PATH... and the options of `Span` to a command, as one argument, ``span``."""
-    return gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS)
+    return gathered(command, "span", Span, _CHOICE_OPTIONS + _SPAN_OPTIONS, _check_span)
 
 
 def once_reading_options(command: Command) -> Command:
     """Add PATH... and the options of `OnceReading` to a command, as one argument, ``reading``."""
     options = _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS + _REPLICAS_OPTIONS
-    return gathered(command, "reading", OnceReading, options)
+    return gathered(command, "reading", OnceReading, options, _check_reading)
 
 
 def reading_options(command: Command) -> Command:
     """Add PATH... and the options of `Reading` to a command, as one argument, ``reading``."""
-    return gathered(command, "reading", Reading, _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS)
+    options = _CHOICE_OPTIONS + _SPAN_OPTIONS + _READING_OPTIONS
+    return gathered(command, "reading", Reading, options, _check_reading)
 
 
 def place(topic: str | None, partition: int | None, path: str) -> str:

@@ -39,6 +39,11 @@ class Start:
     offset: int | None = None
     before_end: int | None = None
 
+    @property
+    def time(self) -> int | None:
+        """The time in milliseconds; None if it starts elsewhere."""
+        return self.spec if isinstance(self.spec, int) else None
+
 
 def parse_start(text: str) -> Start:
     """A start by its text: ``beginning``, ``end``, an offset, ``-N`` for the last N, ``s@TIME``.
@@ -49,12 +54,17 @@ def parse_start(text: str) -> Start:
     if text in _NAMES:
         return Start(_NAMES[text])
     if text.startswith("s@"):
-        return Start(milliseconds(text[2:]))
+        time = milliseconds(text[2:], "the time after s@")
+        if time < 0:
+            raise ValueError(f"{text} is before 1970")
+        return Start(time)
     if re.fullmatch(r"-?[0-9]{1,18}", text):
         return Start(before_end=int(text[1:])) if text.startswith("-") else Start(offset=int(text))
     if text.startswith("e@"):
         raise ValueError("e@TIME is --end-time TIME")
-    raise ValueError(f"{text!r} is none of beginning, end, stored, an offset, -N for the last N, s@TIME")
+    raise ValueError(
+        f"{text!r} is none of beginning, end, stored, an offset, -N for the last N, s@TIME; --output names a file"
+    )
 
 
 def described(admin: Admin, topics: Iterable[str]) -> dict[str, TopicDescription]:

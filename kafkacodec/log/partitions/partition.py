@@ -33,7 +33,7 @@ from kafkacodec.log.reading.ranges import SegmentRange, layout_of
 from kafkacodec.log.reading.readable import Readable
 from kafkacodec.log.reading.transactions import Transactions, scan_transactions
 from kafkacodec.log.segments.kinds import BATCHES, SegmentKind, kind_of
-from kafkacodec.moments import Moment, milliseconds
+from kafkacodec.moments import Moment, milliseconds, time_span
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.plan import DEFAULT_MAX_ROWS, DecodeOptions, plan_of
 from kafkacodec.shown import counted, html_table, repr_of
@@ -282,7 +282,7 @@ class Partition(Readable):
                 that offsets are missing.
 
         Raises:
-            ValueError: an unknown isolation level.
+            ValueError: an unknown isolation level, or the end time is before the start time.
             DecodeError, OSError: as the methods of `Segment`.
         """
         one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
@@ -472,14 +472,14 @@ class Partition(Readable):
         start_offset, end_offset = offset_span(start_offset, end_offset)
         if start_offset is None and self.log_start_offset:
             start_offset = self.log_start_offset
-        if start_timestamp is not None:
-            found = self.offset_of_timestamp(milliseconds(start_timestamp, "start_timestamp"), threads=threads)
+        start_time, end_time = time_span(start_timestamp, end_timestamp)
+        if start_time is not None:
+            found = self.offset_of_timestamp(start_time, threads=threads)
             if found is None:
                 return None
             start_offset = found if start_offset is None else max(start_offset, found)
-        if end_timestamp is not None:
-            time = milliseconds(end_timestamp, "end_timestamp")
-            end_offset = least(end_offset, self.offset_of_timestamp(time, threads=threads))
+        if end_time is not None:
+            end_offset = least(end_offset, self.offset_of_timestamp(end_time, threads=threads))
         return start_offset, end_offset
 
     def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:

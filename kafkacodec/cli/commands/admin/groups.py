@@ -209,9 +209,16 @@ def _file_rows(file: Any, group: str) -> dict[Key, int]:
 
 def _time(option: str, text: str) -> int:
     try:
-        return milliseconds(text, option)
+        time = milliseconds(text, option)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    return _not_negative(option, text, time)
+
+
+def _not_negative(option: str, text: str, time: int) -> int:
+    if time < 0:
+        raise click.UsageError(f"{option}: {text} is before 1970")
+    return time
 
 
 def _ago(text: str) -> int:
@@ -220,7 +227,8 @@ def _ago(text: str) -> int:
 
     if text.startswith("P"):
         try:
-            return milliseconds("now") - (reset_policy(f"by_duration:{text}").duration_ms or 0)
+            time = milliseconds("now") - (reset_policy(f"by_duration:{text}").duration_ms or 0)
         except ValueError as error:
             raise click.UsageError(f"--by-duration: {error}") from None
+        return _not_negative("--by-duration", text, time)
     return _time("--by-duration", f"-{text}")
