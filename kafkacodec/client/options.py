@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
 
@@ -286,6 +286,12 @@ def option_defaults(settings: type[ClientSettings]) -> dict[str, Any]:
     }
 
 
+def names_in_configs(options: Collection[str]) -> dict[str, str]:
+    """The names that options have in configurations, and the options; those of librdkafka are last."""
+    dotted = {name.replace("_", "."): name for name in options}
+    return {**dotted, **{alias: name for alias, name in _ALIASES.items() if name in options}}
+
+
 def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a configuration with dotted names, for ``from_config``.
 
@@ -298,8 +304,7 @@ def options_from_config(config: Mapping[str, Any], options: Mapping[str, Any]) -
         TypeError: names are unknown; the error says of each what replaces it, or which one was probably meant.
         ValueError: a text is not of the option's type.
     """
-    dotted = {name.replace("_", "."): name for name in options}
-    known = {**dotted, **{alias: name for alias, name in _ALIASES.items() if name in options}}
+    known = names_in_configs(options)
     wrong = [key for key in config if known.get(key, key) not in options]
     if wrong:
         raise unknown_options(wrong, known)

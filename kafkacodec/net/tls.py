@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["client_context", "distinguished_name", "handshake_error", "server_context", "tls_error"]
 
-_UNKNOWN_AUTHORITY = "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile"
+_UNKNOWN_AUTHORITY = (
+    "the broker's certificate is signed by an unknown authority: name its certificate in ssl_cafile, "
+    "which is ssl.ca.location in a configuration"
+)
 _WRONG_NAME = "the broker's certificate is not valid for its host name"
 _NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
-_CERTIFICATE_NEEDED = "the broker requires a client certificate: set ssl_certfile and ssl_keyfile"
+_CERTIFICATE_NEEDED = (
+    "the broker requires a client certificate: set ssl_certfile and ssl_keyfile, "
+    "which are ssl.certificate.location and ssl.key.location in a configuration"
+)
 _CERTIFICATE_REFUSED = "the broker refused the client's certificate"
 _NOTHING_IN_COMMON = "the broker and this client have no TLS version or cipher in common, or it wants a certificate"
 
@@ -73,7 +79,9 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext | None:
             # Without a password callback OpenSSL would ask on the terminal.
             context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_password or "")
         except OSError as error:
-            names = f"ssl_certfile {settings.ssl_certfile!r}, ssl_keyfile {settings.ssl_keyfile!r}"
+            names = f"ssl_certfile {settings.ssl_certfile!r}"
+            if settings.ssl_keyfile is not None:
+                names = f"{names}, ssl_keyfile {settings.ssl_keyfile!r}"
             raise ValueError(f"{names}: {_file_fault(error)}") from None
     return context
 

@@ -124,9 +124,9 @@ def test_arguments_of_terms_are_suggested(make, options, said):
 def test_an_address_among_topics_is_said():
     for client in (kc.client.Consumer, aio.Consumer):
         with pytest.raises(TypeError, match=rf"did you mean bootstrap_servers='{SERVER}'\?$"):
-            client("orders", SERVER)
+            client("orders", SERVER)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"missing a required argument: 'bootstrap_servers'$"):
-        kc.client.Consumer("orders")
+        kc.client.Consumer("orders")  # type: ignore[call-arg]
 
 
 async def _async_with(made):

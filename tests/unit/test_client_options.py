@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import uuid
 from pathlib import Path
@@ -162,7 +163,7 @@ def test_javas_serializers_name_functions_that_do_the_same(name, value, data):
     for kind, client in (("serializer", kc.client.Producer), ("deserializer", kc.client.Consumer)):
         config = {"bootstrap.servers": NOBODY, f"value.{kind}": f"{JAVA}.{name}{kind.capitalize()}"}
         with pytest.raises(
-            TypeError, match=f"^value_{kind} must be callable, not the name of a Java class; "
+            TypeError, match=f"^value.{kind} must be callable, not the name of a Java class; "
         ) as caught:
             client.from_config(config)
         functions.append(eval(str(caught.value).partition("; give ")[2], {"struct": struct, "uuid": uuid}))
@@ -272,3 +273,35 @@ def test_a_configuration_of_java(face, kind):
     assert settings.ssl_check_hostname is False
     if face is kc.client:
         client.close()
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"security.protocol": "SSL", "ssl.ca.location": "/none"}, "ssl.ca.location '/none': no such file"),
+        ({"security.protocol": "SSL", "ssl_cafile": "/none"}, "ssl_cafile '/none': no such file"),
+        (
+            {"ssl.truststore.location": __file__, "ssl.truststore.type": "PEM"},
+            "ssl.truststore.location is given, but sec",
+        ),
+        ({"security.protocol": "SSL", "ssl.key.location": "/none"}, "ssl.key.location needs ssl.certificate.location"),
+        ({"sasl.mechanisms": "PLAIN"}, "sasl.mechanisms and a security.protocol of SASL_PLAINTEXT"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
+            "sasl.mechanism 'PLAIN' needs sasl.username and sasl.password",
+        ),
+        ({"message.timeout.ms": "-5"}, "message.timeout.ms must be from 0 to"),
+        ({"request.required.acks": "7"}, "request.required.acks must be 'all', -1, 0 or 1"),
+    ],
+)
+def test_errors_name_options_as_the_configuration_does(config, said):
+    for client in (kc.client.Producer, kc.client.aio.Producer):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            client.from_config({"bootstrap.servers": NOBODY, **config})
+
+
+def test_errors_name_options_by_keyword_as_they_are():
+    with pytest.raises(ValueError, match=r"^linger_ms must be from 0"):
+        kc.client.Producer.from_config({"bootstrap.servers": NOBODY}, linger_ms=-1)
+    with pytest.raises(ValueError, match=r"^linger_ms must be from 0"):
+        kc.client.Producer.from_config({"bootstrap.servers": NOBODY, "linger_ms": -1})

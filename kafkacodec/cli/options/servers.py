@@ -64,6 +64,7 @@ class Servers:
         """
         from kafkacodec.cli.warnings import show_warnings
         from kafkacodec.client.options import option_defaults
+        from kafkacodec.client.security.config_words import in_words_of
         from kafkacodec.client.security.java_config import config_options
         from kafkacodec.net.tls import client_context
 
@@ -71,7 +72,8 @@ class Servers:
         own, decided = own or {}, decided or {}
         known = option_defaults(settings)
         with _wrong_options():
-            found = config_options(self._file(known), known)
+            filed = self._file(known)
+            found = config_options(filed, known)
             for name in sorted(decided.keys() & found.keys()):
                 note(f"kafkacodec: warning: {self._path()}: {name.replace('_', '.')} does not apply: {decided[name]}")
                 del found[name]
@@ -90,7 +92,7 @@ class Servers:
             found[BOOTSTRAP] = self.bootstrap
         if not found.get(BOOTSTRAP):
             raise click.UsageError("Missing option '-b' / '--bootstrap'.")
-        with _wrong_options():
+        with _wrong_options(), in_words_of({**filed, **pairs}, known):
             client_context(settings(**found))  # reads the files
         return found
 

@@ -28,7 +28,7 @@ from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults
-from kafkacodec.client.security.java_config import config_options
+from kafkacodec.client.security.config_words import from_config
 from kafkacodec.errors import ClientClosed
 from kafkacodec.signatures import shows_options
 
@@ -87,7 +87,7 @@ class Admin(
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**config_options(config, option_defaults(AdminSettings)))
+        return from_config(cls, config, option_defaults(AdminSettings))
 
     def __repr__(self) -> str:
         return shown(self, self._settings, closed=self._closed)

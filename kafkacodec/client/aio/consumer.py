@@ -68,9 +68,9 @@ class Consumer(Iterating, ConsumerOffsets):
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        from kafkacodec.client.security.java_config import config_options
+        from kafkacodec.client.security.config_words import from_config
 
-        return cls(*topics, **{**config_options(config, DEFAULTS), **options})
+        return from_config(cls, config, DEFAULTS, topics, options)
 
     # Reading
 

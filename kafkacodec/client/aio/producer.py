@@ -81,9 +81,9 @@ class Producer(TableProducer, AsyncClient):
         ``{"bootstrap.servers": "localhost:9092"}`` is an example. Pass `options` by keyword, as to the class:
         serializers, for instance.
         """
-        from kafkacodec.client.security.java_config import config_options
+        from kafkacodec.client.security.config_words import from_config
 
-        return cls(**{**config_options(config, DEFAULTS), **options})
+        return from_config(cls, config, DEFAULTS, options=options)
 
     def __repr__(self) -> str:
         return shown(self, self._settings, closed=self._closed)

@@ -23,7 +23,7 @@ from kafkacodec.client.groups.share_session import ShareLimits
 from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import option_defaults
-from kafkacodec.client.security.java_config import config_options
+from kafkacodec.client.security.config_words import from_config
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
 from kafkacodec.errors import (
@@ -95,7 +95,7 @@ class ShareConsumer(AsyncClient):
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        return cls(*topics, **{**config_options(config, DEFAULTS), **options})
+        return from_config(cls, config, DEFAULTS, topics, options)
 
     def __repr__(self) -> str:
         return shown(self, self._settings, closed=self._closed)

@@ -10,7 +10,7 @@ from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import ClientOptions, option_defaults
-from kafkacodec.client.security.java_config import config_options
+from kafkacodec.client.security.config_words import from_config
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
@@ -42,7 +42,7 @@ class Admin(BlockingClient):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**config_options(config, option_defaults(aio.AdminSettings)))
+        return from_config(cls, config, option_defaults(aio.AdminSettings))
 
     def metrics(self) -> dict[str, float]:
         """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""

@@ -9,7 +9,7 @@ from kafkacodec.client.aio import connection as aio
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults
-from kafkacodec.client.security.java_config import config_options
+from kafkacodec.client.security.config_words import from_config
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
@@ -39,7 +39,7 @@ class KafkaConnection(BlockingClient):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """A connection from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return cls(**config_options(config, option_defaults(ClientSettings)))
+        return from_config(cls, config, option_defaults(ClientSettings))
 
     @property
     def pending(self) -> int:

@@ -95,9 +95,9 @@ class Consumer(BlockingClient):
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        from kafkacodec.client.security.java_config import config_options
+        from kafkacodec.client.security.config_words import from_config
 
-        return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
+        return from_config(cls, config, aio.DEFAULTS, topics, options)
 
     def __exit__(self, *exception: object) -> None:
         self._inside.left_by(exception=exception[0] is not None)

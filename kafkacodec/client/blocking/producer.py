@@ -80,9 +80,9 @@ class Producer(Sending, BlockingClient):
         ``{"bootstrap.servers": "localhost:9092"}`` is an example. Pass `options` by keyword, as to the class:
         serializers, for instance.
         """
-        from kafkacodec.client.security.java_config import config_options
+        from kafkacodec.client.security.config_words import from_config
 
-        return cls(**{**config_options(config, aio.DEFAULTS), **options})
+        return from_config(cls, config, aio.DEFAULTS, options=options)
 
     def __del__(self) -> None:
         thread = getattr(self, "_thread", None)

@@ -11,7 +11,7 @@ from kafkacodec.client.aio.inside import start_share_consumer
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
-from kafkacodec.client.security.java_config import config_options
+from kafkacodec.client.security.config_words import from_config
 from kafkacodec.client.sharing.deliveries import ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
 from kafkacodec.net.loop import LoopThread
@@ -69,7 +69,7 @@ class ShareConsumer(BlockingClient):
             TypeError: a name is unknown; the error has the nearest known one.
             ValueError: a value is wrong.
         """
-        return cls(*topics, **{**config_options(config, aio.DEFAULTS), **options})
+        return from_config(cls, config, aio.DEFAULTS, topics, options)
 
     subscribe = blocking(aio.ShareConsumer.subscribe)
     getmany = blocking(aio.ShareConsumer.getmany)

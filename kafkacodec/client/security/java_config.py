@@ -10,7 +10,7 @@ from kafkacodec.arguments import require_text
 from kafkacodec.client.options import options_from_config
 from kafkacodec.client.security.jaas import jaas_options
 
-__all__ = ["config_options", "java_security_options"]
+__all__ = ["JAVA_FILES", "config_options", "java_security_options"]
 
 _PEM: Final = b"-----BEGIN"
 
@@ -19,6 +19,9 @@ _STORES: Final = {
     "ssl.truststore.location": ("ssl_cafile", "ssl.truststore.type", "ssl.truststore.password"),
     "ssl.keystore.location": ("ssl_certfile", "ssl.keystore.type", "ssl.keystore.password"),
 }
+
+JAVA_FILES: Final = {location: option for location, (option, _, _) in _STORES.items()}
+"""The options of files by Java's names."""
 
 _HOST_NAME: Final = "ssl.endpoint.identification.algorithm"
 _LOGIN: Final = "sasl.jaas.config"
