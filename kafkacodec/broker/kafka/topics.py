@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacodec import errors, messages
@@ -15,10 +15,11 @@ from kafkacodec.broker.topics.names import alike, wrong_name
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.state.catalog import Topic
 
 __all__ = ["create_partitions", "create_topics", "delete_topics", "refuses_topic"]
 
-_MAX_PARTITIONS = 10_000
+_MOST_PER_REQUEST = 10_000  # new partitions, and records of new topics
 _BY_ID = 6
 
 
@@ -32,13 +33,19 @@ def create_topics(node: Node, request: Request) -> Any:
     message = request.message
     response = messages.CreateTopicsResponse()
     names = Counter(topic.name for topic in message.topics)
+    if sum(_new_partitions(topic) for topic in message.topics) > _MOST_PER_REQUEST:
+        return _refuse_all(node, request, names)
     records: list[bytes] = []
+    written = 0
     for topic in message.topics:
         row = response.CreatableTopicResult(name=topic.name, error_message=None)
         wrong = _Wrong(errors.INVALID_REQUEST, "the topic is in the request twice") if names[topic.name] > 1 else None
         if wrong is None:
             wrong = refuses_topic(node, topic, response.topics)
         if wrong is None:
+            written += 1 + _new_partitions(topic) + len(topic.configs)
+            if written > _MOST_PER_REQUEST:
+                return _refuse_all(node, request, names)
             records += _make(node, request, response, row, topic)
         elif names[topic.name] and not any(made.name == topic.name for made in response.topics):
             row.error_code, row.error_message, row.configs = wrong.code, wrong.text, []
@@ -46,6 +53,22 @@ def create_topics(node: Node, request: Request) -> Any:
             continue
         response.topics.append(row)
     return node.change_rows(records, request, response, response.topics)
+
+
+def _new_partitions(topic: Any) -> int:
+    count: int = len(topic.assignments) or topic.num_partitions
+    return 1 if count == -1 else count
+
+
+def _refuse_all(node: Node, request: Request, names: Iterable[str]) -> Any:
+    """Refuse a request that asks for too much at once: as in Kafka, no part of it is done."""
+    text = f"a request makes at most {_MOST_PER_REQUEST} partitions (topics and their configurations count too)"
+    response = messages.CreateTopicsResponse()
+    response.topics = [
+        response.CreatableTopicResult(name=name, error_code=errors.POLICY_VIOLATION, error_message=text, configs=[])
+        for name in names
+    ]
+    return node.change_rows([], request, response, response.topics)
 
 
 def _make(node: Node, request: Request, response: Any, row: Any, topic: Any) -> list[bytes]:
@@ -94,8 +117,8 @@ def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
         if numbers != list(range(len(numbers))):
             return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, "the partitions are not numbered from 0 without a gap")
         return _refuses_replicas(node, [row.broker_ids for row in topic.assignments])
-    if topic.num_partitions == 0 or topic.num_partitions < -1 or topic.num_partitions > _MAX_PARTITIONS:
-        text = f"the number of partitions must be 1 to {_MAX_PARTITIONS}, or -1 for the default"
+    if topic.num_partitions == 0 or topic.num_partitions < -1:
+        text = f"the number of partitions must be 1 to {_MOST_PER_REQUEST}, or -1 for the default"
         return _Wrong(errors.INVALID_PARTITIONS, text)
     most = len(node.brokers.ids)
     if topic.replication_factor != -1 and not 1 <= topic.replication_factor <= most:
@@ -158,12 +181,12 @@ def delete_topics(node: Node, request: Request) -> Any:
 
 def create_partitions(node: Node, request: Request) -> Any:
     """Add partitions to topics (KIP-195)."""
-    message = request.message
     response = messages.CreatePartitionsResponse()
-    times = Counter(topic.name for topic in message.topics)
+    times = Counter(topic.name for topic in request.message.topics)
+    asked = {topic.name: topic for topic in request.message.topics}
     records: list[bytes] = []
+    added = 0
     for name, count in times.items():
-        asked = next(topic for topic in message.topics if topic.name == name)
         row = response.CreatePartitionsTopicResult(name=name)
         response.results.append(row)
         topic = node.catalog.topic(name)
@@ -172,24 +195,33 @@ def create_partitions(node: Node, request: Request) -> Any:
         elif topic is None:
             row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
         else:
-            wrong = _refuses_more(node, topic.partitions, asked)
-            if wrong is not None:
-                row.error_code, row.error_message = wrong
-            elif node.quotas.refuses_partitions(request, asked.count - topic.partitions):
-                row.error_code = errors.THROTTLING_QUOTA_EXCEEDED
-            elif not message.validate_only:
-                replicas = [row.broker_ids for row in asked.assignments or ()]
-                factor = len(node.brokers.replicas(name, 0)[0])
-                replicas = replicas or node.brokers.spread(topic.partitions, asked.count, factor)
-                records += node.catalog.new_partitions(topic.id, topic.partitions, replicas, node.brokers.away)
+            added += max(asked[name].count - topic.partitions, 0)
+            records += _add(node, request, row, topic, asked[name]) if added <= _MOST_PER_REQUEST else []
+    if added > _MOST_PER_REQUEST:
+        records = []
+        for row in response.results:
+            row.error_code, row.error_message = errors.POLICY_VIOLATION, f"a request adds at most {_MOST_PER_REQUEST}"
     return node.change_rows(records, request, response, response.results)
 
 
+def _add(node: Node, request: Request, row: Any, topic: Topic, asked: Any) -> list[bytes]:
+    """The records of a topic's new partitions, or none and an error in the row of the answer."""
+    wrong = _refuses_more(node, topic.partitions, asked)
+    if wrong is not None:
+        row.error_code, row.error_message = wrong
+    elif node.quotas.refuses_partitions(request, asked.count - topic.partitions):
+        row.error_code = errors.THROTTLING_QUOTA_EXCEEDED
+    elif not request.message.validate_only:
+        replicas = [row.broker_ids for row in asked.assignments or ()]
+        factor = len(node.brokers.replicas(topic.name, 0)[0])
+        replicas = replicas or node.brokers.spread(topic.partitions, asked.count, factor)
+        return node.catalog.new_partitions(topic.id, topic.partitions, replicas, node.brokers.away)
+    return []
+
+
 def _refuses_more(node: Node, now: int, asked: Any) -> _Wrong | None:
-    if not now < asked.count <= _MAX_PARTITIONS:
-        return _Wrong(
-            errors.INVALID_PARTITIONS, f"the number must be {now + 1} to {_MAX_PARTITIONS}, not {asked.count}"
-        )
+    if asked.count <= now:
+        return _Wrong(errors.INVALID_PARTITIONS, f"the number must be at least {now + 1}, not {asked.count}")
     if asked.assignments is None:
         return None
     if len(asked.assignments) != asked.count - now:

@@ -61,6 +61,26 @@ def create_refused(s):
         s.ask("CreateTopics", 6, label=label, topics=[topic], pick=_brief)
 
 
+def create_too_many(s):
+    t = s.topic()
+    a, b = s.name("a"), s.name("b")
+    asked = {
+        "most": [_new(a, 9999)],
+        "more": [_new(a, 10_000)],
+        "far-more": [_new(a, 100_000)],
+        "together": [_new(a, 5000), _new(b, 5000)],
+        "default": [_new(a, 9999), _new(b, -1)],
+        "with-config": [_new(a, 9999, retention_ms="60000")],
+        "most-with-config": [_new(a, 9998, retention_ms="60000")],
+        "and-a-wrong-one": [_new(a, 10_000), _new(b, 0)],
+        "wrong-name": [_new(a + "/", 10_001), _new(b)],
+        "exists": [_new(t, 10_000), _new(b)],
+        "exists-and-few": [_new(t, 9999), _new(b)],
+    }
+    for label, topics in asked.items():
+        s.ask("CreateTopics", 6, label=label, topics=topics, validate_only=True, pick=_brief)
+
+
 def create_accepted(s):
     good = {
         "empty-policy": {"cleanup_policy": ""},
@@ -208,3 +228,18 @@ def more_partitions(s):
         validate_only=True,
     )
     s.ask("CreatePartitions", 2, label="twice", topics=[{"name": t, "count": 9, "assignments": None}] * 2)
+
+
+def too_many_more_partitions(s):
+    t, other = s.topic("many"), s.topic("other")
+    asked = {
+        "most": [(t, 10_001)],
+        "more": [(t, 10_002)],
+        "together": [(t, 10_001), (other, 2)],
+        "and-a-wrong-one": [(t, 10_001), (other, 0)],
+        "and-an-unknown-one": [(t, 10_001), (s.name("none"), 9000)],
+        "more-and-an-unknown-one": [(t, 10_002), (s.name("none"), 3)],
+    }
+    for label, counts in asked.items():
+        topics = [{"name": name, "count": count, "assignments": None} for name, count in counts]
+        s.ask("CreatePartitions", 3, label=label, topics=topics, validate_only=True)
