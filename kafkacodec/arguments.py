@@ -116,7 +116,8 @@ def column_names(columns: Iterable[str] | None, default: Sequence[str], known: S
     names = tuple(default if columns is None else columns)
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"unknown column {', '.join(map(repr, unknown))}; columns are {', '.join(known)}")
+        said = meant(unknown[0], known) if len(unknown) == 1 else ""
+        raise ValueError(f"unknown column {', '.join(map(repr, unknown))}; {said or 'columns are ' + ', '.join(known)}")
     return names
 
 

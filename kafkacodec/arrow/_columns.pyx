@@ -184,7 +184,9 @@ cdef class Table:
             for i in range(self.table.num_columns):
                 if self.table.columns[i].wanted and self.table.columns[i].field.name == raw:
                     return &self.table.columns[i]
-        raise KeyError(name)
+        from kafkacodec.arguments import suggestion
+
+        raise KeyError(f"no column {name!r}; {suggestion(name, self.column_names, 'columns')}")
 
     cdef const k.kc_field *fields(self) noexcept:
         if self.table == NULL or self.table.num_columns == 0:

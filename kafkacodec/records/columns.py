@@ -304,7 +304,7 @@ class RecordColumns(Columns):
         """
         missing = {*Record._fields} - {*self.column_names}
         if missing:
-            raise KeyError(", ".join(sorted(missing)))
+            raise KeyError(f"no column {', '.join(sorted(missing))}: records have all of {', '.join(Record._fields)}")
         return list(_record_rows.RecordIterator((self,), Record))
 
     def __iter__(self) -> Iterator[Any]:

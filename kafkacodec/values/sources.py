@@ -61,14 +61,21 @@ def source_of(schemas: Any, format: Format) -> SchemaSource:
         from kafkacodec.values.registry import Registry
 
         return Registry(schemas)
-    if isinstance(schemas, str) and schemas.lstrip().startswith("{"):
-        raise TypeError("schemas: the text of one schema for all values is given as kc.values.Schema(text)")
+    if isinstance(schemas, str) and _is_schema_text(schemas):
+        raise TypeError(
+            "schemas: the text of one schema for all values is given as kc.values.Schema(text) or Schema(text, 'protobuf')"
+        )
     if isinstance(schemas, (str, os.PathLike)):
         return SchemaDirectory(schemas)
     if callable(getattr(schemas, "find", None)) and callable(getattr(schemas, "version", None)):
         source: SchemaSource = schemas
         return source
     raise TypeError(f"schemas: expected a source, a path, a URL, a dict or a Schema, not {type(schemas).__name__}")
+
+
+def _is_schema_text(text: str) -> bool:
+    """Whether a text can be no path but a schema: JSON or, where there is no such directory, Protobuf."""
+    return text.lstrip().startswith(("{", "[", '"')) or (not os.path.exists(text) and ("\n" in text or ";" in text))
 
 
 def may_wait(source: SchemaSource) -> bool:
