@@ -63,7 +63,8 @@ def source_of(schemas: Any, format: Format) -> SchemaSource:
         return Registry(schemas)
     if isinstance(schemas, str) and _is_schema_text(schemas):
         raise TypeError(
-            "schemas: the text of one schema for all values is given as kc.values.Schema(text) or Schema(text, 'protobuf')"
+            "schemas: the text of one schema for all values is given as kc.values.Schema(text) "
+            "or Schema(text, 'protobuf')"
         )
     if isinstance(schemas, (str, os.PathLike)):
         return SchemaDirectory(schemas)
