@@ -107,6 +107,9 @@ class Consumed:
 
     def _rows(self, table: ConsumedColumns, given: Callable[[RecordColumns], Iterator[T]]) -> Iterator[T]:
         """What is given out of the wanted records of a table; after it, where its partitions are read to."""
+        if not table.next_offsets.keys() <= self.printed.keys():
+            for key, found in _offsets(table):
+                self.printed.setdefault(key, found[0])
         count, offsets = self._count, sum(self.printed.values())
         wanted = self._wanted(table)
         yield from given(wanted)
@@ -165,10 +168,16 @@ class Consumed:
         return bool(keys) and all(key in self._ends and self.printed.get(key, -1) >= self._ends[key] for key in keys)
 
     def commit(self, *, wait: bool = True) -> None:
-        """Commit what was given out of the partitions that the consumer has; without `wait`, failures are logged."""
+        """Commit what was given out of the partitions that the consumer has; without `wait`, failures are logged.
+
+        With `wait`, it commits the starts of partitions with nothing given out too, so that the group's lag has them.
+        """
         self._commit_at = time.monotonic() + _COMMIT_SECONDS
         own = set(self.consumer.assignment())
         offsets = {key: offset for key, offset in self.printed.items() if key in own}
+        if wait:  # what was read before an interrupt may not have come here
+            known = self.consumer.lag().keys()  # have a position, which need not be waited for
+            offsets |= {key: self.consumer.position(*key) for key in known & own - offsets.keys()}
         if offsets:
             self.consumer.commit(offsets, wait=wait)
 
