@@ -381,3 +381,11 @@ def test_place_columns_with_what_is_passed_over(tmp_path):
     for chunk in chunks:
         pa.record_batch(chunk).validate(full=True)
         assert place(chunk)[1] <= {("t", 3)}
+
+
+def test_whether_a_name_ends_with_a_suffix():
+    names = ["00000000000000000000.log", "00000000000000000000.log.swap.old", "a.kafka"]
+    assert layout.any_ends_with(names, [".swap", ".kafka"])
+    assert layout.any_ends_with(names[:1], [".swap", ".log"])
+    assert not layout.any_ends_with(names[:2], [".swap", ".kafka"])
+    assert not layout.any_ends_with([], [".log"])

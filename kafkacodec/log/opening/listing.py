@@ -69,9 +69,11 @@ def ending_files(directory: str, names: Sequence[str]) -> Sequence[SegmentFile]:
     Raises:
         OSError: a file in it cannot be looked at.
     """
-    if not any(name.endswith(_NOT_PLAIN) for name in names):
+    if not layout.any_ends_with(names, _NOT_PLAIN):
         found: list[SegmentFile] = []
-        for name in sorted((name for name in names if name.endswith(layout.LOG_SUFFIX)), reverse=True):
+        for name in sorted(names, reverse=True):
+            if not name.endswith(layout.LOG_SUFFIX):
+                continue
             parsed, path = layout.parse_file_name(name), os.path.join(directory, name)
             if parsed is None or parsed.segment_id is not None or not os.path.isfile(path):
                 break  # that decides the listing

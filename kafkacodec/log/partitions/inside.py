@@ -19,6 +19,7 @@ __all__ = [
     "arranged_segments",
     "batch_at",
     "breaks_around",
+    "end_of",
     "end_offset_now",
     "identity_of_log",
     "listed",
@@ -53,6 +54,11 @@ def identity_of_log(partition: Partition) -> LogIdentity:
 def end_offset_now(partition: Partition) -> int:
     """As `Partition.end_offset`, including segments added since they were listed."""
     return partition._end_offset_now()
+
+
+def end_of(segment: Segment) -> tuple[int, int | None]:
+    """The end position of the complete batches in bytes, and their last offset; None without a batch."""
+    return segment._end()
 
 
 def batch_at(partition: Partition, offset: int) -> BatchMark | None:

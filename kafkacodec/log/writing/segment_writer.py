@@ -38,9 +38,10 @@ _MAX_INT32 = 2**31 - 1
 
 # The order of the commit: the indexes become visible before the segment.
 COMMIT_ORDER = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.LOG_SUFFIX)
+_UNFINISHED_SUFFIX = ".tmp"
 _UNFINISHED = re.compile(
     r"(?:[0-9]{20}\.(?P<suffix>log|index|timeindex|txnindex|snapshot)|partition\.metadata|leader-epoch-checkpoint)"
-    rf"\.(?P<token>{publishing.TOKEN})\.tmp"
+    rf"\.(?P<token>{publishing.TOKEN}){re.escape(_UNFINISHED_SUFFIX)}"
 )
 
 
@@ -344,9 +345,11 @@ def remove_unfinished(directory: str | os.PathLike[str]) -> list[str]:
         lock.release()
 
 
-def remove_leftovers(directory: str, names: Iterable[str]) -> list[str]:
+def remove_leftovers(directory: str, names: Sequence[str]) -> list[str]:
     """As `remove_unfinished`, of these names, for a caller that has locked the partition."""
-    matches = [match for name in names if name.endswith(".tmp") and (match := _UNFINISHED.fullmatch(name))]
+    if not layout.any_ends_with(names, [_UNFINISHED_SUFFIX]):
+        return []
+    matches = [match for name in names if name.endswith(_UNFINISHED_SUFFIX) and (match := _UNFINISHED.fullmatch(name))]
     found = sorted((os.path.join(directory, match[0]), match) for match in matches)
     # A `SegmentWriter` without a `LogWriter` has locked its segment, not the partition.
     alive = {match["token"] for path, match in found if match["suffix"] == "log" and _is_locked(path)}

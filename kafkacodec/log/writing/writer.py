@@ -23,6 +23,7 @@ from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_leader_epochs
 from kafkacodec.log.opening import check_local, identity_of
 from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.opening.listing import directory_name, ending_files
+from kafkacodec.log.partitions.inside import end_of
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.writing.producer_state import ProducerState
 from kafkacodec.log.writing.segment_writer import DEFAULT_INDEX_INTERVAL, BatchRun, SegmentWriter, remove_leftovers
@@ -392,11 +393,11 @@ class LogWriter(publishing.Committing):
             return max([start_offset, *(file.base_offset for file in files)])
         if not append:
             raise FileExistsError(errno.EEXIST, "the partition has records; append=True adds to them", self.path)
-        ending = Partition(self.path, segments=[file.path for file in files])
-        segment = ending.segments[0]
+        (segment,) = Partition(self.path, segments=[files[0].path]).segments
         with contextlib.suppress(DecodeError):
-            if segment.end_position() == segment.size_in_bytes:
-                return ending.end_offset()
+            end, last = end_of(segment)
+            if end == segment.size_in_bytes and last is not None:
+                return last + 1 if len(files) == 1 else files[-1].base_offset
         raise CorruptRecord("the log does not end with a complete batch and cannot be continued", path=segment.path)
 
     def _continued_epoch(self, epochs: list[LeaderEpoch], wanted: int | None) -> int:
