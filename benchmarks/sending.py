@@ -50,6 +50,9 @@ def calls(send: Callable[[Any], object], count: int = CALLS) -> Callable[[], obj
                 model.queues.make_ready(own)
             return delivery
 
+        def _check_transaction(self) -> None:
+            pass
+
         def _add_rows(self, rows: Any, _: object) -> Any:
             while not rows.add():
                 key, value = rows.pair()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
@@ -12,7 +13,7 @@ from kafkacodec import messages
 from kafkacodec.client.core.calls import Coordinator, Send
 from kafkacodec.client.core.metadata import Partition, Topic
 from kafkacodec.client.producing.transactions import State
-from kafkacodec.errors import ClientClosed, DeadlineExceeded, LocalProtocolError, RemoteProtocolError
+from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, LocalProtocolError, RemoteProtocolError
 from tests.patience import SOON
 
 NOBODY = "127.0.0.1:1"
@@ -37,7 +38,6 @@ def begin(producer, started=False):
 
 @pytest.mark.parametrize("columns", [False, True], ids=["send", "send_columns"])
 async def test_a_record_that_waits_while_its_transaction_ends_is_not_in_the_next_one(columns):
-    pa = pytest.importorskip("pyarrow")
     async with kc.client.aio.Producer(NOBODY, transactional_id="x") as producer:
         begin(producer)
         call = producer.send_columns(pa.table({"value": ["v"]}), topic="t") if columns else producer.send("t", b"v")
@@ -116,6 +116,88 @@ async def test_a_commit_that_is_aborted_while_it_sends_does_not_succeed():
             await committing
         with pytest.raises(ClientClosed, match="aborted before the record was sent"):
             delivery.result(0)
+
+
+def _drop(producer):
+    """Leave nothing for closing to wait for."""
+    producer._sender.discard(ClientClosed("dropped"))
+    producer._transactions._fail(ClientClosed("dropped"))
+
+
+def _fenced(producer):
+    producer._transactions._fail(BrokerError("another producer is newer"))
+
+
+def _failed(producer):
+    producer._transactions.given_up(BrokerError("too large"), sent=False)
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (lambda producer: producer._transactions.end(True), "it is committing"),
+        (lambda producer: producer._transactions.end(False), "it is aborting"),
+        (lambda producer: producer._transactions.prepare(), "a transaction that is prepared"),
+        (_failed, "has failed, abort it: too large"),
+        (_fenced, "another producer is newer"),
+    ],
+    ids=["commit", "abort", "prepare", "failed", "fenced"],
+)
+async def test_records_of_a_transaction_go_into_open_batches_until_it_ends(end, reason):
+    """They need not ask for the state, since the end of the transaction leaves no topic ready."""
+    async with kc.client.aio.Producer(NOBODY, transactional_id="x", linger_ms=600_000) as producer:
+        begin(producer)
+        know(producer)
+        queues, rows = producer._queues, pa.table({"value": ["v"]})
+        assert queues.append_open("t", b"v", None, (), None, None) is None
+        for _ in range(2):  # the first is followed by a look at the metadata
+            await producer.send("t", b"v")
+        assert queues.append_open("t", b"v", None, (), None, None) is not None
+        assert queues.few_rows("t", rows) is not None
+        end(producer)
+        assert queues.append_open("t", b"v", None, (), None, None) is None
+        assert queues.few_rows("t", rows) is None
+        for call in (lambda: producer.send("t", b"v"), lambda: producer.send_columns(rows, topic="t")):
+            with pytest.raises((LocalProtocolError, BrokerError), match=reason):
+                await call()
+        _drop(producer)
+
+
+async def test_a_transaction_that_fails_while_a_record_is_added_leaves_no_topic_ready(monkeypatch):
+    async with kc.client.aio.Producer(NOBODY, transactional_id="x") as producer:
+        begin(producer)
+        know(producer)
+        make_ready = producer._queues.make_ready
+
+        def fail(own):
+            _failed(producer)
+            make_ready(own)
+
+        monkeypatch.setattr(producer._queues, "make_ready", fail)
+        await producer.send("t", b"v")
+        assert not producer._queues.ready
+        _drop(producer)
+
+
+def test_a_small_table_of_a_transaction_that_ends_meanwhile_is_not_in_the_next_one(monkeypatch):
+    with kc.client.Producer(NOBODY, transactional_id="x", linger_ms=600_000, batch_size=200) as producer:
+        own = begin(producer._face)
+        know(producer._face)
+        producer.send("t", b"v")
+        append = producer._append
+
+        def late(*arguments):
+            own.end(True)
+            own.state = State.READY
+            own.begin()
+            return append(*arguments)
+
+        monkeypatch.setattr(producer, "_append", late)
+        with pytest.raises(LocalProtocolError, match="the transaction to which the record belongs has ended"):
+            producer.send_columns(pa.table({"value": ["v" * 50] * 3}), topic="t")
+        monkeypatch.undo()
+        _drop(producer._face)
+        producer.close(0)
 
 
 async def test_who_waits_for_memory_is_not_overtaken():

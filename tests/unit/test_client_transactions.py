@@ -32,7 +32,7 @@ class Driven:
         self.now, self.versions = 0.0, versions
         self.coordinators = Coordinators(Backoff())
         backoff = Backoff(100, 100, jitter=0.0)
-        self.machine = Transactions(settings, self.coordinators, backoff, progress=lambda: None)
+        self.machine = Transactions(settings, self.coordinators, backoff, progress=lambda: None, shut=lambda: None)
         self.machine.initialize()
         feature = messages.ApiVersionsResponse.FinalizedFeatureKey(
             name="transaction.version", max_version_level=version

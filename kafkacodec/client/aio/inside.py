@@ -22,8 +22,8 @@ class ProducerInside:
     """Of a producer: its queues, which other threads fill, and what these ask its loop for.
 
     Attributes:
-        is_plain: whether records need no function of the application, and no transaction.
-        check_transaction, begun_at_once, serialized, table, rows: for any thread.
+        is_plain: whether records need no function of the application.
+        check_transaction, begun_at_once, serialized, make_ready, table, rows: for any thread.
         prepare, room, rolled_back: for the loop's thread.
     """
 
@@ -35,6 +35,7 @@ class ProducerInside:
         self.check_transaction = producer._check_transaction
         self.begun_at_once = producer._begun_at_once
         self.serialized = partial(serialized, producer._settings)
+        self.make_ready = producer._make_ready
         self.table = producer._table
         self.rows = producer._rows
         self.prepare = producer._prepare

@@ -71,8 +71,8 @@ class Producer(TableProducer, AsyncClient):
         self._transactions: Transactions | None = None
         self._waiters: list[asyncio.Future[None]] = []
         own = self._settings
-        used = (own.key_serializer, own.value_serializer, own.transactional_id, own.partitioner)
-        self._is_plain = all(option is None for option in used)  # no function of the application, and no transaction
+        functions = (own.key_serializer, own.value_serializer, own.partitioner)
+        self._is_plain = all(function is None for function in functions)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], **options: Any) -> Self:
@@ -122,7 +122,9 @@ class Producer(TableProducer, AsyncClient):
             from kafkacodec.client.producing.transactions import Transactions
 
             coordinators, backoff = network.cluster.coordinators, network.retry_backoff()
-            identity = self._transactions = Transactions(settings, coordinators, backoff, progress)
+            identity = self._transactions = Transactions(
+                settings, coordinators, backoff, progress, self._queues.metadata_changed
+            )
         self._sender = Sender(self._queues, network.cluster, settings, identity, network.metrics, progress)
         self._network = network
         network.add(self._sender, broke=broke)
@@ -199,8 +201,7 @@ class Producer(TableProducer, AsyncClient):
         with self._queues.lock:
             self._check_transaction(begun)
             delivery, due = self._queues.append(own, partition, key, value, headers, timestamp)
-            if self._is_plain:
-                self._queues.make_ready(own)
+            self._make_ready(own)
         if due:
             self._wake()
             await asyncio.sleep(0)  # a caller that never waits would keep the loop from sending
@@ -260,6 +261,13 @@ class Producer(TableProducer, AsyncClient):
             self._progress()
 
     # For the blocking producer
+
+    def _make_ready(self, own: TopicQueues) -> None:
+        """From now on records of a topic may go into its open batches at once, if the application has no say in it."""
+        if self._is_plain:
+            self._queues.make_ready(own)
+            if self._transactions is not None and not self._transactions.takes_records:
+                self._queues.metadata_changed()  # as the transaction may have ended before
 
     def _wake(self) -> None:
         """Send due batches soon."""

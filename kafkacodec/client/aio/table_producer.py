@@ -71,7 +71,7 @@ class TableProducer(TransactionalProducer):
         if self._is_plain and self._network is not None:
             self._check()
             if (rows := self._queues.few_rows(topic, data)) is not None:
-                return await self._add_rows(rows, None)
+                return await self._add_rows(rows, self._check_transaction())
         await self.start()
         begun = self._check_transaction()
         table = self._table(data, topic)

@@ -62,7 +62,7 @@ class Producer(Sending, BlockingClient):
         self._face: aio.Producer = owned(aio.Producer(bootstrap_servers, **options))
         self._closed = self._forked = False
         self._inside = inside = ProducerInside(self._face)
-        self._plain = inside.is_plain
+        self._plain, self._check_transaction = inside.is_plain, inside.check_transaction
         self._thread = LoopThread("kafkacodec producer")
         try:
             self._queues = self._thread.run(inside.start)
@@ -96,9 +96,8 @@ class Producer(Sending, BlockingClient):
         """The part of `send` without an open batch, which may have to wait."""
         if self._closed or self._forked:
             self._check()
-        begun = None
+        begun = self._check_transaction()
         if not self._plain:
-            begun = self._inside.check_transaction()
             key, value = self._inside.serialized(key, value)
         return self._append(begun, topic, value, key, headers, partition, timestamp)
 
@@ -124,10 +123,9 @@ class Producer(Sending, BlockingClient):
             if self._closed:
                 self._check()
             if begun is not None:
-                self._inside.check_transaction(begun)
+                self._check_transaction(begun)
             delivery, due = queues.append(own, partition, key, value, headers, timestamp)
-            if self._plain:
-                queues.make_ready(own)
+            self._inside.make_ready(own)
         if due:
             self._thread.ring()
         return delivery
@@ -136,7 +134,7 @@ class Producer(Sending, BlockingClient):
         """The part of `send_columns` for tables that are not small, or whose topic may have to be waited for."""
         if self._closed or self._forked:
             self._check()
-        begun, table = self._inside.check_transaction(), self._inside.table(data, topic)
+        begun, table = self._check_transaction(), self._inside.table(data, topic)
         if not table.is_ready:
             self._thread.run(partial(self._inside.prepare, table))
         if (rows := table.few_rows()) is not None:
@@ -149,7 +147,7 @@ class Producer(Sending, BlockingClient):
                 with self._queues.lock:
                     if self._closed:
                         self._check()
-                    self._inside.check_transaction(begun)
+                    self._check_transaction(begun)
                     enough = table.queue(batch)
                 if enough:
                     self._thread.ring()
@@ -162,7 +160,7 @@ class Producer(Sending, BlockingClient):
         """Send keys and values of a table as `send` sends records, without serializers: for `kafkacodec produce`."""
         if self._closed or self._forked:
             self._check()
-        return self._add_rows(self._inside.rows(data, topic, partition, headers), self._inside.check_transaction())
+        return self._add_rows(self._inside.rows(data, topic, partition, headers), self._check_transaction())
 
     def _add_rows(self, rows: FewRows, begun: Transaction | None) -> TableDelivery:
         """Add rows to batches, and start batches for those that have no open one."""
@@ -171,7 +169,7 @@ class Producer(Sending, BlockingClient):
             with self._queues.lock:
                 if self._closed:
                     self._check()
-                self._inside.check_transaction(begun)
+                self._check_transaction(begun)
                 if rows.add():
                     return rows.finish()
             key, value = rows.pair()

@@ -43,7 +43,7 @@ cdef class FewRows:
     cdef RowCells part      # the next row's; None behind the last
     cdef int64_t at, row, before
     cdef int fill(self, Appending queues, str topic, list parts) except -1
-    cdef bint added(self) except -1
+    cdef bint added(self, topic) except -1
     cdef int next_part(self) except -1
     cdef TableDelivery finished(self)
     cdef int extend(self, Callbacks batch, int64_t index) except -1

@@ -174,7 +174,10 @@ class Appending:
 
 class Sending:
     """`send` and `send_columns` of a producer for threads: into batches that are open, or by `_send`, `_send_columns`
-    and `_add_rows`, which may wait."""
+    and `_add_rows`, which may wait.
+
+    `_check_transaction` returns the open transaction, which `_add_rows` gets.
+    """
 
     _queues: Any
     def send(

@@ -286,14 +286,13 @@ cdef class FewRows:
         return 0
 
     def add(self):
-        return self.added()
+        return self.added(self.queues.topic(self.topic))
 
-    cdef bint added(self) except -1:
-        """See `add`."""
+    cdef bint added(self, topic) except -1:
+        """See `add`. The topic is None if its queues are not known."""
         cdef Appending queues = self.queues
-        topic = None
-        if self.partition is not None or queues.hashes:
-            topic = queues.ready.get(self.topic) or queues.topic(self.topic)
+        if self.partition is None and not queues.hashes:
+            topic = None
         while self.part is not None:
             if topic is not None:
                 self.row = queues.add_rows(topic, self.row, self)
@@ -377,4 +376,6 @@ cdef class Sending:
         cdef FewRows rows = None if queues is None else queues.few(topic, data)
         if rows is None:
             return self._send_columns(data, topic)
-        return rows.finished() if rows.added() else self._add_rows(rows, None)
+        begun = self._check_transaction()
+        # No Python code runs before the rows are added, so that the transaction, if it is one, is the same.
+        return rows.finished() if rows.added(queues.ready.get(topic)) else self._add_rows(rows, begun)

@@ -103,9 +103,9 @@ class Transactions:
         coordinators: told when a coordinator has moved.
         backoff: the waits between attempts of a request.
         progress: called after each change that a caller may wait for.
+        shut: called when records may no longer go into the transaction, in the thread that has changed this.
 
     Attributes:
-        state: see `State`.
         transaction: the last transaction begun.
         reason: why the transaction has failed.
         passing: why the last request is being retried; None if it is not.
@@ -120,12 +120,14 @@ class Transactions:
         coordinators: Coordinators,
         backoff: Backoff,
         progress: Callable[[], None],
+        shut: Callable[[], None],
     ) -> None:
         assert settings.transactional_id is not None
         self.transactional_id: str | None = settings.transactional_id
         self._name: str = settings.transactional_id
         self.current: ProducerId | None = None
         self.failure: Exception | None = None
+        self._shut = shut
         self.state = State.NEW
         self.transaction: Transaction | None = None
         self.reason: Exception | None = None
@@ -146,6 +148,22 @@ class Transactions:
         self._asking: tuple[Send, Callable[[Any], None]] | None = None
         self._failures = 0
         self._next_at = 0.0
+
+    @property
+    def state(self) -> State:
+        """See `State`."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
+        if state is not State.OPEN:
+            self._shut()
+
+    @property
+    def takes_records(self) -> bool:
+        """Whether records may go into the transaction."""
+        return self.failure is None and self._state is State.OPEN
 
     # Calls by users
 
@@ -431,3 +449,4 @@ class Transactions:
 
     def _fail(self, reason: Exception) -> None:
         self.failure = self.failure or reason
+        self._shut()
