@@ -137,7 +137,7 @@ def test_refused(
         ("csv", 'value,headers\na,"[{"\n', "Expecting property name"),
         ("csv", 'value,headers\na,"[{""k"":1}]"\n', "a header must be an object"),
         ("csv", "value,headers\na,3\n", "headers are not a list"),
-        ("csv", "value,timestamp\na,yesterday\n", "records.timestamp: the column is neither"),
+        ("csv", "value,timestamp\na,yesterday\n", "timestamp: the column is neither"),
         ("jsonl", '{"value":"a","timestamp":99999999999999999999999}\n', "line 1: timestamp does not fit 64 bits"),
         ("jsonl", '{"value":"a","timestamp":true}\n', "line 1: timestamp is not an integer"),
         ("jsonl", '{"value":"a"}\n{"value":"a","headers":[{"key":3,"value":"x"}]}\n', "line 2: a header must be"),

@@ -33,7 +33,7 @@ def test_typed_rows_have_no_bar(monkeypatch, terminal):
             yield advance
 
     monkeypatch.setattr(input_rows, "progress", noted)
-    assert sum(batch.num_rows for batch in input_rows.batches([Source("-", "jsonl")], COLUMNS, {})) == 1
+    assert sum(batch.rows.num_rows for batch in input_rows.batches([Source("-", "jsonl")], COLUMNS, {})) == 1
     assert asked == [terminal]
 
 

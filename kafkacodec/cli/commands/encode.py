@@ -139,7 +139,8 @@ def encode(
         # Check inputs and columns before a directory is made.
         first = list(islice(found, 1))
         for batch in first:
-            kafkacodec.encode(batch.slice(0, 1), **encoding)
+            with batch.named():
+                kafkacodec.encode(batch.rows.slice(0, 1), **encoding)
 
         def made(number: int) -> _Writer:
             if kafka07:
@@ -150,8 +151,9 @@ def encode(
             spread = _Spread(len(writers))
             written = 0
             for batch in chain(first, found):
-                for writer, part in zip(writers, spread(batch), strict=True):
-                    written += writer.write(part, **encoding)
+                for writer, (part, places) in zip(writers, spread(batch.rows), strict=True):
+                    with batch.named(places):
+                        written += writer.write(part, **encoding)
     if topic is None:
         note(f"standard output: {counted(written, 'record')}")
     else:
@@ -242,14 +244,15 @@ class _Spread:
     def __init__(self, count: int) -> None:
         self._count, self._next = count, 0
 
-    def __call__(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The rows of each partition, in their order."""
+    def __call__(self, batch: pa.RecordBatch) -> list[tuple[pa.RecordBatch, Sequence[int] | None]]:
+        """The rows of each partition, in their order, and their numbers in the batch; None: it has all."""
         import numpy as np
         import pyarrow as pa
 
         if self._count == 1:
-            return [batch]
+            return [(batch, None)]
         keys = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
         places = kafkacodec.partition(keys, self._count, null_keys="round_robin", first_partition=self._next)
         self._next = (self._next + keys.null_count) % self._count
-        return [batch.take(pa.array(np.flatnonzero(places == number))) for number in range(self._count)]
+        found = [np.flatnonzero(places == number) for number in range(self._count)]
+        return [(batch.take(pa.array(rows)), cast("Sequence[int]", rows)) for rows in found]

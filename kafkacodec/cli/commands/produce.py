@@ -27,9 +27,8 @@ from kafkacodec.errors import EncodeError
 from kafkacodec.records.compression import CODECS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafkacodec.arrow._columns import Table
+    from kafkacodec.cli.files.input_rows import InputBatch
     from kafkacodec.cli.rows.produced_lines import Lines
     from kafkacodec.client import Delivery, Producer, TableDelivery
 
@@ -204,15 +203,18 @@ class _Sent:
                 f"{self._topic}: record {before + 1}: {error.reason}; {counted(before, 'record')} before it went out"
             ) from None
 
-    def table(self, batch: pa.RecordBatch) -> None:
+    def table(self, batch: InputBatch) -> None:
         """Send the rows of a table."""
         import numpy as np
         import pyarrow as pa
 
+        rows = batch.rows
         if self._partition is not None:
-            numbers = pa.array(np.full(batch.num_rows, self._partition, np.int32))
-            batch = batch.append_column("partition", numbers)
-        self._add(self._producer.send_columns(batch, topic=self._topic), batch.num_rows)
+            numbers = pa.array(np.full(rows.num_rows, self._partition, np.int32))
+            rows = rows.append_column("partition", numbers)
+        with batch.named():
+            sent = self._producer.send_columns(rows, topic=self._topic)
+        self._add(sent, rows.num_rows)
 
     def finish(self) -> None:
         """Wait until all are acknowledged. Raises the first error."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkacodec.cli.files.sources import Source, is_typed
 from kafkacodec.cli.output import progress
+from kafkacodec.errors import EncodeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,9 +22,44 @@ MAX_INT32 = 2**31 - 1
 DECODERS = ("hex", "base64")
 
 
+_ROW = re.compile(r"records\[(\d+)\]\.?")
+
+
+@dataclass(frozen=True)
+class InputBatch:
+    """Rows of an input.
+
+    Attributes:
+        rows: the rows.
+        source: the name of the input.
+        first: the number of its rows before these.
+    """
+
+    rows: pa.RecordBatch
+    source: str
+    first: int
+
+    @contextmanager
+    def named(self, places: Sequence[int] | None = None) -> Iterator[None]:
+        """Makes an EncodeError about these rows, or those with the numbers `places`, name the input and its row."""
+        try:
+            yield
+        except EncodeError as error:
+            error.path = self._place(error.path or "", places)
+            raise
+
+    def _place(self, path: str, places: Sequence[int] | None) -> str:
+        match = _ROW.match(path)
+        if match is not None:
+            row = int(match[1]) if places is None else places[int(match[1])]
+            rest = path[match.end() :]
+            return f"{self.source}: row {self.first + int(row) + 1}{f': {rest}' if rest else ''}"
+        return f"{self.source}: {path.removeprefix('records.')}" if path.startswith("records") else path
+
+
 def batches(
     sources: list[Source], asked: dict[str, str | None], encodings: dict[str, str]
-) -> Generator[pa.RecordBatch, None, None]:
+) -> Generator[InputBatch, None, None]:
     """The rows of all inputs; `asked` has the columns' names in the files, None for those that need not exist."""
     import pyarrow as pa
 
@@ -32,8 +71,10 @@ def batches(
     with progress("encoding", total or None, typing=is_typed(sources)) as advance:
         for source in sources:
             source.advance = advance
+            first = 0
             try:
                 for batch in READERS[source.kind](source, names):
-                    yield decoded(batch, encodings)
+                    yield InputBatch(decoded(batch, encodings, first), source.name, first)
+                    first += batch.num_rows
             except (pa.ArrowException, ValueError) as error:
                 raise click.ClickException(f"{source.name}: {error}") from None

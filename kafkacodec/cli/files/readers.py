@@ -93,14 +93,33 @@ def read_csv(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
 
     types = {names.of[column]: pa.string() for column in ("key", "value", "headers")}
     options = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
-    with source.opened() as plain, csv.open_csv(plain, convert_options=options) as file:
-        for batch in file:
+    reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
+    first = 1
+    with source.opened() as plain, csv.open_csv(plain, reading, convert_options=options) as file:
+        for batch in _of_csv(file):
             batch = _renamed(batch, names)
             if "headers" in batch.schema.names:
-                rows = [json_rows.headers_of_text(text) for text in batch.column("headers").to_pylist()]
+                rows = [_headers_of(text, row) for row, text in enumerate(batch.column("headers").to_pylist(), first)]
                 place = batch.schema.get_field_index("headers")
                 batch = batch.set_column(place, "headers", pa.array(rows, _HEADERS))
             yield batch
+            first += batch.num_rows
+
+
+def _of_csv(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except pa.ArrowInvalid as error:
+        if "straddl" in str(error):
+            raise ValueError(f"a row is longer than {_BLOCK_BYTES >> 20} MiB") from None
+        raise
+
+
+def _headers_of(text: str | None, row: int) -> Any:
+    try:
+        return json_rows.headers_of_text(text)
+    except ValueError as error:
+        raise ValueError(f"row {row}: headers: {error}") from None
 
 
 def read_jsonl(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
@@ -183,11 +202,12 @@ READERS: dict[str, Callable[[Source, Names], Iterator[pa.RecordBatch]]] = {
 }
 
 
-def decoded(batch: pa.RecordBatch, encodings: dict[str, str]) -> pa.RecordBatch:
-    """The batch, with the columns of `encodings` decoded from hex or base64."""
+def decoded(batch: pa.RecordBatch, encodings: dict[str, str], first: int = 0) -> pa.RecordBatch:
+    """The batch, which `first` rows precede, with the columns of `encodings` decoded from hex or base64."""
     for column, encoding in encodings.items():
         if encoding != "text" and column in batch.schema.names:
-            values = [_bytes(column, encoding, value) for value in batch.column(column).to_pylist()]
+            cells = enumerate(batch.column(column).to_pylist(), first + 1)
+            values = [_bytes(f"row {row}: {column}", encoding, value) for row, value in cells]
             batch = batch.set_column(batch.schema.get_field_index(column), column, pa.array(values, pa.binary()))
     return batch
 

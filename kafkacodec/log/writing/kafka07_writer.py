@@ -113,9 +113,9 @@ class Kafka07Writer:
     def _sets(self, values: Iterable[bytes | None]) -> Iterator[list[bytes]]:
         found: list[bytes] = []
         size = 0
-        for value in values:
+        for row, value in enumerate(values):
             if value is None:
-                raise EncodeError("a null value: a message of Kafka 0.7 always has one")
+                raise EncodeError("a null value: a message of Kafka 0.7 always has one", path=f"records[{row}]")
             if found and size + len(value) > self._batch_bytes:
                 yield found
                 found, size = [], 0

@@ -1,0 +1,68 @@
+"""Errors about a record of a file name the file and the row."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import kafkacodec as kc
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, run
+
+ROWS = 20_000  # more than are read at once
+
+
+@pytest.fixture
+def offsets(tmp_path):
+    """A file whose last row has the offset of the one before it, and no value."""
+    path = tmp_path / "rows.parquet"
+    columns = {
+        "key": [b"%d" % row for row in range(ROWS)],
+        "value": [b"value"] * (ROWS - 1) + [None],
+        "offset": [*range(ROWS - 1), ROWS - 2],
+    }
+    parquet.write_table(pa.table(columns), path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--keep-offsets"], "offsets must increase"),
+        (["--kafka07"], "a null value"),
+        (["--kafka07", "--partitions", "3"], "a null value"),
+    ],
+)
+def test_encode_names_the_row(offsets, tmp_path, capsys, options, reason):
+    assert run(["encode", offsets, "-o", str(tmp_path / "out"), "--topic", "t", *options]) == BAD_INPUT
+    assert f"error: {offsets}: row {ROWS}: {reason}" in capsys.readouterr().err
+
+
+def test_produce_names_the_row(tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"key,value\na,1\nb,{'x' * 3_000_000}\n")
+    with kc.broker.serve(topics={"t": 1}) as broker:
+        assert run(["produce", "t", "-b", broker.bootstrap_servers, str(path)]) == BAD_INPUT
+        assert f"error: {path}: row 2: the row takes 3000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        ("key,value\n00,1\nxy,2\n", ["--key-encoding", "hex"], "row 2: key 'xy' is not hex"),
+        ("value,headers\n1,\n2,[3]\n", [], "row 2: headers: "),
+        ("value,offset\n1,a\n", ["--keep-offsets"], "offset: the column is neither int32 nor int64"),
+    ],
+)
+def test_cells_are_named_by_their_row(tmp_path, capsys, text, options, reason):
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    assert run(["encode", str(path), "-o", str(tmp_path / "out"), "--topic", "t", *options]) == BAD_INPUT
+    assert f"error: {path}: {reason}" in capsys.readouterr().err
+
+
+def test_a_long_row_of_csv_is_read(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"value\n{'x' * 3_000_000}\n")
+    assert run(["encode", str(path), "-o", str(tmp_path / "out"), "--topic", "t"]) == DONE
+    assert len(kc.log.LogDirectory(tmp_path / "out").topic("t").head(1)[0].value) == 3_000_000
