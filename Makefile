@@ -136,7 +136,8 @@ LONG_PROOFS := KAFKACODEC_LONG=1 KAFKACODEC_KILLS=all KAFKACODEC_REPLICAS=4 KAFK
 proofs: cluster-proof object-stores ## every proof in its long form, for about two hours
 	$(LONG_PROOFS) $(PY) -m pytest -q $(addprefix tests/integration/, test_spark_kills.py test_spark_exactly_once.py \
 		test_spark_export_kills.py test_spark_broker_kills.py test_spark_live_broker.py test_spark_replicas.py \
-		test_log_writer_killed.py test_verify_live_broker.py test_command_everywhere.py test_rewrite_servers.py) tests/property/test_values_protobuf.py \
+		test_broker_killed.py test_broker_killed_streams.py test_log_writer_killed.py test_verify_live_broker.py \
+		test_command_everywhere.py test_rewrite_servers.py) tests/property/test_values_protobuf.py \
 		tests/conformance/test_flipped_bits.py tests/conformance/test_flipped_side_files.py
 
 # Servers with the interfaces of S3, Google Cloud Storage and Azure, by their own package managers: Go and npm.

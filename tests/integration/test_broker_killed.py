@@ -26,7 +26,8 @@ FORKS = """
 import os, signal, sys, time
 import kafkacodec as kc
 kc.broker.serve  # loaded once for all
-config = {"offsets.topic.num.partitions": 3, "transaction.state.log.num.partitions": 3, "segment.ms": 200}
+config = {"offsets.topic.num.partitions": 3, "transaction.state.log.num.partitions": 3, "segment.ms": 200,
+          "group.streams.assignment.interval.ms": 0}
 topics, listen = {"plain": 2, "both": 2}, f"kafka://127.0.0.1:{sys.argv[2]}"
 for line in sys.stdin:
     begin = time.perf_counter()
