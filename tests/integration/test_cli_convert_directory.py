@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -113,6 +114,34 @@ def test_damage_leaves_nothing(kafkacodec, tmp_path):
     assert f"{segment}: batch at offset 0: the CRC-32C of a batch is" in err
     code, _, err = kafkacodec(*command, "--on-error", "skip")
     assert (code, f"warning: {segment}: " in err) == (0, True)
+
+
+def test_a_log_that_ends_before_its_recovery_point(kafkacodec, tmp_path):
+    """What was on disk and is no longer there is told: a plan by the offsets of the log would not see it."""
+    append(tmp_path / "log", 0, 20)
+    (tmp_path / "log" / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 30\n")
+    command = ("convert", tmp_path / "log", "-o", tmp_path / "out", "--partition-by", "topic,partition")
+    code, _, err = kafkacodec(*command)
+    assert (code, "gap of 10 offsets from 20 on: the recovery point shows" in err) == (1, True)
+    code, _, err = kafkacodec(*command, "--on-error", "skip")
+    assert (code, err.count("gap of 10 offsets"), values(tmp_path / "out")) == (0, 1, [b"%d" % n for n in range(20)])
+    append(tmp_path / "log", 20, 15)  # from where it was cut, as a broker goes on
+    code, _, err = kafkacodec(*command)
+    assert (code, values(tmp_path / "out")) == (0, [b"%d" % n for n in range(35)])
+
+
+def test_a_log_that_was_replaced_after_a_run(kafkacodec, tmp_path):
+    append(tmp_path / "log", 0, 20)
+    command = ("convert", tmp_path / "log", "-o", tmp_path / "out", "--partition-by", "topic,partition")
+    assert kafkacodec(*command)[0] == 0
+    shutil.rmtree(tmp_path / "log")
+    append(tmp_path / "log", 0, 10)
+    code, _, err = kafkacodec(*command)
+    assert code == 1
+    assert "which was read up to offset 20, was " in err
+    assert "; with --on-error skip reading continues with the new topic from offset 0" in err
+    code, _, err = kafkacodec(*command, "--on-error", "skip")
+    assert (code, err.count("which was read up to")) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,8 @@ _NOT_IN_EXPORTS = {
     "csv_safe": "--csv-safe applies to CSV",
 }
 # The argument of `kafkacodec.spark.export`, or the option of its source -> the command's option.
+_LOSS, _ACCEPTED = "failOnDataLoss: ", "failOnDataLoss=false"
+
 _OPTION_NAMES = {
     "target": "-o",
     "partition_by": "--partition-by",
@@ -144,7 +147,7 @@ def export(reading: OnceReading, output: TableDestination, typed: ValueOptions, 
     source = source_options(reading)
     unasked = _choose_topics(reading, source)
     if not options.spark:
-        with _option_errors():
+        with _option_errors(), _without_log():
             report = run(None, source, target, **arguments)
         _summarize(report)
         note_unasked(unasked)
@@ -200,6 +203,7 @@ def source_options(reading: OnceReading) -> dict[str, str]:
         "replicas": reading.replicas,
         "isolationLevel": reading.isolation_level,
         "mode": "PERMISSIVE" if reading.on_error == "skip" else "FAILFAST",
+        "failOnDataLoss": "false" if reading.on_error == "skip" else "true",
     }
     if reading.start_time is not None:
         found["startingTimestamp"] = str(reading.start_time)
@@ -226,7 +230,22 @@ def _option_errors() -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        raise click.UsageError(_spelled(str(error))) from None
+        reason = str(error)
+        if reason.startswith(_LOSS):
+            raise click.ClickException(reason.removeprefix(_LOSS).replace(_ACCEPTED, "--on-error skip")) from None
+        raise click.UsageError(_spelled(reason)) from None
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Leave warnings about what was skipped to the report, which has all of them."""
+    log = logging.getLogger("kafkacodec.spark")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _spelled(reason: str) -> str:
@@ -238,7 +257,7 @@ def _spelled(reason: str) -> str:
 def _summarize(report: ExportReport) -> None:
     for problem in report.problems:
         place = f"{problem.path}: " if problem.path else ""
-        skipped = "" if problem.size_in_bytes is None else f"{problem.size_in_bytes:,} bytes skipped: "
+        skipped = "" if not problem.size_in_bytes else f"{problem.size_in_bytes:,} bytes skipped: "
         reason = problem.message.removeprefix(f"{problem.path}: ")
         note(f"kafkacodec: warning: {place}{skipped}{reason}")
     if report.run is None:

@@ -44,6 +44,7 @@ class _Part(NamedTuple):
     partition: Partition
     first: int
     end: int
+    due: int  # where the log should end, if it is to be read to its end: what is missing there is a gap
     position: Position
     loss: Loss | None
 
@@ -73,7 +74,9 @@ def plan(options: ReadOptions, stored: Mapping[TopicPartition, Position]) -> Pla
         if options.selection.wants(*key):
             losses[key] = Loss("{name} was deleted", "without it")
     spans = {key: (found.first, found.end) for key, found in parts.items() if found.first < found.end}
-    tasks = divide([(parts[key].partition, *bounds) for key, bounds in spans.items()], options, Pruning())
+    tasks = divide(
+        [(parts[key].partition, first, parts[key].due) for key, (first, _) in spans.items()], options, Pruning()
+    )
     losses.update({key: loss for key, loss in vanished(spans, covered(tasks)).items() if key not in losses})
     problems = [_reported(key, loss, fail=options.fail_on_data_loss) for key, loss in sorted(losses.items())]
     return Plan(tasks, spans, {**stored, **{key: found.position for key, found in parts.items()}}, problems)
@@ -92,8 +95,9 @@ def _part(partition: Partition, options: ReadOptions, position: Position | None)
         batch = batch_before(partition, position.offset)
         first, loss = resume(position, log, batch)
     end = max(first, min(end, log.readable_to))
+    due = max(end, partition.recovery_point) if end == log.end_offset else end
     new = advance(position, first, end, log, batch_before(partition, end) if end else None)
-    return _Part(partition, first, end, replace(new, start=None), loss)
+    return _Part(partition, first, end, due, replace(new, start=None), loss)
 
 
 def _reported(key: TopicPartition, loss: Loss, *, fail: bool) -> ExportProblem:
