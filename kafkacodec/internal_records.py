@@ -6,7 +6,9 @@ Sources: `org.apache.kafka.common.internals.Topic` and `org.apache.kafka.common.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from kafkacodec.datatypes import NamedTuple
 
 Coordinator = Literal["group", "transaction", "share"]
 

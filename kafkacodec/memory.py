@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kafkacodec._core import _memory
+from kafkacodec.datatypes import NamedTuple
 
 
 class MemoryInUse(NamedTuple):

@@ -6,7 +6,6 @@ protocol has it so under that name; a time in ms is a timestamp, null where it i
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import uuid
 from collections import Counter
@@ -16,6 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kafkacodec.arguments import limit
+from kafkacodec.datatypes import dataclass, field, fields, is_dataclass
 from kafkacodec.errors import CorruptRecord, LimitExceeded
 from kafkacodec.lazy import import_extra
 from kafkacodec.shown import cell_text, counted, html_table, repr_of_rows
@@ -139,7 +139,7 @@ class NamedRows(KnownRows, list[V]):
         return len(self)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Shape:
     """How the items of a dict become rows.
 
@@ -151,8 +151,8 @@ class Shape:
     """
 
     row: Any
-    keys: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    inner: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    inner: Mapping[str, Any] = field(default_factory=dict)
     cell: str = ""
 
     def columns(self) -> dict[str, Any]:
@@ -223,22 +223,18 @@ def table_of(rows: Iterator[dict[str, Any]], schema: pa.Schema, max_total_bytes:
 def fields_of(row_type: Any) -> dict[str, Any]:
     """The fields of a named tuple or a dataclass, with their types."""
     hints = get_type_hints(row_type)
-    names = row_type._fields if hasattr(row_type, "_fields") else [f.name for f in dataclasses.fields(row_type)]
+    names = row_type._fields if hasattr(row_type, "_fields") else [f.name for f in fields(row_type)]
     return {name: hints[name] for name in names}
 
 
 @cache
 def _secret(row_type: Any) -> Set[str]:
     """The fields that ``repr`` leaves out."""
-    return frozenset(f.name for f in dataclasses.fields(row_type) if not f.repr) if _is_dataclass(row_type) else set()
-
-
-def _is_dataclass(kind: Any) -> bool:
-    return dataclasses.is_dataclass(kind)
+    return frozenset(f.name for f in fields(row_type) if not f.repr) if is_dataclass(row_type) else set()
 
 
 def _is_row(kind: Any) -> bool:
-    return hasattr(kind, "_fields") or _is_dataclass(kind)
+    return hasattr(kind, "_fields") or is_dataclass(kind)
 
 
 def _fields(row: Any) -> dict[str, Any]:

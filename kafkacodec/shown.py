@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import reprlib
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
@@ -48,6 +47,8 @@ def timestamp(milliseconds: int | None, digits: int = MILLISECONDS) -> str:
 
 @lru_cache(maxsize=64)
 def _second(seconds: int) -> str:
+    import datetime
+
     return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%d %H:%M:%S}"
 
 

@@ -149,7 +149,11 @@ def suggests_options(
 
 def suggests_arguments(cls: Type) -> Type:
     """Make the constructor of a class suggest its arguments, as `suggests_options` does those of a function."""
-    cls.__init__ = suggests_options(cls.__init__)  # type: ignore[misc]
+    own = signature(cls)
+    parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *own.parameters.values()]
+    checked: Any = suggests_options(cls.__init__)  # type: ignore[misc]
+    checked.__signature__ = own.replace(parameters=parameters)
+    cls.__init__ = checked  # type: ignore[misc]
     return cls
 
 

@@ -7,10 +7,10 @@ custom assignor is an object with the attributes and methods of `Assignor`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from kafkacodec.assignment.partitions import TopicPartition
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["Assignment", "Assignor", "MemberSubscription", "RebalanceProtocol", "in_member_order", "subscribers"]
 

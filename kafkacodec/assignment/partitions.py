@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["TopicPartition", "in_order"]
 

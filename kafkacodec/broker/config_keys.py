@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, between
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
 __all__ = ["BROKER_CONFIGS", "BROKER_DEFAULTS", "RUNNING", "BrokerKey", "synonyms"]

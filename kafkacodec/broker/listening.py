@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Url", "listener_urls"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec.arguments import meant
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, RUNNING
 from kafkacodec.broker.state.options import GroupOptions, TransactionOptions
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = [
     "GROUP_SETTINGS",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkacodec.broker.host.runner import Runner, Store
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError
 from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Service

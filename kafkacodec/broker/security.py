@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from kafkacodec.datatypes import dataclass, field
 
 if TYPE_CHECKING:
     from kafkacodec.broker.listening import Url

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.internal_records import INTERNAL_TOPICS
 
 __all__ = ["Statistics", "statistics_of"]

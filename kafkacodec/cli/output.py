@@ -11,7 +11,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli import console
 from kafkacodec.cli.console import is_terminal, say, say_lines, visible
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.shown import (
     DAYS as DAYS,
     MINUTES as MINUTES,

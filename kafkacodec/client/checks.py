@@ -8,7 +8,6 @@ from operator import index
 from typing import Any
 
 from kafkacodec.arguments import require_int
-from kafkacodec.moments import milliseconds
 
 __all__ = [
     "by_partition",
@@ -91,7 +90,11 @@ def offset_number(value: Any, name: str = "offset") -> int:
 
 def time_number(value: Any, name: str = "timestamp") -> int:
     """A time, as `kafkacodec.moments.Moment` has it, in milliseconds. Raises TypeError, ValueError."""
-    return offset_number(value if isinstance(value, int) else milliseconds(value, name), name)
+    if not isinstance(value, int):
+        from kafkacodec.moments import milliseconds  # and the module datetime, which few programs need
+
+        value = milliseconds(value, name)
+    return offset_number(value, name)
 
 
 def row_limit(name: str, value: Any) -> int | None:

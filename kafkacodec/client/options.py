@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
 
 from kafkacodec.arguments import one_of, require_int, require_text
 from kafkacodec.client.core.foreign_options import PARTITIONERS, unknown_options
 from kafkacodec.client.core.old_brokers import baseline_of
+from kafkacodec.datatypes import MISSING, dataclass, field, fields
 from kafkacodec.net.addresses import address_text, addresses
 from kafkacodec.net.settings import SaslMechanism, SecurityProtocol
 from kafkacodec.protocol.frames import MAX_FRAME_SIZE

@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from kafkacodec.assignment.dividing import assign_range
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import DecodeError, EncodeError, LimitExceeded
 from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.shown import counted, repr_of

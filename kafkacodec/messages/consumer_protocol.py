@@ -7,8 +7,9 @@ ConsumerProtocol class for how other versions are read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord, EncodeError, Truncated
 from kafkacodec.messages.registry import message_class
 

@@ -25,8 +25,9 @@ Types are ``bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.messages.model import ZERO, FieldSpec, MessageSpec, StructSpec, version_range
 
 __all__ = ["SchemaError", "parse"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kafkacodec.messages.model import snake_case
 from kafkacodec.messages.registry import APIS
 
-_KEYS = {snake_case(api.name).upper(): api.key for api in APIS.values()}
+_NAMES = snake_case("\n".join([api.name for api in APIS.values()])).upper().split("\n")  # a tenth of one by one
+_KEYS = dict(zip(_NAMES, APIS, strict=True))
 
 __all__ = list(_KEYS)
 

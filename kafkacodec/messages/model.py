@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["ZERO", "FieldSpec", "MessageSpec", "StructSpec", "snake_case", "version_range", "version_text"]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os.path
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.messages.model import version_range
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["APIS", "Api", "by_key", "message_class", "message_names", "names_in"]
 
-_SCHEMAS = Path(__file__).parent / "schema"
+_SCHEMAS = os.path.join(os.path.dirname(__file__), "schema")
 _MODULE = "kafkacodec.messages"
 
 
@@ -35,11 +36,16 @@ class Api(NamedTuple):
         return message_class(self.name + "Response")
 
 
+def _text(file: str) -> str:
+    with open(os.path.join(_SCHEMAS, file), encoding="ascii") as opened:
+        return opened.read()
+
+
 def _read_index() -> tuple[dict[int, Api], dict[str, str]]:
     """The APIs by key, and the table's file name by class name."""
     apis: dict[int, Api] = {}
     files: dict[str, str] = {}
-    for line in (_SCHEMAS / "index.txt").read_text("ascii").splitlines():
+    for line in _text("index.txt").splitlines():
         first, *names = line.split()
         if first.isdigit():
             api = apis[int(first)] = Api(int(first), names[0], version_range(names[1]))
@@ -76,7 +82,7 @@ def message_class(name: str) -> type[Message]:
 def _read_table(file: str) -> dict[str, type[Message]]:
     from kafkacodec.messages.classes import build
 
-    return build((_SCHEMAS / file).read_text("ascii"), _MODULE)
+    return build(_text(file), _MODULE)
 
 
 @cache

@@ -8,9 +8,10 @@ and an int16 type; its value starts with an int16 version (KIP-98, KIP-595, KIP-
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec import internal_records
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord, DecodeError, Truncated, UnsupportedVersion
 from kafkacodec.internal_records import CLUSTER_METADATA, ControlType, Coordinator
 from kafkacodec.messages.registry import message_class, names_in

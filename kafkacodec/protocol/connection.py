@@ -20,11 +20,11 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from kafkacodec import errors, messages
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.messages import APIS, by_key, keys
 from kafkacodec.protocol.framed import Frame, FramedConnection

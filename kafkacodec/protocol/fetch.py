@@ -7,10 +7,11 @@ from array import array
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec import messages
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError, LimitExceeded, error
 from kafkacodec.records.columns import BatchHeaders, Problem, Problems, RecordColumns
 from kafkacodec.records.decode import iter_columns

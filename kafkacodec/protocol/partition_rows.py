@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError
 from kafkacodec.lazy import import_extra
 

@@ -6,10 +6,11 @@ import re
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafkacodec import messages
 from kafkacodec.arguments import limit, require_int
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError
 from kafkacodec.protocol.partition_rows import PartitionRows, rows_by_partition
 from kafkacodec.records.compression import Codec

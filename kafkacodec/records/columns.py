@@ -6,11 +6,12 @@ from collections import namedtuple
 from collections.abc import Iterator
 from functools import cache
 from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from kafkacodec.arguments import limit
 from kafkacodec.arrow._columns import Table
 from kafkacodec.arrow._rows import take
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.lazy import import_extra, np, pyarrow_table
 from kafkacodec.records import _record_rows

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records.columns import RecordColumns
 
 __all__ = ["COMPARED", "differing"]

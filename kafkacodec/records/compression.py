@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from kafkacodec.arguments import require_int
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records import _compression
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ Source: "Wire format" in the Confluent Schema Registry's documentation.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.arrow._reader import ArrowReader
 from kafkacodec.arrow._single_column import SingleColumn
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records._confluent import Values
 
 __all__ = ["ConfluentColumns", "split_confluent"]

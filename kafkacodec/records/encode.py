@@ -7,13 +7,13 @@ message sets of magic 0 and 1 (KIP-31, KIP-32; `org.apache.kafka.common.record.L
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple, TypedDict, Unpack, cast
+from typing import Any, Final, TypedDict, Unpack, cast
 
 from kafkacodec.arguments import num_threads, one_of, refuse_unknown, require_int
 from kafkacodec.arrow._reader import ArrowReader
+from kafkacodec.datatypes import NamedTuple, dataclass, fields
 from kafkacodec.moments import Moment, milliseconds
 from kafkacodec.records._encoder import BatchEncoder
 from kafkacodec.records._record_chunks import ArrowChunk, ListChunk, RecordChunk

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from kafkacodec.arguments import column_names, int64, limit, one_of, refuse_unknown
 from kafkacodec.arrow._columns import Allowance
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records import _decoder
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES

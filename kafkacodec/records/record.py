@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Record"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kafkacodec.datatypes import replace
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.spark.environment.versions import require_spark
 from kafkacodec.spark.environment.workers import settle

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.spark.errors import OptionError
 
 if TYPE_CHECKING:

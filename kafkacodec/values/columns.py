@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.values.payloads import Payloads
 
 __all__ = ["Decoded", "Decoder", "spread"]

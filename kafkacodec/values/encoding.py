@@ -10,9 +10,10 @@ import io
 import json
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.arguments import one_of
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError, SchemaError, SchemaNotFound
 from kafkacodec.questions import leave_loop
 from kafkacodec.shown import repr_of

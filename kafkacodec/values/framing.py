@@ -14,7 +14,7 @@ Numbers are big-endian. Protobuf values of Confluent have the indexes of the mes
 from __future__ import annotations
 
 import zlib
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.values.payloads import Payloads, arrow_column
 from kafkacodec.values.protobuf.message_indexes import message_index, message_indexes

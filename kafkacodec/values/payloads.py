@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.values.avro import _check as _avro_check
 
 __all__ = ["Joined", "Payloads", "arrow_column", "payloads_of"]

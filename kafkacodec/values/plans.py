@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import pyarrow as pa
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import SchemaError
 from kafkacodec.values.columns import Decoder
 from kafkacodec.values.schemas import Schema, SchemaKey

@@ -13,12 +13,13 @@ import re
 import ssl
 import time
 from http.client import HTTPException, HTTPMessage
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 from uuid import UUID
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import RegistryError, SchemaError, SchemaNotFound
 from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options

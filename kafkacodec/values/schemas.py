@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, Protocol, get_args
 from uuid import UUID
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import SchemaError, SchemaNotFound
 
 __all__ = ["FORMATS", "Format", "Reference", "Schema", "SchemaKey", "SchemaSource", "Schemas", "resolved_references"]

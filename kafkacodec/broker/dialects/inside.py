@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from kafkacodec.datatypes import NamedTuple
 
 if TYPE_CHECKING:
     from kafkacodec.broker.clock import Clock

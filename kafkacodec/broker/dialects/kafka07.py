@@ -8,10 +8,10 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkacodec.broker.dialects.framed import received_requests
+from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.dialects.kafka07.driver import answer_offsets
 from kafkacodec.dialects.kafka07.message_set import check_produced, encode_messages
 from kafkacodec.dialects.kafka07.settings import BrokerSettings

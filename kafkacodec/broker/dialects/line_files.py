@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.topics.partition import Synced
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.group_files import save_rows
 
 if TYPE_CHECKING:

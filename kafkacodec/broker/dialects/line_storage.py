@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kafkacodec.broker.dialects.line_files import KeptFiles
 from kafkacodec.broker.topics.committed import batches
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.group_files import GroupFiles
 from kafkacodec.dialects.line.groups import Refused

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.dialects.framed import received_requests
 from kafkacodec.broker.dialects.rewrite_store import LOG, GroupStore
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.controller import Broker, GroupController, Reply as GroupReply
 from kafkacodec.dialects.rewrite.frames import MAX_REQUEST_BYTES, Request, decode_request, encode_reply
 from kafkacodec.dialects.rewrite.rpcs import (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.group_files import remove_unfinished, save_rows
 from kafkacodec.dialects.rewrite.stored import group_row, read_groups
 

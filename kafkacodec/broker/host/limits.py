@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["Limits", "Load"]
 

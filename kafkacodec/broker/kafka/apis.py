@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec.broker.kafka import fetch, groups, list_offsets, metadata, produce, topics, transactions, versions
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.messages import APIS, keys
 
 __all__ = ["ADVERTISED", "OLD", "OLD_ADVERTISED", "READ", "TABLE", "Entry"]

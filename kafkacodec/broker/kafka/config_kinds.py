@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkacodec import errors
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS
 from kafkacodec.broker.options import BrokerConfig
 from kafkacodec.broker.topics.configs import between, check
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
 
 __all__ = ["GROUP_CONFIGS", "METRICS_CONFIGS", "RESETS", "OtherKey", "wrong_value"]

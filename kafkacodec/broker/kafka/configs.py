@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, METRICS_CONFIGS, wrong_value
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, ConfigKey
 from kafkacodec.broker.topics.names import wrong_name
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_SOURCES, CONFIG_TYPES, CONFIGURED
 
 if TYPE_CHECKING:

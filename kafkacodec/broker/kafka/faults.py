@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.broker.kafka.refusals import refusal
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.messages import keys
 from kafkacodec.net.service import CLOSE, NOTHING, Effect, Reply
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import uuid
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec import errors
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["FetchSession", "FetchSessions", "Wanted"]
 

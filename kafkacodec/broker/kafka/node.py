@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
 from kafkacodec.broker.kafka.later import Later
@@ -13,6 +13,7 @@ from kafkacodec.broker.kafka.security.quotas import Quotas
 from kafkacodec.broker.state.catalog import PRODUCER_IDS
 from kafkacodec.broker.state.machine import Client, Machine, Marker, Prune, Question
 from kafkacodec.broker.topics.partition import Cut, EndMarker
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.internal_records import (
     CLUSTER_METADATA,
     CONSUMER_OFFSETS,

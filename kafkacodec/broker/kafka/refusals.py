@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
 from kafkacodec.broker.kafka import fetch, metadata, versions
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.messages import APIS, keys
 from kafkacodec.net.service import CLOSE
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.configs import topic_rows
 from kafkacodec.broker.kafka.node import ZERO_UUID
 from kafkacodec.broker.topics.configs import check
 from kafkacodec.broker.topics.names import alike, wrong_name
+from kafkacodec.datatypes import NamedTuple
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.arguments import meant
 from kafkacodec.broker.state.access import Access
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.log.state.metadata_image import ClusterMetadata
 from kafkacodec.messages.stored import decode_metadata_record, encode_metadata_record
 from kafkacodec.protocol.terms import CONFIG_RESOURCES

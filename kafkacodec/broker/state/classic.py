@@ -7,12 +7,12 @@ Only the assignment of a generation, and the end of the last member, are records
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.machine import Client
 from kafkacodec.broker.state.members import COMPLETING, EMPTY, PREPARING, STABLE, ClassicMember, ClassicMembers
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,

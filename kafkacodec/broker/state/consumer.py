@@ -8,7 +8,6 @@ the state changes only when they are in the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec import messages
@@ -17,6 +16,7 @@ from kafkacodec.broker.state.consumer_member import ConsumerMember, Places, new_
 from kafkacodec.broker.state.epoch_group import EpochGroup
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.targets import TARGETS, UNIFORM, topics_hash
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import ILLEGAL_GENERATION, NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
 from kafkacodec.messages.stored import StoredRecord
 from kafkacodec.patterns import whole_matcher

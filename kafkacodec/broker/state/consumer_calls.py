@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.mixed import Mixed
 from kafkacodec.broker.state.targets import TARGETS
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     GROUP_ID_NOT_FOUND,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.datatypes import NamedTuple, dataclass, replace
 from kafkacodec.errors import FENCED_MEMBER_EPOCH, NONE
 from kafkacodec.messages.stored import StoredRecord
 

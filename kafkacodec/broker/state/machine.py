@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import MESSAGE_TOO_LARGE, NONE, NOT_COORDINATOR, RECORD_LIST_TOO_LARGE, UNKNOWN_SERVER_ERROR
 from kafkacodec.messages.stored import StoredRecord, decode_internal_record, encode_internal_record
 from kafkacodec.net.service import Append, Effect, Reply

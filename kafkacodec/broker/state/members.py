@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.machine import Client, Room
 from kafkacodec.broker.state.options import GroupOptions
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,

@@ -7,7 +7,6 @@ SyncGroup, and its heartbeats tell it to join again whenever its partitions chan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from kafkacodec.broker.state.consumer_step import Step
 from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Room
 from kafkacodec.broker.state.members import ClassicMember
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,

@@ -9,11 +9,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.machine import Topics
 from kafkacodec.broker.state.options import GroupOptions
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import (
     NONE,
     OFFSET_METADATA_TOO_LARGE,

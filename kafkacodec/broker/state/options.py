@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["GroupOptions", "TransactionOptions"]
 

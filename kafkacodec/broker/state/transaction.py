@@ -7,10 +7,10 @@ version of transactions the epoch goes up at every end, so that nothing late can
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.datatypes import dataclass, field, replace
 from kafkacodec.errors import (
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_ID_MAPPING,

@@ -6,11 +6,11 @@ The checks have the same order as in Apache Kafka, since the order shows in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from kafkacodec import errors
 from kafkacodec.broker.topics._head import Head, Produced, read_head
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
 from kafkacodec.lazy import np
 from kafkacodec.records._crc import crc32c

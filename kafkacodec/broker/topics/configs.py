@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.growing.settings import DAY_MS, LogConfig
 from kafkacodec.protocol.terms import CONFIG_TYPES
 

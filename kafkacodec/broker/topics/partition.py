@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kafkacodec.broker.topics._head import Appended
 from kafkacodec.broker.topics.sequences import Batch, Sequences
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import FENCED_LEADER_EPOCH, NONE, UNKNOWN_LEADER_EPOCH
 from kafkacodec.log.growing._batches import batch_heads
 from kafkacodec.records.broker_batches import control_batch

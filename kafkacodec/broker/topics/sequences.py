@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from kafkacodec import errors
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Batch", "KnownProducer", "Sequences"]
 

@@ -8,7 +8,6 @@ import shutil
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec.broker.topics.batches import Produced
@@ -17,6 +16,7 @@ from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, TopicConfig
 from kafkacodec.broker.topics.flushes import RolledFlushes, TimedFlushes
 from kafkacodec.broker.topics.metadata_snapshots import MetadataSnapshots
 from kafkacodec.broker.topics.partition import Appended, Cut, EndMarker, Flush, Partition, Synced
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import KAFKA_STORAGE_ERROR, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.net.service import NOTHING, Effect

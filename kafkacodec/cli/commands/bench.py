@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.options.inputs import Choice, choice_options
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import Column, counted, print_table, progress, size
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.segments.kinds import kind_of
 
 MIB = 1 << 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +14,7 @@ from kafkacodec.cli.options.printing import Printing, print_options
 from kafkacodec.cli.options.search import Wanted, search_options
 from kafkacodec.cli.options.values import ValueOptions, value_options
 from kafkacodec.cli.output import full_option
+from kafkacodec.datatypes import replace
 
 if TYPE_CHECKING:
     from kafkacodec.cli.rows.record_rows import Page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from enum import IntEnum
 from typing import Any, BinaryIO
@@ -12,6 +11,7 @@ import click
 from kafkacodec.cli.console import say_json
 from kafkacodec.cli.output import json_value
 from kafkacodec.cli.rows.kafka_messages import decoded, describe, encode
+from kafkacodec.datatypes import fields, is_dataclass
 
 _HEX = re.compile(rb"(?:0x)?(?:[0-9a-fA-F]{2}\s*)+")
 
@@ -115,9 +115,9 @@ def _kafka07(frame: bytes, answers: str | None) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A value for JSON: messages as dicts with their type, bytes by `json_value`."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return {"type": type(value).__name__, **fields}
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {"type": type(value).__name__, **shown}
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, warn
 from kafkacodec.cli.options.log_path import LocalPath
 from kafkacodec.cli.output import Column, counted, full_option, print_table
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.state.cluster_metadata import read_cluster_metadata
 from kafkacodec.log.state.metadata_image import ClusterMetadata

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +14,7 @@ from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.options.inputs import TREE_LEVELS, Span, place, span_options, threads_option
 from kafkacodec.cli.output import MINUTES, Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.cli.rows.scan_batches import print_batches
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log import Partition, Segment
 from kafkacodec.log.analysis.batch_totals import added

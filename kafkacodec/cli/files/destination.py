@@ -9,7 +9,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
 
 import click
@@ -17,6 +16,7 @@ import click
 from kafkacodec.cli.console import is_terminal, note, say, standard_output
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.datatypes import dataclass
 from kafkacodec.shown import counted
 
 if TYPE_CHECKING:

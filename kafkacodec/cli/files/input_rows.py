@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkacodec.cli.files.sources import Source, is_typed
 from kafkacodec.cli.output import progress
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import EncodeError
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from kafkacodec.cli.files import json_rows
 from kafkacodec.cli.files.sources import Source
+from kafkacodec.datatypes import NamedTuple
 
 ROWS = 8192
 """Rows in a batch."""

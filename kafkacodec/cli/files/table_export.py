@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -21,6 +20,7 @@ from kafkacodec.cli.options.inputs import OnceReading
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.values import ValueOptions
 from kafkacodec.cli.output import counted, size
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import KafkaCodecError
 
 if TYPE_CHECKING:

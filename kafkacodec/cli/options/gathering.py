@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
+
+from kafkacodec.datatypes import fields
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -24,7 +25,7 @@ def gathered(
 
     @functools.wraps(command)
     def wrapped(**arguments: Any) -> Any:
-        taken = {field.name: arguments.pop(field.name) for field in dataclasses.fields(kind)}
+        taken = {field.name: arguments.pop(field.name) for field in fields(kind)}
         made = kind(**taken)
         check(made)
         return command(**{name: made}, **arguments)

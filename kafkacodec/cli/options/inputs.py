@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -16,6 +15,7 @@ from kafkacodec.cli.files.standard_input import paths_with_copy
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.log_path import LogPath
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.moments import milliseconds

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.datatypes import dataclass
 
 if TYPE_CHECKING:
     from kafkacodec.cli.rows.record_output import Printer

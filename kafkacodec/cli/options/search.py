@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.datatypes import dataclass
 
 if TYPE_CHECKING:
     from kafkacodec import Search

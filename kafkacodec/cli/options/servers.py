@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +12,7 @@ from click.core import ParameterSource
 
 from kafkacodec.cli.console import note
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.datatypes import dataclass
 
 if TYPE_CHECKING:
     from kafkacodec.client import Admin

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafkacodec.cli.console import note
+from kafkacodec.datatypes import dataclass
 from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:

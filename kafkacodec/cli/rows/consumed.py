@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.arrow._rows import cells
 from kafkacodec.cli.rows._record_text import place_runs
 from kafkacodec.cli.rows.consume_range import Key, Range
 from kafkacodec.cli.rows.record_rows import NOTHING, Origin, Page
+from kafkacodec.datatypes import dataclass, field, replace
 from kafkacodec.errors import DeadlineExceeded
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkacodec.cli.files.json_rows import json_fault
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.datatypes import dataclass, field
 
 if TYPE_CHECKING:
     from kafkacodec.values import Encoder

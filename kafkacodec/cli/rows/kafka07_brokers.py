@@ -6,13 +6,13 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 from kafkacodec.cli.rows.record_rows import Given, Origin, Page, limited
+from kafkacodec.datatypes import dataclass
 
 if TYPE_CHECKING:
     from kafkacodec.dialects.kafka07 import Consumer, SimpleConsumer

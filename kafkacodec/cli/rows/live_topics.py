@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import Column, counted, print_table, size
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import ItemErrors, UnsupportedVersion
 
 if TYPE_CHECKING:

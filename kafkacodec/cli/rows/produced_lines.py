@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from kafkacodec.arrow._rows import cells
 from kafkacodec.cli.files.json_rows import MAX_BYTES
 from kafkacodec.cli.files.sources import Source
 from kafkacodec.cli.rows._lines import LineSplitter
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["Lines"]
 

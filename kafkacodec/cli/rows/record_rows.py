@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.arrow._rows import cells
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.records.plan import BATCH_COLUMNS
 
 if TYPE_CHECKING:

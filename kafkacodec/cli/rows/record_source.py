@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ import click
 from kafkacodec.cli.options.inputs import Reading, place
 from kafkacodec.cli.rows.following import follow
 from kafkacodec.cli.rows.record_rows import Origin, Page, pages
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA, INTERNAL_TOPICS
 from kafkacodec.log.formats.layout import is_metadata_snapshot

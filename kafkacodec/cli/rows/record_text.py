@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.cli import console, output
 from kafkacodec.cli.rows._record_text import Glyphs, TextWriter
 from kafkacodec.cli.rows.record_rows import Given, Origin, Page
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Pages", "Piece", "constant", "texts", "writer"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import Column, print_table, timestamp
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import IndexFile

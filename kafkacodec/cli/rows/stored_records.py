@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.cli.output import json_tree
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError
 from kafkacodec.messages.embedded import expand
 from kafkacodec.messages.stored import INTERNAL_TOPICS, decode_control_record, decode_internal_record

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import BrokerError, ItemErrors
 from kafkacodec.messages.keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from kafkacodec.protocol.terms import (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from kafkacodec import messages
 from kafkacodec.arguments import one_of
@@ -12,6 +11,7 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import API_VERSIONS, METADATA, UPDATE_FEATURES
 from kafkacodec.protocol.terms import authorized_operations

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import ANY, Answer, Place
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError
 from kafkacodec.messages.keys import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 from kafkacodec.protocol.terms import (

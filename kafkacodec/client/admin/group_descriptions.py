@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import group_coordinator
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import GROUP_ID_NOT_FOUND, BrokerError, DecodeError
 from kafkacodec.messages.consumer_protocol import decode_assignment, decode_subscription
 from kafkacodec.messages.keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, SHARE_GROUP_DESCRIBE

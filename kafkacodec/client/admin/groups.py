@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 from kafkacodec import messages
 from kafkacodec.arguments import one_of
@@ -11,6 +11,7 @@ from kafkacodec.client.admin.group_descriptions import DESCRIBES, GROUP_ID_NOT_F
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, as_rows, at_broker, group_coordinator, several
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import BrokerError, ItemErrors, UnsupportedVersion, error
 from kafkacodec.messages.keys import DELETE_GROUPS, LEAVE_GROUP, LIST_GROUPS
 

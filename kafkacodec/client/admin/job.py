@@ -7,11 +7,11 @@ has a result or an error, or the deadline passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.retrying import COORDINATOR_MOVED
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import (
     LEADER_NOT_AVAILABLE,
     NOT_CONTROLLER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kafkacodec import messages
 from kafkacodec.arguments import IsolationLevel, one_of, suggestion
@@ -22,6 +22,7 @@ from kafkacodec.client.admin.operations import (
 )
 from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import LIST_OFFSETS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from kafkacodec.moments import milliseconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from kafkacodec import messages
 from kafkacodec.arguments import one_of
@@ -12,6 +12,7 @@ from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import PARTITION, Operations, as_rows, at_broker, by_topic, mapped, pairs
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,

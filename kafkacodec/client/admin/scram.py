@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows, several
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from kafkacodec.protocol.terms import SCRAM_MECHANISMS, code_of, word

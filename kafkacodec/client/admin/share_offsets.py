@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
@@ -20,6 +20,7 @@ from kafkacodec.client.admin.operations import (
     several,
 )
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS, DESCRIBE_SHARE_GROUP_OFFSETS
 

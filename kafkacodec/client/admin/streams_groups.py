@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, as_rows, group_coordinator, several
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import STREAMS_GROUP_DESCRIBE
 from kafkacodec.protocol.terms import authorized_operations

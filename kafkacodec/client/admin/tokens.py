@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec import messages
@@ -11,6 +10,7 @@ from kafkacodec.arguments import require_int
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows, several
 from kafkacodec.client.core.calls import Answer
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import (
     CREATE_DELEGATION_TOKEN,

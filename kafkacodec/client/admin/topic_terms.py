@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.signatures import suggests_arguments
 
 __all__ = [

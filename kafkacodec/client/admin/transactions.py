@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
@@ -11,6 +11,7 @@ from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import PARTITION, Operations, as_rows, at_broker, by_topic, pairs, several
 from kafkacodec.client.core.calls import Answer, Coordinator
 from kafkacodec.client.core.prepared import PreparedTransaction
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import BrokerError
 from kafkacodec.messages.keys import (
     DESCRIBE_PRODUCERS,

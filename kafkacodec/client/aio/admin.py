@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.admin.acls import AclOperations
@@ -29,6 +28,7 @@ from kafkacodec.client.driver.network import Network
 from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import ClientOptions, ClientSettings, option_defaults
 from kafkacodec.client.security.config_words import from_config
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import ClientClosed
 from kafkacodec.signatures import shows_options
 

@@ -14,13 +14,13 @@ from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
 from kafkacodec.errors import LocalProtocolError
 from kafkacodec.lazy import imported_later
-from kafkacodec.moments import Moment
 
 if TYPE_CHECKING:
     from kafkacodec.client.aio.consumer_group import ConsumerGroup
     from kafkacodec.client.groups import offsets as group_offsets
     from kafkacodec.client.groups.membership import GroupMetadata
     from kafkacodec.client.groups.offsets import CommittedOffset
+    from kafkacodec.moments import Moment
 else:  # loaded with a consumer's group
     group_offsets = imported_later("kafkacodec.client.groups.offsets")
 

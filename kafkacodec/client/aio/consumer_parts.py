@@ -8,7 +8,6 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Protocol
 
 from kafkacodec.client.aio.ends import Ends
@@ -23,6 +22,7 @@ from kafkacodec.client.consuming.unanswered import Unanswered
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, DeadlineExceeded, error
 
 __all__ = ["ConsumerParts", "Soon"]

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack
 
 from kafkacodec import messages
@@ -27,12 +26,13 @@ from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.serializing import serialized_aside
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
-from kafkacodec.moments import Moment
 from kafkacodec.signatures import shows_options
 
 if TYPE_CHECKING:
     from kafkacodec.client.producing.transactions import Transaction, Transactions
+    from kafkacodec.moments import Moment
 
 __all__ = ["Producer"]
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final, Self, Unpack
 
 from kafkacodec.client.checks import row_limit, seconds, topic_names
@@ -26,6 +25,7 @@ from kafkacodec.client.options import option_defaults
 from kafkacodec.client.security.config_words import from_config
 from kafkacodec.client.sharing.deliveries import Deliveries, ShareRecord
 from kafkacodec.client.sharing.settings import ShareConsumerOptions, ShareConsumerSettings
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import (
     UNSUPPORTED_VERSION,
     ClientClosed,

@@ -13,11 +13,11 @@ from kafkacodec.client.producing._delivery import Delivery, TableDelivery
 from kafkacodec.client.producing._row_cells import parts_of
 from kafkacodec.client.producing.queue import TopicQueues
 from kafkacodec.errors import EncodeError
-from kafkacodec.moments import Moment
 
 if TYPE_CHECKING:
     from kafkacodec.client.aio.tables import TableSending
     from kafkacodec.client.producing.transactions import Transaction
+    from kafkacodec.moments import Moment
 
 __all__ = ["TableProducer"]
 

@@ -23,7 +23,6 @@ from kafkacodec.client.producing._appending import Sending
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
 from kafkacodec.errors import ClientClosed, EncodeError
-from kafkacodec.moments import Moment
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.signatures import shows_options
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from kafkacodec.client.producing._delivery import TableDelivery
     from kafkacodec.client.producing.queue import Queues, TopicQueues
     from kafkacodec.client.producing.transactions import Transaction
+    from kafkacodec.moments import Moment
 
 __all__ = ["Producer"]
 

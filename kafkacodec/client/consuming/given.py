@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 
 from kafkacodec.client.consuming.positions import PartitionState, Position
 from kafkacodec.client.consuming.received import Part
 from kafkacodec.client.consuming.record import ConsumedColumns, ConsumerRecord
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import DecodeError, LimitExceeded
 from kafkacodec.records._record_rows import ConsumerRecords
 from kafkacodec.records.headers import scan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from kafkacodec.client.consuming.fetch_errors import FetchErrors
 from kafkacodec.client.consuming.positions import PartitionState, Positions
@@ -11,6 +10,7 @@ from kafkacodec.client.consuming.rounds import Contents
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["Look", "Looking"]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position, Positions
@@ -15,6 +14,7 @@ from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.retrying import worth_repeating
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import LEADER_NOT_AVAILABLE, UNSUPPORTED_FOR_MESSAGE_FORMAT, RemoteProtocolError, error
 from kafkacodec.messages.keys import LIST_OFFSETS
 from kafkacodec.protocol.client_defaults import client_request

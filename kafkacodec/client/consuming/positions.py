@@ -14,10 +14,10 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec.client.consuming.reset_policy import LATEST, ResetPolicy
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import LocalProtocolError, NoOffset
 
 __all__ = ["FIRST_BYTES", "NO_END", "Changes", "Failure", "Key", "PartitionState", "Position", "Positions", "Watch"]

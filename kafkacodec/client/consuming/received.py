@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.arrow._rows import runs
 from kafkacodec.client.consuming.positions import PartitionState, Position
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.records.headers import scan
 
 if TYPE_CHECKING:

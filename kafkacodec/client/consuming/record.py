@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec.arguments import column_names
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records.columns import RecordColumns
 from kafkacodec.records.decode import columns_between
 from kafkacodec.records.plan import NOWHERE, PLACE_COLUMNS, RECORD_COLUMNS

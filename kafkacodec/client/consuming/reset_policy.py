@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["EARLIEST", "LATEST", "ResetPolicy", "reset_policy"]
 

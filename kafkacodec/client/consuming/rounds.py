@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kafkacodec.client.consuming.positions import Key, PartitionState, Position
 from kafkacodec.client.consuming.session import FetchSession, Wanted
 from kafkacodec.client.core.calls import Send
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 
 __all__ = ["Contents", "FetchNode", "Round"]
 

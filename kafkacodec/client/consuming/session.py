@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["FetchPlan", "FetchSession", "Wanted", "names_of", "without_session"]
 

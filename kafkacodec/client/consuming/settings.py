@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, require_int
 from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.options import ClientOptions, ClientSettings
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["ConsumerOptions", "ConsumerSettings", "GroupProtocol"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.client.consuming.positions import Key, Positions
 from kafkacodec.client.core.calls import Answer, Send
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["AllPartitions", "Listener", "OnPartitions", "name_test"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.retrying import worth_repeating
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import LogTruncated, UnsupportedVersion, error
 from kafkacodec.messages.keys import OFFSET_FOR_LEADER_EPOCH
 from kafkacodec.protocol.client_defaults import client_request

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Backoff"]
 

@@ -10,10 +10,10 @@ Times are milliseconds of a monotonic clock, as float. One driver uses one clock
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from kafkacodec.arguments import one_of
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.protocol.versions import highest_common
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, P
 from kafkacodec.client.core.coordinators import Coordinators
 from kafkacodec.client.core.metadata import BrokerAddress, Partition, Topic, alike, newer
 from kafkacodec.client.core.wanted import Group, Wanted
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import (
     REBOOTSTRAP_REQUIRED,
     UNKNOWN_TOPIC_OR_PARTITION,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Send, Versions
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.messages.keys import FIND_COORDINATOR
 from kafkacodec.protocol.versions import highest_common

@@ -6,7 +6,9 @@ Source: the classes of ``org.apache.kafka.common.serialization``; numbers are bi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["not_callable"]
 

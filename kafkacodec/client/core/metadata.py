@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field, replace
 from kafkacodec.errors import INVALID_REPLICATION_FACTOR, BrokerError, error
 
 __all__ = ["BrokerAddress", "Partition", "Topic", "alike", "newer"]

@@ -7,9 +7,10 @@ once per request or batch and never per record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, TypeVar
 
 from kafkacodec.client.core._metrics import Counter, Histogram
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.messages import APIS
 
 __all__ = ["METRICS", "Counter", "Histogram", "Kind", "Metric", "Metrics"]

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kafkacodec import messages
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
 from kafkacodec.client.core.calls import Versions
 from kafkacodec.client.core.old_brokers import baseline_of
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed, RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.protocol.connection import Connection, VersionsAgreed, VersionsRefused
 from kafkacodec.protocol.frames import SIZE_BYTES

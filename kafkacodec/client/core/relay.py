@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.calls import Answer, Place, Prepare, Send
+from kafkacodec.datatypes import NamedTuple
 
 if TYPE_CHECKING:
     from kafkacodec.messages import Message

@@ -7,9 +7,9 @@ answer are requested again after increasing waits.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from kafkacodec.client.core.backoff import Backoff
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["Group", "Wanted"]
 

@@ -10,7 +10,9 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Dialer"]
 

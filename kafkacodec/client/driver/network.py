@@ -12,7 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Machine, Place, Prepare
@@ -22,6 +22,7 @@ from kafkacodec.client.core.retrying import Call, first_error
 from kafkacodec.client.driver.node import Flight
 from kafkacodec.client.driver.traffic import Traffic
 from kafkacodec.client.options import ClientSettings
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import ClientClosed, RemoteProtocolError
 from kafkacodec.net.addresses import addresses
 from kafkacodec.net.loop import LoopEnd

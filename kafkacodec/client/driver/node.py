@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Final
 
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Machine, Send
 from kafkacodec.client.driver.link import Link
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import AuthenticationFailed, ConnectionFailed
 from kafkacodec.messages import APIS
 from kafkacodec.messages.keys import JOIN_GROUP, SYNC_GROUP

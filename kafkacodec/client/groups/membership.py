@@ -21,13 +21,13 @@ After each call of a method the driver must poll the machine: call the network's
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Place, Send
 from kafkacodec.client.groups.topics import Subscription
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 
 __all__ = [
     "Assigned",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition, in_order
@@ -24,6 +24,7 @@ from kafkacodec.client.groups.offset_call import (
     Member,
     OffsetCall,
 )
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import BrokerError, UnsupportedVersion
 from kafkacodec.messages.keys import OFFSET_COMMIT, OFFSET_FETCH
 

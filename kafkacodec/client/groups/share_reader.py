@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from kafkacodec.assignment.partitions import TopicPartition
@@ -33,6 +32,7 @@ from kafkacodec.client.groups.share_session import (
     ShareSession,
     packed,
 )
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import (
     INVALID_SHARE_SESSION_EPOCH,
     SHARE_SESSION_LIMIT_REACHED,

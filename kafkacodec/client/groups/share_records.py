@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import Received
 from kafkacodec.client.groups.share_session import AcknowledgeType, Acquired, Run
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["Acknowledged", "HeldRecords", "ShareFetched", "counts_and_gaps"]
 

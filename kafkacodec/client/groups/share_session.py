@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkacodec import messages
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.core.calls import Prepare, Versions
 from kafkacodec.client.groups.membership import GroupMetadata
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.messages.keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kafkacodec.protocol.versions import highest_common

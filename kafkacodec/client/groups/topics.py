@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["PollInterval", "SubscribedTopics", "Subscription"]
 

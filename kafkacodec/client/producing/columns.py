@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from kafkacodec.client.producing.queue import (
     TopicQueues,
 )
 from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError, LimitExceeded
 from kafkacodec.lazy import import_extra, pyarrow_table
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch

@@ -9,9 +9,9 @@ import threading
 from asyncio.events import _get_running_loop as running_loop  # None where no loop runs, without an exception
 from bisect import insort
 from collections.abc import Callable
-from typing import NamedTuple
 
 from kafkacodec.client.producing._callbacks import Callback, Callbacks, forked
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import ClientClosed, LocalProtocolError
 
 __all__ = [

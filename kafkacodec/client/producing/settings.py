@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kafkacodec.arguments import one_of, require_int
 from kafkacodec.client.options import ClientOptions, ClientSettings
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.records.compression import CODECS, Codec, compressor
 
 __all__ = [

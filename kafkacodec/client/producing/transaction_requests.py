@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.arguments import require_int
 from kafkacodec.client.checks import by_partition
 from kafkacodec.client.core.calls import Prepare, Versions
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.messages.keys import (
     ADD_OFFSETS_TO_TXN,

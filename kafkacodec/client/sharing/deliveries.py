@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.consuming.given import option_of
@@ -18,6 +18,7 @@ from kafkacodec.client.groups.share_reader import ShareReader
 from kafkacodec.client.groups.share_records import ShareFetched
 from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.sharing.settings import ShareConsumerSettings
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError, LocalProtocolError
 from kafkacodec.questions import Question
 from kafkacodec.records._record_rows import ConsumerRecords

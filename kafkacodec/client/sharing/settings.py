@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from kafkacodec.arguments import one_of, require_int
 from kafkacodec.client.options import ClientOptions, ClientSettings
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.records.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 __all__ = ["AcknowledgementMode", "ShareConsumerOptions", "ShareConsumerSettings"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from kafkacodec.arguments import limit, one_of
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.kafka07.clients import Client, Engine
 from kafkacodec.dialects.kafka07.driver import larger_fetch, read_fetch
 from kafkacodec.dialects.kafka07.exchange import dialer

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import BrokerError, EncodeError
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ LocalProtocolError and changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kafkacodec.datatypes import dataclass
 from kafkacodec.dialects.kafka07.wire import (
     FetchRequest,
     FetchResponse,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
+from kafkacodec.datatypes import NamedTuple, dataclass, replace
 from kafkacodec.dialects.kafka07.message_set import DecodeOptions, decode
 from kafkacodec.dialects.kafka07.wire import (
     EARLIEST,

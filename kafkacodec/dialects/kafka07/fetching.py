@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.kafka07.driver import larger_fetch
 from kafkacodec.dialects.kafka07.message_set import decode
 from kafkacodec.dialects.kafka07.positions import Place

@@ -10,8 +10,9 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.kafka07.clients import Engine
 from kafkacodec.dialects.kafka07.exchange import dialer
 from kafkacodec.dialects.kafka07.fetching import Begun, Chunk, Failed, Fetches, Reset

@@ -6,10 +6,11 @@ Such bytes cannot always be distinguished from later formats, so this format has
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from kafkacodec.arguments import column_names, int64, limit, one_of
 from kafkacodec.arrow._columns import Budget
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.kafka07 import _decoder
 from kafkacodec.errors import UnsupportedMagic
 from kafkacodec.records.columns import RecordColumns

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.kafka07.choosing import Target
 from kafkacodec.dialects.kafka07.message_set import Codec, encode_messages
 from kafkacodec.dialects.kafka07.wire import MultiProduceRequest, ProduceRequest

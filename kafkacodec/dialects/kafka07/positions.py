@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Place", "Positions"]
 

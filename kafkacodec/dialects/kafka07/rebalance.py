@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.kafka07.positions import Place
 from kafkacodec.dialects.zookeeper import ConsumerNode, OwnerNode, Static
 from kafkacodec.errors import BrokerError, DecodeError, KafkaCodecError

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.connection import Connection, Dialer
 from kafkacodec.dialects.kafka07.choosing import Target, choose
 from kafkacodec.dialects.kafka07.clients import Engine

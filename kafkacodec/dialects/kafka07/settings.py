@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.dialects.properties import Properties, read_properties
 
 __all__ = ["NAMES", "BrokerSettings", "TopicSettings"]

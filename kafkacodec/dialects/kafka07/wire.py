@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
 from enum import IntEnum
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
+from kafkacodec.datatypes import dataclass, fields
 from kafkacodec.errors import DecodeError, EncodeError, LocalProtocolError, Truncated
 from kafkacodec.messages.classes import Message, build
 from kafkacodec.net.service import FilePart

@@ -7,10 +7,11 @@ import contextlib
 import uuid
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self, TypedDict
+from typing import Any, Final, Literal, Self, TypedDict
 
 from kafkacodec.arguments import limit, one_of
 from kafkacodec.client.lifecycle import made_at, warn_of
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.errors import RequestRefused
 from kafkacodec.dialects.line.membership import Membership
 from kafkacodec.dialects.line.parsing import Response

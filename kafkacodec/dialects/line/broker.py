@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.dialects.line.commands import COMMANDS
 from kafkacodec.dialects.line.config import MAX_ID_LENGTH, MAX_NAME_LENGTH, RESPONSE_ROOM, BrokerConfig
 from kafkacodec.dialects.line.errors import IS_FOLLOWER, ErrorCode, LineProtocolError

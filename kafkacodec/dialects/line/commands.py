@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.messages import LENGTHS, MESSAGES, prepare_messages, refine_messages
 from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, INTEGERS, KEY_VALUE, WORD, Kind, choice, option
 from kafkacodec.signatures import suggests_options

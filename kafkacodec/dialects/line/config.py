@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.dialects.line.reading import MAX_LINE_BYTES
 
 __all__ = ["MAX_ID_LENGTH", "MAX_NAME_LENGTH", "RESPONSE_ROOM", "BrokerConfig"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkacodec.assignment.dividing import STRATEGIES
+from kafkacodec.datatypes import dataclass, field, replace
 from kafkacodec.dialects.line.errors import ErrorCode
 from kafkacodec.dialects.line.storage import Rows, Storage
 from kafkacodec.errors import CorruptRecord, KafkaCodecError

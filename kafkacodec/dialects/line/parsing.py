@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.dialects.line._tokens import read_words
 from kafkacodec.dialects.line.commands import COMMANDS, RECORD, Args, Command
 from kafkacodec.dialects.line.errors import ErrorCode, LineProtocolError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass, field
+
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["LEADER_ID", "Partition"]
 

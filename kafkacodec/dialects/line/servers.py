@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.connection import Dialer
 from kafkacodec.dialects.line.errors import ErrorCode, RequestRefused
 from kafkacodec.dialects.line.exchange import Exchange

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line._tokens import read_integer
 
 __all__ = ["BOOLEAN", "INTEGER", "INTEGERS", "KEY_VALUE", "WORD", "Kind", "choice", "option", "shortened"]

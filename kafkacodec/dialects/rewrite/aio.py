@@ -7,11 +7,12 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from kafkacodec.arguments import limit
 from kafkacodec.client.checks import seconds
 from kafkacodec.client.lifecycle import made_at, warn_of
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.config import ConsumerConfig
 from kafkacodec.dialects.rewrite.consuming import Consuming
 from kafkacodec.dialects.rewrite.groups import Partition

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec.arguments import limit, require_text
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.net.addresses import addresses
 
 __all__ = ["ConsumerConfig"]

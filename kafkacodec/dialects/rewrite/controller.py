@@ -8,9 +8,10 @@ all registrations are answered with partitions and offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.assignment.dividing import assign_range
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.groups import Group, Member, Partition, Rewind, Strategy, Waiting
 from kafkacodec.dialects.rewrite.offsets import committed, fetched
 from kafkacodec.dialects.rewrite.replies import registered, rewound

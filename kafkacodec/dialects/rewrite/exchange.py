@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.frames import MAX_REPLY_BYTES, decode_reply, encode_request, reply_id, with_id
 from kafkacodec.dialects.rewrite.rpcs import ANSWERS, Rpc
 from kafkacodec.errors import DecodeError, RemoteProtocolError

@@ -6,8 +6,9 @@ The text has only bodies. A reply has no key: its correlation id shows which cal
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.rewrite.rpcs import (
     CommitOffsets,
     CreateEphemeralGroup,

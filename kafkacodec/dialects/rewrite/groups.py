@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.dialects.rewrite.rpcs import ErrorCode
 
 __all__ = ["NO_OFFSET", "Group", "Member", "Partition", "Rewind", "Strategy", "Waiting"]

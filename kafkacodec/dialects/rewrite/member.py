@@ -13,10 +13,10 @@ again::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.dialects.rewrite.controller import Broker
 from kafkacodec.dialects.rewrite.groups import Partition
 from kafkacodec.dialects.rewrite.rpcs import (

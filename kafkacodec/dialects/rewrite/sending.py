@@ -8,13 +8,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kafkacodec.client.aio import Producer as Sender
 from kafkacodec.client.checks import seconds
 from kafkacodec.client.lifecycle import owned
 from kafkacodec.client.producing._delivery import Delivery
 from kafkacodec.client.producing.outcome import RecordMetadata
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.threads import ThreadClient
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, KafkaCodecError, LocalProtocolError, QueueFull
 from kafkacodec.shown import counted, repr_of

@@ -7,10 +7,10 @@ DeleteGroup by forwarding them to the controllers. Only the controller answers c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from zlib import crc32
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.dialects.rewrite.controller import GroupController, Reply
 from kafkacodec.dialects.rewrite.frames import Request
 from kafkacodec.dialects.rewrite.rpcs import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, Self
 
 from kafkacodec.assignment.dividing import assign_range, assign_round_robin
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.dialects.properties import Properties, read_properties
 from kafkacodec.dialects.rewrite.groups import Strategy
 from kafkacodec.net.addresses import addresses

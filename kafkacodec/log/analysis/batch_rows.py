@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import dataclass, fields
 from kafkacodec.dialects import kafka07
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import StoredFile

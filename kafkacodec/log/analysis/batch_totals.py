@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from kafkacodec.datatypes import dataclass, field, fields
 from kafkacodec.log.analysis.batch_rows import NO_TIME, BatchRows, Ints
 from kafkacodec.records.compression import CODECS
 

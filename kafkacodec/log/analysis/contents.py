@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.log.analysis.histograms import SizeHistogram, TimeHistogram
 from kafkacodec.log.analysis.key_statistics import MAX_KEYS, KeyStatistics, KeyUse
 from kafkacodec.records.columns import RecordColumns

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.opening import identity_of, is_directory
 

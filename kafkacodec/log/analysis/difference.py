@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.files.access import note
 from kafkacodec.log.order.continuity import ALWAYS_COMPACTED

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["SizeHistogram", "TimeHistogram"]
 

@@ -7,7 +7,6 @@ Gries (J. Misra, D. Gries, "Finding repeated elements", 1982; merged as in P. K.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.named_rows import NamedRows
 from kafkacodec.shown import counted, repr_of
 from kafkacodec.signatures import suggests_options

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.analysis.batch_totals import OF_RECORDS, BatchTotals, added
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics_among

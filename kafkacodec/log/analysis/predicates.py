@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Bounds", "bounds_of", "places_of"]
 

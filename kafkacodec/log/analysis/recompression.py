@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafkacodec.arguments import limit
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
 from kafkacodec.log.formats.layout import is_upload

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.formats.layout import is_upload
 from kafkacodec.log.opening import open_file

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.log.analysis.batch_rows import BatchRows, batches_of, messages_of
 from kafkacodec.log.analysis.batch_totals import BatchTotals

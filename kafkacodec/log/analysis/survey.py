@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import DecodeError
 from kafkacodec.internal_records import CONSUMER_OFFSETS
 from kafkacodec.log.analysis.batch_rows import batches_of, messages_of

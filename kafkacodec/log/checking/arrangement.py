@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.checked import Around, Partition, Segment
 from kafkacodec.log.opening import full_path, open_file

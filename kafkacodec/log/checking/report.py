@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import MissingOffsets
 from kafkacodec.named_rows import Tabular, fields_of
 from kafkacodec.shown import html_table

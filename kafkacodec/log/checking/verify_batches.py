@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.checking.index_files import Indexes
 from kafkacodec.log.checking.report import MAX_FINDINGS, Finding, Level, Report
 from kafkacodec.log.files.access import reason_of

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from types import TracebackType
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, Truncated
 from kafkacodec.log.files._mapping import Mapping
 from kafkacodec.records.columns import MAX_PROBLEMS

@@ -18,8 +18,8 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.log.files.access import close_read, naming
 
 LOCK_FILE = ".lock"

@@ -6,9 +6,9 @@ import base64
 import binascii
 import os
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import CorruptRecord, CrcMismatch, Truncated, UnsupportedVersion
 from kafkacodec.lazy import np
 from kafkacodec.log.formats import layout

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import CorruptIndex, DecodeError, EncodeError
 from kafkacodec.lazy import np
 from kafkacodec.log.formats import layout

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats.entries import EntryType
 
 LOG_SUFFIX = ".log"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.indexes import encode_transaction_index
 from kafkacodec.log.growing.disk import Disk, OpenFile

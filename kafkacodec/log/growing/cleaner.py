@@ -7,8 +7,9 @@ finishes after a crash.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CrcMismatch
 from kafkacodec.log.growing._batches import BatchHead
 from kafkacodec.log.growing._compact import choose, keep, newest_offsets, with_records

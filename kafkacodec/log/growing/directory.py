@@ -8,8 +8,8 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.files.locks import DirectoryLock

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.growing.disk import Disk, OpenFile
 from kafkacodec.log.growing.epochs import LogEpochs
 from kafkacodec.log.growing.segment import GrowingSegment

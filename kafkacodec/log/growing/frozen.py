@@ -10,10 +10,11 @@ import errno
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.epochs import LogEpochs
 from kafkacodec.log.growing.settings import LogConfig

@@ -7,8 +7,8 @@ import errno
 import os
 import uuid
 from contextlib import suppress
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.refused import DirectoryRefused

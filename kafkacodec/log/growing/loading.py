@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats import layout
 from kafkacodec.log.growing._batches import find_batch
 from kafkacodec.log.growing.disk import Disk

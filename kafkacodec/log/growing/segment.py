@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.files._mapping import Mapping
 from kafkacodec.log.formats import layout

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["DAY_MS", "LogConfig", "now_ms"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.lazy import np
 from kafkacodec.log.growing._batches import BatchHead
 from kafkacodec.log.growing.segment import GrowingSegment

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import full_path, optional

@@ -11,8 +11,8 @@ import os
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.files.access import SETTLED_SECONDS
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import (

@@ -6,10 +6,10 @@ a gap is a loss unless there is evidence that records were removed on purpose.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from kafkacodec.arguments import one_of
+from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.errors import MissingOffsets
 from kafkacodec.internal_records import INTERNAL_TOPICS
 from kafkacodec.log.segments.extent import Extent

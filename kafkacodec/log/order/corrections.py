@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout

@@ -8,10 +8,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.order.placement import Ints, longest_chain
 

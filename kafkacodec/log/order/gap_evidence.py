@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, changed_ns, entries, full_path, open_file, optional
 from kafkacodec.log.opening.checkpoints import known_offsets

@@ -9,12 +9,13 @@ an index names it, or the sequence numbers of its producer fix it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from kafkacodec.datatypes import NamedTuple, dataclass, replace
 
 Ints = npt.NDArray[np.signedinteger[Any]]
 Flags = npt.NDArray[np.bool_]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.opening import StoredFile
 from kafkacodec.log.order.gap_evidence import knows_base
 from kafkacodec.log.order.placement import Flags, Ints

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import NamedTuple
 
 from kafkacodec.arguments import IsolationLevel
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.partitions.inside import relisted
 from kafkacodec.log.partitions.partition import Partition

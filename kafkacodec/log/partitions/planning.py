@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout

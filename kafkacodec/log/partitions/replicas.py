@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening.identity import end_of_epoch
 

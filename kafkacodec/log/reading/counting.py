@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.opening import open_file
 from kafkacodec.log.order.placement import Bounds, in_order

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.reading.lookup import Lookup
 from kafkacodec.log.segments.walk import FEW_BATCHES, first_batches, walk
 

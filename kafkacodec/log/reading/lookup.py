@@ -8,10 +8,10 @@ the start of the segment. Wrong entries are recorded in `Lookup.problems`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptIndex, DecodeError, KafkaCodecError
 from kafkacodec.log.files.access import note, reason_of
 from kafkacodec.log.formats import layout

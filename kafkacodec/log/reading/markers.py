@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.lazy import np
 from kafkacodec.records.decode import iter_records
 from kafkacodec.records.plan import DEFAULT_MAX_BYTES, DEFAULT_MAX_ROWS, plan_of

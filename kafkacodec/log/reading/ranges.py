@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack, get_args
 
 from kafkacodec.arguments import num_threads, one_of
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Truncated, _OutOfOrder
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile

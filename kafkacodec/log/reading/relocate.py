@@ -11,9 +11,9 @@ import os
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import MissingOffsets, Truncated
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.opening import StoredFile, is_url, open_file

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field, replace
 from kafkacodec.errors import CorruptIndex, CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.internal_records import ControlType
 from kafkacodec.log.files.access import note, reason_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening.identity import LogIdentity

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import Truncated
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import open_file

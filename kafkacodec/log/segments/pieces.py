@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records.decode import iter_columns
 from kafkacodec.records.headers import scan
 from kafkacodec.records.parallel.workers import Job, Workers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import CorruptRecord, DecodeError, _OutOfOrder
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile

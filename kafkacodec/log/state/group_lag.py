@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
 
 from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.files.access import note
 from kafkacodec.log.files.pool import in_threads

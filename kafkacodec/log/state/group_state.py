@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError
 from kafkacodec.messages import ConsumerProtocolSubscription
 from kafkacodec.messages.consumer_protocol import decode_assignment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.protocol.terms import CONFIGURED
 from kafkacodec.shown import counted, repr_of

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.state.metadata_image import complete_records
 from kafkacodec.messages.stored import (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+
+from kafkacodec.datatypes import dataclass, field
 
 __all__ = ["ENVIRONMENT", "S3_PREFIX", "S3_SETTINGS", "S3Access"]
 

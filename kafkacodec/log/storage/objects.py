@@ -7,10 +7,10 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.storage import hdfs, stores

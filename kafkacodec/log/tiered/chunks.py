@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import zstandard
 
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded
 from kafkacodec.log.tiered.fields import Fields
 

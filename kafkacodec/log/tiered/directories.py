@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import CorruptRecord, KafkaCodecError
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.files.pool import in_threads

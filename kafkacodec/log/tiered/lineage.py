@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.tiered.manifest import Manifest
 

@@ -6,9 +6,8 @@ Source: the plugin's own manifests, version 1; `Fields` checks what they must ha
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import UnsupportedVersion
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch

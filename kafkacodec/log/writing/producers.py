@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot, encode_producer_snapshot
 from kafkacodec.log.reading.markers import Marker
 

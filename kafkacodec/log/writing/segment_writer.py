@@ -8,9 +8,9 @@ import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kafkacodec.arguments import require_int
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import EncodeError
 from kafkacodec.log.files import publishing
 from kafkacodec.log.files.access import naming

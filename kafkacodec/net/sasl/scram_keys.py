@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Final, NamedTuple
+from typing import Final
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = [
     "HASHES", "MIN_ITERATIONS", "Credential", "attributes", "client_proof", "credential", "credential_of_salted",

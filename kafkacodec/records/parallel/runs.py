@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records.columns import Problems, RecordColumns
 from kafkacodec.records.parallel.workers import Job, Workers
 from kafkacodec.records.plan import NOWHERE, OnError, Place, Plan

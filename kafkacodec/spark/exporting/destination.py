@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import pyarrow as pa
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import ENVIRONMENT, S3Access
 from kafkacodec.spark.exporting.report import ExportReport

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.access import S3Access

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from kafkacodec.arguments import suggestion
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.storage.objects import SCHEMES
 from kafkacodec.spark.errors import OptionError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.partitions.each_once import THREADS, steadily

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import Any
 
 import pyarrow as pa
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.shown import cell_text, counted, html_table, repr_of
 from kafkacodec.spark.reading.checkpoint import Offsets
 

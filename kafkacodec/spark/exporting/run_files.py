@@ -9,10 +9,10 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from tempfile import gettempdir
 from urllib.parse import quote
 
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.files import publishing
 from kafkacodec.log.opening import is_url

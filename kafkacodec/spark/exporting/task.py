@@ -7,11 +7,11 @@ import os
 import pickle
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from dataclasses import asdict
 
 import pyarrow as pa
 
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.log import SegmentRange
 from kafkacodec.records.columns import Problem
 from kafkacodec.spark.environment.workers import settle

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from kafkacodec.arguments import suggestion
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import DecodeError, SchemaError
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading.options import TopicPartition

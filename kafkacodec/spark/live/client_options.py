@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final
 
 from kafkacodec.client.options import ClientSettings, option_defaults, options_from_config
 from kafkacodec.client.security.java_config import java_security_options
+from kafkacodec.datatypes import fields
 from kafkacodec.net.tls import client_context
 from kafkacodec.spark.errors import OptionError
 

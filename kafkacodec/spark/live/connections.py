@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
+
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["borrowed", "close_all"]
 

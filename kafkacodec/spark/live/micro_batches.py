@@ -15,9 +15,10 @@ import logging
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.client import Admin, GroupOffset, PreparedTransaction
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import ItemErrors, KafkaCodecError
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.client_options import shared_options

@@ -6,8 +6,9 @@ import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.offsets import Ids, Offsets, TopicOffsets
 from kafkacodec.spark.live.read_options import BrokerReadOptions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from kafkacodec.client import PreparedTransaction, Producer
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import DeadlineExceeded, EncodeError
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.connections import borrowed

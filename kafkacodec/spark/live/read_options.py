@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkacodec.client.consuming.settings import ConsumerSettings
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.client_options import SERVERS, client_options, is_client_option
 from kafkacodec.spark.option_values import boolean, one_of, positive, refuse_unknown, take

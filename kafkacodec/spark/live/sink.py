@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkacodec.datatypes import replace
 from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.live import micro_batches

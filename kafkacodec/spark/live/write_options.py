@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from kafkacodec.client.checks import check_topic
 from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.client_options import SERVERS, client_options, is_client_option
 from kafkacodec.spark.reading.options import one_of, refuse_unknown, take

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.moments import milliseconds
 from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.spark.errors import OptionError

@@ -6,9 +6,8 @@ These functions decide; they read no files.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening.identity import BatchMark, cut_before, epoch_at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +17,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from kafkacodec.datatypes import replace
 from kafkacodec.spark.reading.planning import Pruning
 
 __all__ = ["prune"]

@@ -7,9 +7,9 @@ error, since a misspelt one would silently change the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.order.continuity import Gaps
 from kafkacodec.log.partitions.each_once import REPLICAS, Replicas

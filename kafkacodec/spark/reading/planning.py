@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.partitions.each_once import THREADS, steadily

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.spark.errors import OptionError
 
 __all__ = ["StreamLag", "progress_lag"]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.log import Partition
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS
 from kafkacodec.log import Partition

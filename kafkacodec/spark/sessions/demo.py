@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.spark.sessions.own_session import in_own_session
 
 if TYPE_CHECKING:

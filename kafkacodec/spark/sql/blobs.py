@@ -6,13 +6,13 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import DecodeError
 from kafkacodec.records.blobs import decode_batches
 from kafkacodec.records.columns import Problem, RecordColumns

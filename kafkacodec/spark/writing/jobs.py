@@ -8,13 +8,13 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.writing import owner, recovery, staging

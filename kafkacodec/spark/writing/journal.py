@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
+from kafkacodec.datatypes import NamedTuple, dataclass, field, replace
 from kafkacodec.errors import CorruptRecord
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.layout import check_topic

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import cast
 
 from pyspark.sql.types import StructType
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.formats.layout import check_topic
 from kafkacodec.log.writing.writer import DEFAULT_SEGMENT_BYTES
 from kafkacodec.records.compression import CODECS, Codec

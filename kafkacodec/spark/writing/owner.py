@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import NamedTuple
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["driver", "has_ended"]
 

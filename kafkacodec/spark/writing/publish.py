@@ -17,9 +17,8 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple, dataclass, replace
 from kafkacodec.errors import DecodeError
 from kafkacodec.log import LogDirectory, LogWriter, Partition
 from kafkacodec.log.files.access import is_directory, sync_path

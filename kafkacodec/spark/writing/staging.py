@@ -17,8 +17,8 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import LimitExceeded
 from kafkacodec.log.files import publishing
 from kafkacodec.log.files.access import close_read, read_file

@@ -6,11 +6,11 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import EncodeError
 from kafkacodec.log import LogWriter
 from kafkacodec.log.formats.layout import check_topic

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import SchemaError
 from kafkacodec.values.avro.convert import PROMOTIONS
 from kafkacodec.values.avro.schema import AvroField, AvroType

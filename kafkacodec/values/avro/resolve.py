@@ -8,12 +8,12 @@ are not text) is resolved value by value (`avro_convert`); all else is changed a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import SchemaError
 from kafkacodec.values.avro.convert import PROMOTIONS, converter, default_column, matched_fields
 from kafkacodec.values.avro.decode import AvroDecoder

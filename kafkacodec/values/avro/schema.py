@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import SchemaError
 
 __all__ = ["MISSING", "AvroField", "AvroType", "parse_avro"]

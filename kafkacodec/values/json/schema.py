@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pyarrow as pa
 
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import SchemaError
 from kafkacodec.values.schemas import Schema
 

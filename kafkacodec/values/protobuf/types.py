@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import SchemaError
 
 __all__ = ["ProtoEnum", "ProtoField", "ProtoMessage", "arrow_type", "messages_of", "proto_message"]

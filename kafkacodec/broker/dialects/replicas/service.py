@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.dialects.line import Asked, LineCodec, LineRequest, LineService, not_kept, not_stored
 from kafkacodec.broker.dialects.line_files import FILES
 from kafkacodec.broker.dialects.line_storage import Counts
 from kafkacodec.broker.dialects.replicas.storage import ReplicaTopicStorage
 from kafkacodec.broker.topics.partition import Synced
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.broker import Reply as LineReply
 from kafkacodec.dialects.line.config import BrokerConfig
 from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker

@@ -7,9 +7,10 @@ it leads. As in Apache Kafka, each broker answers its part of a request for seve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.kafka.refusals import refusal
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import NOT_COORDINATOR
 from kafkacodec.messages import keys
 

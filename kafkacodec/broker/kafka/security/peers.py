@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["ANONYMOUS", "Peer"]
 

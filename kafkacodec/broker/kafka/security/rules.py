@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
 from kafkacodec.broker.state.access import Access
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.protocol.terms import OPERATIONS
 
 if TYPE_CHECKING:

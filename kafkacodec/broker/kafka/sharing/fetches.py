@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.sharing.sessions import Owner, SharePlace
 from kafkacodec.broker.state.sharing.partition import Acquired, SharePartition, Wanted
 from kafkacodec.broker.topics.committed import aborted_batches
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.records.headers import scan
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ import heapq
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, RESETS
 from kafkacodec.broker.kafka.sharing.sessions import Owner, SharePlace
 from kafkacodec.broker.state.sharing.batches import Batch
 from kafkacodec.broker.state.sharing.partition import Acknowledged, Change, SharePartition
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.net.service import NOTHING, Effect, together
 
 if TYPE_CHECKING:

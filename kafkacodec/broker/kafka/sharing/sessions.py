@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import errors
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 
 __all__ = ["FINAL", "INITIAL", "Owner", "SharePlace", "ShareSession", "ShareSessions"]
 

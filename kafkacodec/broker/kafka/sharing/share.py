@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.sharing.fetches import ShareFetching, ShareTake
 from kafkacodec.broker.kafka.sharing.sessions import FINAL, INITIAL, Owner, SharePlace, ShareSession
 from kafkacodec.broker.state.sharing.partition import RENEW, Acknowledged
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Batch", "combined"]
 

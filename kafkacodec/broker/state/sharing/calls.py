@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.sharing.group import ShareGroup, ShareMember
 from kafkacodec.broker.state.sharing.starts import ShareStarts
+from kafkacodec.datatypes import replace
 from kafkacodec.errors import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,

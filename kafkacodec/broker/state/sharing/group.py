@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkacodec import messages
@@ -16,6 +15,7 @@ from kafkacodec.broker.state.consumer_member import Places, new_targets, places_
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.sharing.targets import share_targets
 from kafkacodec.broker.state.targets import topics_hash
+from kafkacodec.datatypes import dataclass, field, replace
 from kafkacodec.errors import GROUP_ID_NOT_FOUND, NONE
 from kafkacodec.messages.stored import StoredRecord
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkacodec.broker.state.sharing.batches import Batch, combined
+from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import INVALID_RECORD_STATE, INVALID_REQUEST, NONE
 
 __all__ = ["ACCEPT", "GAP", "REJECT", "RELEASE", "RENEW", "Acknowledged", "Acquired", "SharePartition", "Wanted"]

@@ -10,11 +10,12 @@ import base64
 import uuid
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from kafkacodec import messages
 from kafkacodec.broker.state.machine import Client, Machine, Prune, Topics
 from kafkacodec.broker.state.sharing.batches import Batch, combined
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import (
     FENCED_LEADER_EPOCH,
     FENCED_STATE_EPOCH,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from kafkacodec.broker.state.streams.tasks import Task, Tasks
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["STICKY", "Assigned", "sticky"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec.broker.state.machine import Topics
 from kafkacodec.broker.state.streams.topology import Refusal, Topology, read_by
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR
 
 __all__ = [

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.broker.state.epoch_group import EpochGroup
@@ -14,6 +13,7 @@ from kafkacodec.broker.state.streams.configuring import Configured
 from kafkacodec.broker.state.streams.member import StreamsMember, target_record
 from kafkacodec.broker.state.streams.tasks import NO_TASKS, Task, Tasks, task_rows, tasks_of
 from kafkacodec.broker.state.streams.topology import Topology
+from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
 from kafkacodec.messages.stored import StoredRecord
 

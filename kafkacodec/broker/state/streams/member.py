@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kafkacodec import messages
 from kafkacodec.broker.state.streams.tasks import NO_TASKS, ROLES, Task, Tasks, task_rows, tasks_of
+from kafkacodec.datatypes import NamedTuple, dataclass, field, replace
 from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["AWAY", "STABLE", "UNKNOWN", "UNRELEASED", "UNREVOKED", "Endpoint", "StreamsMember", "target_record"]

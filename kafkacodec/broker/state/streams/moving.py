@@ -8,10 +8,10 @@ member changes the role of a task at once, and keeps a copy until it gets the ta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kafkacodec.broker.state.streams.member import STABLE, UNKNOWN, UNRELEASED, UNREVOKED, StreamsMember
 from kafkacodec.broker.state.streams.tasks import NO_TASKS, Task, Tasks, TaskSet
+from kafkacodec.datatypes import replace
 
 __all__ = ["Holders", "moved"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafkacodec.broker.state.machine import Client
 from kafkacodec.broker.state.streams.configuring import (
@@ -20,6 +19,7 @@ from kafkacodec.broker.state.streams.moving import Holders, moved
 from kafkacodec.broker.state.streams.tasks import NO_TASKS, Task, Tasks, tasks_of
 from kafkacodec.broker.state.streams.topology import Refusal, Topology
 from kafkacodec.broker.state.targets import topics_hash
+from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.errors import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["NO_TASKS", "ROLES", "Task", "TaskSet", "Tasks", "task_rows", "tasks_of"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kafkacodec import messages
+from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import UNKNOWN_SERVER_ERROR
 from kafkacodec.messages.stored import StoredRecord
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,7 @@ from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.cli.output import SECONDS, timestamp
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from kafkacodec.cli.commands.report import plots
 from kafkacodec.cli.commands.report.plots import Bar, Series
 from kafkacodec.cli.commands.report.tables import DAMAGE_ROWS, file_name, topic_name
 from kafkacodec.cli.output import counted, interval, size
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.analysis.damage_map import SegmentDamage
 from kafkacodec.log.analysis.histograms import TimeHistogram
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics

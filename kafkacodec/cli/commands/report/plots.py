@@ -11,7 +11,6 @@ import re
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +24,7 @@ from rich.cells import cell_len, set_cell_size
 
 from kafkacodec.cli.console import visible
 from kafkacodec.cli.output import round_size, size
+from kafkacodec.datatypes import dataclass
 
 __all__ = ["Bar", "Series", "bars", "columns_by_size", "damage", "over_time", "stacked_over_time"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from kafkacodec.cli.options.inputs import place
 from kafkacodec.cli.output import MINUTES, counted, duration, size, timestamp
+from kafkacodec.datatypes import dataclass
 from kafkacodec.log.analysis.damage_map import SegmentDamage
 from kafkacodec.log.analysis.partition_statistics import PartitionStatistics
 from kafkacodec.log.analysis.survey import Survey

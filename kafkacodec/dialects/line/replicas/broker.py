@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.broker import HANDLERS, Broker, Reply
 from kafkacodec.dialects.line.config import BrokerConfig
 from kafkacodec.dialects.line.errors import NOT_ELECTED, TOO_MANY_WAIT, ErrorCode

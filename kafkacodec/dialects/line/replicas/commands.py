@@ -6,8 +6,9 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line._tokens import read_integer
 from kafkacodec.dialects.line.commands import COMMANDS, Command, Slot, command
 from kafkacodec.dialects.line.values import BOOLEAN, INTEGER, INTEGERS, WORD, Kind, choice, option, shortened

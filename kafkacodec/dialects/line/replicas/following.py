@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from kafkacodec.datatypes import NamedTuple
 from kafkacodec.dialects.line.replicas.roles import NO_EPOCH, Role, Roles, next_epoch
 
 __all__ = [

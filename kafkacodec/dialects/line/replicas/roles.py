@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.dialects.line.group_files import load_rows
 
 __all__ = ["ALL", "NO_EPOCH", "ROLES", "Role", "Roles", "next_epoch", "stored_roles"]

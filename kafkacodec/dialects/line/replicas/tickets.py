@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from typing import NamedTuple
+
+from kafkacodec.datatypes import NamedTuple
 
 __all__ = ["Answer", "Tickets"]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from kafkacodec.datatypes import NamedTuple
 
 if TYPE_CHECKING:
     from kafkacodec.dialects.line.replicas.broker import ReplicatedBroker, Wish
