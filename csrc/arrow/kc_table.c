@@ -36,6 +36,7 @@ static size_t values_size(kc_type type, int64_t rows) {
 }
 
 static void free_buffer(kc_column *c, kc_buffer *b) {
+    if (!b->data) return;
     if (c->budget) kc_budget_give(c->budget, b->capacity);
     kc_buffer_free(b);
 }
@@ -50,6 +51,7 @@ static void free_columns(kc_column *columns, int n) {
     if (!columns) return;
     for (int i = 0; i < n; i++) {
         kc_column *c = &columns[i];
+        if (!c->wanted) continue; /* it is empty */
         free_buffers(c);
         if (c->field) free_columns(c->children, c->field->num_children);
     }
