@@ -77,6 +77,14 @@ cdef extern from "decode/kc_marker.h" nogil:
 
 
 cdef extern from "decode/kc_transactions.h" nogil:
+    ctypedef struct kc_ended:
+        int64_t producer_id
+        int64_t first_offset
+        int64_t last_offset
+        int64_t kind
+        int64_t position
+        int64_t size
+
     ctypedef struct kc_open:
         int64_t producer_id
         int64_t first_offset

@@ -1,6 +1,6 @@
 """The binding that follows transactions through the batches of a log."""
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 
 from kafkacodec._core cimport decode as k
@@ -35,8 +35,8 @@ cdef class OpenTransactions:
     def follow(self, data, positions):
         """Take the batches at positions (int64) of the data, in the order of their offsets.
 
-        Returns the transactions that have ended as rows of int64: producer id, first offset, offset of the marker, its
-        kind (or `COMPRESSED`, `UNREADABLE`), its position and its size in bytes.
+        Returns the transactions that have ended as rows of int64: producer id, first offset, offset of the marker; and
+        of each the marker's kind (or `COMPRESSED`, `UNREADABLE`), position and size in bytes.
         """
         cdef HeldBuffer held = HeldBuffer(data)
         cdef HeldBuffer rows = HeldBuffer(positions)
@@ -46,4 +46,17 @@ cdef class OpenTransactions:
         # With the GIL, since the state belongs to all threads; the batches were scanned just before.
         if k.kc_transactions_follow(&self.state, held.start, held.size, <const int64_t *> rows.start, count, &error):
             check(&error)
-        return PyBytes_FromStringAndSize(<const char *> self.state.ended.data, <Py_ssize_t> self.state.ended.size)
+        return divided(<const k.kc_ended *> self.state.ended.data, self.state.ended.size // sizeof(k.kc_ended))
+
+
+cdef tuple divided(const k.kc_ended *ended, size_t count):
+    cdef bytes transactions = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (count * 3 * sizeof(int64_t)))
+    cdef bytes markers = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (count * 3 * sizeof(int64_t)))
+    cdef int64_t *transaction = <int64_t *> PyBytes_AS_STRING(transactions)
+    cdef int64_t *marker = <int64_t *> PyBytes_AS_STRING(markers)
+    cdef size_t i
+    for i in range(count):
+        transaction[3 * i], marker[3 * i] = ended[i].producer_id, ended[i].kind
+        transaction[3 * i + 1], marker[3 * i + 1] = ended[i].first_offset, ended[i].position
+        transaction[3 * i + 2], marker[3 * i + 2] = ended[i].last_offset, ended[i].size
+    return transactions, markers

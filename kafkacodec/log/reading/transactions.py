@@ -152,12 +152,9 @@ def scan_transactions(
     return tracker.result()
 
 
-class _Ended(NamedTuple):
-    """A row of `OpenTransactions.follow`; the first of its fields are those of `FINISHED`."""
+class _Marker(NamedTuple):
+    """What `OpenTransactions.follow` says of the marker of a transaction that has ended."""
 
-    producer_id: int
-    first_offset: int
-    last_offset: int
     kind: int
     position: int
     size_in_bytes: int
@@ -204,9 +201,9 @@ class TransactionTracker:
 
     def result(self, since: int = 0) -> Transactions:
         """The transactions found so far; only those that ended at or after an offset."""
-        aborted = np.concatenate([np.empty(0, ABORTED), *_ended_since(self.aborted, since)])
+        aborted = _joined(_ended_since(self.aborted, since))
         order = np.lexsort((aborted["first_offset"], aborted["producer_id"]))
-        finished = np.concatenate([np.empty(0, FINISHED), *_ended_since(self.finished, since)])
+        finished = _joined(_ended_since(self.finished, since))
         ends = finished["last_offset"]
         if (ends[1:] < ends[:-1]).any():
             finished = finished[np.argsort(ends)]
@@ -286,28 +283,33 @@ class TransactionTracker:
         positions, offsets = headers["position"], headers["base_offset"]
         if (offsets[1:] < offsets[:-1]).any():  # damage
             positions = positions[np.argsort(offsets, kind="stable")]
-        ended = np.frombuffer(self._open.follow(data, positions.data), np.int64).reshape(-1, len(_Ended._fields))
-        if not len(ended):
+        ended, of_markers = self._open.follow(data, positions.data)
+        if not ended:
             return
-        finished = np.ascontiguousarray(ended[:, : _Ended._fields.index("kind")]).view(FINISHED)[:, 0]
+        finished = np.frombuffer(ended, FINISHED)
         self.finished.append(finished)
-        kinds = ended[:, _Ended._fields.index("kind")]
+        markers = np.frombuffer(of_markers, np.int64).reshape(-1, len(_Marker._fields))
+        kinds = markers[:, _Marker._fields.index("kind")]
         if kinds.min() < 0:
             kinds = kinds.copy()
             for i in np.flatnonzero(kinds < 0).tolist():
-                kinds[i] = self._kind(_Ended(*ended[i].tolist()), memoryview(data), index, path)
+                marker = _Marker(*markers[i].tolist())
+                kinds[i] = self._kind(finished[i], marker, memoryview(data), index, path)
         aborted = finished[kinds == ControlType.ABORT]
         if len(aborted):
             self.aborted.append(self._begun(aborted, index))
 
-    def _kind(self, ended: _Ended, data: memoryview, index: TransactionIndex | None, path: str | None) -> int:
+    def _kind(
+        self, ended: np.void, marker: _Marker, data: memoryview, index: TransactionIndex | None, path: str | None
+    ) -> int:
         """How a transaction ended whose marker was not read. If it cannot be read, the index has those aborted."""
-        if ended.kind == COMPRESSED:
-            marker = marker_of(bytes(data[ended.position : ended.position + ended.size_in_bytes]))
-            if marker is not None:
-                return marker.kind
-        note(self.problems, CorruptRecord(f"the marker at offset {ended.last_offset} cannot be read", path=path))
-        indexed = index is not None and index.has(ended.producer_id, ended.last_offset)
+        if marker.kind == COMPRESSED:
+            found = marker_of(bytes(data[marker.position : marker.position + marker.size_in_bytes]))
+            if found is not None:
+                return found.kind
+        offset = int(ended["last_offset"])
+        note(self.problems, CorruptRecord(f"the marker at offset {offset} cannot be read", path=path))
+        indexed = index is not None and index.has(int(ended["producer_id"]), offset)
         return ControlType.ABORT if indexed else ControlType.COMMIT
 
     def _begun(self, aborted: npt.NDArray[np.void], index: TransactionIndex | None) -> npt.NDArray[np.void]:
@@ -422,6 +424,12 @@ class TransactionIndex:
             if left:
                 displaced[marker] = left.pop()[1]
         return displaced
+
+
+def _joined(parts: list[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
+    """Rows of `ABORTED` or `FINISHED`. As numbers, since numpy joins rows of a structured type one by one."""
+    numbers = [np.empty(0, np.int64), *(np.ascontiguousarray(part).view(np.int64) for part in parts)]
+    return np.concatenate(numbers).view(FINISHED)
 
 
 def _ended_since(parts: list[npt.NDArray[np.void]], offset: int) -> list[npt.NDArray[np.void]]:
