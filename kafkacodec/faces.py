@@ -18,13 +18,13 @@ def names_statements(cls: Type) -> Type:
     The TypeError says what to write. Only statements are refused whose counterpart the class has.
     """
     if hasattr(cls, "__aenter__"):
-        said = f"this {cls.__name__} is for asyncio: write 'async "
+        said = "is for asyncio: write 'async "
         refused = {**dict.fromkeys(_WITH, f"{said}with'"), "__iter__": f"{said}for'"}
     else:
         said = "is for threads: use its namesake of the module aio, or write '"
         refused = {
-            **dict.fromkeys(_ASYNC_WITH, f"this {cls.__name__} {said}with'"),
-            "__aiter__": f"this {cls.__name__} {said}for'",
+            **dict.fromkeys(_ASYNC_WITH, f"{said}with'"),
+            "__aiter__": f"{said}for'",
         }
     for name, text in refused.items():
         counterpart = name.replace("__a", "__") if name.startswith("__a") else name.replace("__", "__a", 1)
@@ -35,8 +35,8 @@ def names_statements(cls: Type) -> Type:
 
 def _refusing(name: str, text: str) -> Callable[..., Any]:
     def refuse(self: object, *exception: object) -> NoReturn:
-        raise TypeError(text)
+        raise TypeError(f"this {type(self).__name__} {text}")
 
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Raises TypeError: {text}."
+    refuse.__doc__ = f"Raises TypeError: this {text}."
     return refuse

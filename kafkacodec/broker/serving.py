@@ -38,7 +38,7 @@ from kafkacodec.broker.statistics import Statistics, statistics_of
 from kafkacodec.broker.topics.committed import committed_batches
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
-from kafkacodec.errors import BrokerError, KafkaStorageError, error
+from kafkacodec.errors import BrokerError, error
 from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Effect
@@ -122,7 +122,7 @@ class Serving:
                 await self._host.stop()
             finally:
                 self._directory.abandon()
-            if isinstance(failure, KafkaStorageError):
+            if isinstance(failure, BrokerError) and failure.code == errors.KAFKA_STORAGE_ERROR:
                 raise OSError(errno.EIO, failure.args[0], self.path) from failure
             raise
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from kafkacodec.errors import CODES, DecodeError
+from kafkacodec import errors
+from kafkacodec.errors import DecodeError
 
 if TYPE_CHECKING:
     import click
@@ -61,7 +62,7 @@ def wrong_usage(error: click.UsageError) -> str:
 def in_words(message: str) -> str:
     """A message in which a broker's error codes are words, with the name in parentheses."""
     found = set(_CODE.findall(message))
-    known = {code.name for code in CODES.values()} if found else ()
+    known = {code.name for code in errors.CODES.values()} if found else ()
 
     def worded(code: re.Match[str]) -> str:
         return f"{code[0].replace('_', ' ').lower()} ({code[0]})" if code[0] in known else code[0]

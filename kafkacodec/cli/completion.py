@@ -46,7 +46,7 @@ def _topics_of(context: click.Context) -> set[str]:
     given = context.params
     servers = Servers(given["bootstrap"], given.get("config"), tuple(given.get("properties") or ()))
     try:
-        with servers.admin(others=True) as admin:
+        with servers.topic_admin(others=True) as admin:
             return set(admin.list_topics(timeout_ms=_BROKER_MS))
     except (OSError, KafkaCodecError, click.ClickException):  # likewise
         return set()

@@ -21,7 +21,9 @@ ONLY_WHEN_USED = {"kafkacodec.client.producing.transactions", "kafkacodec.client
 COMPILES = {"dataclasses"}  # code for each class, at import: `kafkacodec.datatypes` does not
 NOT_FOR_A_RECORD = COMPILES | ONLY_FOR_COLUMNS | {"datetime", "json", "pathlib", "tempfile", "urllib.parse"}
 BEGIN = "import sys, kafkacodec as kc\n"
-END = "\nprint(*sys.modules)"
+END = """
+assert not kc.errors._known, "classes of error codes are made, all of them"
+print(*sys.modules)"""
 SERVE = """
 with kc.broker.serve(topics={"t": 1}) as kafka:
     pass
@@ -104,6 +106,12 @@ def test_lines_are_sent_without_numpy_and_codecs(broker, tmp_path):
     loaded = loaded_by(PRODUCE, broker.bootstrap_servers, str(tmp_path / "some.txt"))
     assert "kafkacodec.client.blocking.producer" in loaded
     assert not loaded & ONLY_FOR_COLUMNS
+
+
+def test_consume_loads_the_part_of_the_admin_client_that_it_uses(broker):
+    loaded = loaded_by(CONSUME, broker.bootstrap_servers)
+    assert "kafkacodec.client.admin.offsets" in loaded
+    assert not loaded & {"kafkacodec.client.aio.admin", "kafkacodec.client.admin.acls", "hashlib"}
 
 
 def test_a_producer_does_not_load_what_records_are_read_with(broker):

@@ -8,7 +8,7 @@ import pytest
 
 from kafkacodec import messages
 from kafkacodec.client.admin.acls import Acl, AclFilter
-from kafkacodec.client.aio import Admin, admin as module
+from kafkacodec.client.aio import Admin, topic_admin as module
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.errors import ClientClosed, DeadlineExceeded, ItemErrors
 from tests.patience import SOON, until

@@ -263,7 +263,7 @@ def _require_topics(servers: Servers, topics: tuple[str, ...], follow: bool) -> 
     from kafkacodec.cli.rows.consume_range import described
 
     patterns = _patterns(topics)
-    with servers.admin(others=True) as admin:
+    with servers.topic_admin(others=True) as admin:
         described(admin, [topic for topic in topics if topic not in patterns])
         names = admin.list_topics() if patterns else []
     for pattern in patterns:
@@ -288,7 +288,7 @@ def _ranges(servers: Servers, topics: tuple[str, ...], *arguments: Any) -> Any:
     from kafkacodec.cli.rows.consume_range import partition_ranges
 
     numbers, start, end_time, to_end, isolation_level = arguments
-    with servers.admin(others=True) as admin:
+    with servers.topic_admin(others=True) as admin:
         patterns = _patterns(topics)
         names = list(admin.list_topics()) if patterns else []
         for pattern in patterns:

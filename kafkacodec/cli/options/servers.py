@@ -16,11 +16,13 @@ from kafkacodec.datatypes import dataclass
 
 if TYPE_CHECKING:
     from kafkacodec.client import Admin
+    from kafkacodec.client.blocking.topic_admin import TopicAdmin
     from kafkacodec.client.options import ClientSettings
 
 __all__ = ["Servers", "legal_topic", "made", "server_options"]
 
 Client = TypeVar("Client")
+AnyAdmin = TypeVar("AnyAdmin", bound="TopicAdmin")
 
 BOOTSTRAP = "bootstrap_servers"
 _CONFIG_VARIABLE = "KAFKACODEC_CONFIG"
@@ -118,9 +120,19 @@ class Servers:
     def admin(self, *, others: bool = False) -> Admin:
         """An admin client; `others` as in `options`."""
         from kafkacodec.client import Admin
-        from kafkacodec.client.aio.admin import AdminSettings
 
-        return made(Admin, {"default_api_timeout_ms": _ADMIN_MS, **self.options(AdminSettings, others=others)})
+        return self._admin(Admin, others)
+
+    def topic_admin(self, *, others: bool = False) -> TopicAdmin:
+        """An admin client for topics and offsets alone, which starts sooner; `others` as in `options`."""
+        from kafkacodec.client.blocking.topic_admin import TopicAdmin
+
+        return self._admin(TopicAdmin, others)
+
+    def _admin(self, kind: type[AnyAdmin], others: bool) -> AnyAdmin:
+        from kafkacodec.client.aio.topic_admin import AdminSettings
+
+        return made(kind, {"default_api_timeout_ms": _ADMIN_MS, **self.options(AdminSettings, others=others)})
 
     def _names_brokers(self) -> bool:
         """Whether the file or ``-X`` name brokers."""

@@ -14,8 +14,8 @@ from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:
     from kafkacodec.arguments import IsolationLevel
-    from kafkacodec.client import Admin
     from kafkacodec.client.admin.topic_terms import TopicDescription
+    from kafkacodec.client.blocking.topic_admin import TopicAdmin
 
 __all__ = ["Range", "Start", "described", "parse_start", "partition_ranges"]
 
@@ -67,7 +67,7 @@ def parse_start(text: str) -> Start:
     )
 
 
-def described(admin: Admin, topics: Iterable[str]) -> dict[str, TopicDescription]:
+def described(admin: TopicAdmin, topics: Iterable[str]) -> dict[str, TopicDescription]:
     """The topics by name. Raises click.ClickException if one is not there."""
     from kafkacodec.errors import ItemErrors
 
@@ -78,7 +78,7 @@ def described(admin: Admin, topics: Iterable[str]) -> dict[str, TopicDescription
 
 
 def partition_ranges(
-    admin: Admin,
+    admin: TopicAdmin,
     topics: Iterable[str],
     numbers: Iterable[int],
     start: Start,

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self, Unpack
-
 from kafkacodec.client.aio import admin as aio
+from kafkacodec.client.blocking.topic_admin import TopicAdmin
 from kafkacodec.client.core.foreign_names import knows
-from kafkacodec.client.core.foreign_options import instead_of
-from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
-from kafkacodec.client.options import ClientOptions, option_defaults
-from kafkacodec.client.security.config_words import from_config
-from kafkacodec.net.loop import LoopThread
-from kafkacodec.signatures import shows_options
+from kafkacodec.client.lifecycle import blocking
 
 __all__ = ["Admin"]
 
 
 @knows("Admin")
-class Admin(BlockingClient):
+class Admin(TopicAdmin):
     """Administers a Kafka cluster; a context manager. Threads may share it.
 
     Each call finds the responsible brokers (controller, coordinators, leaders, all), and repeats requests after
@@ -34,27 +27,7 @@ class Admin(BlockingClient):
         TypeError, ValueError: an option is unknown or has a wrong value.
     """
 
-    @shows_options(ClientOptions, aio.AdminSettings, instead_of)
-    def __init__(self, bootstrap_servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
-        self._face = owned(aio.Admin(bootstrap_servers, **options))
-        self._thread = LoopThread("kafkacodec admin client")
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """A client from options with dotted names, such as ``{"bootstrap.servers": "localhost:9092"}``."""
-        return from_config(cls, config, option_defaults(aio.AdminSettings))
-
-    def metrics(self) -> dict[str, float]:
-        """Return the client's metrics by name; `kafkacodec.client.METRICS` describes them."""
-        found: dict[str, float] = self._face.metrics()
-        return found
-
-    create_topics = blocking(aio.Admin.create_topics)
-    delete_topics = blocking(aio.Admin.delete_topics)
-    list_topics = blocking(aio.Admin.list_topics)
-    describe_topics = blocking(aio.Admin.describe_topics)
-    create_partitions = blocking(aio.Admin.create_partitions)
-    delete_records = blocking(aio.Admin.delete_records)
+    _kind = aio.Admin
 
     describe_configs = blocking(aio.Admin.describe_configs)
     incremental_alter_configs = blocking(aio.Admin.incremental_alter_configs)
@@ -66,11 +39,6 @@ class Admin(BlockingClient):
     describe_streams_groups = blocking(aio.Admin.describe_streams_groups)
     delete_groups = blocking(aio.Admin.delete_groups)
     remove_members = blocking(aio.Admin.remove_members)
-
-    list_offsets = blocking(aio.Admin.list_offsets)
-    list_group_offsets = blocking(aio.Admin.list_group_offsets)
-    alter_group_offsets = blocking(aio.Admin.alter_group_offsets)
-    delete_group_offsets = blocking(aio.Admin.delete_group_offsets)
 
     list_share_group_offsets = blocking(aio.Admin.list_share_group_offsets)
     alter_share_group_offsets = blocking(aio.Admin.alter_share_group_offsets)
