@@ -80,7 +80,7 @@ class _Uncopied:
     """Refuses copies: a client has a thread or event loop and sockets, which a dropped copy would close."""
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: make another one")
+        raise TypeError(f"this {type(self).__name__} cannot be copied or pickled: make another one")
 
 
 class AsyncClient(_Uncopied):

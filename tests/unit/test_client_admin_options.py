@@ -54,6 +54,23 @@ def test_dotted_names():
         ),
         (lambda a: a.list_offsets({("t", 0): -1}), ValueError, "a time must not be negative"),
         (lambda a: a.list_offsets([("t", 0)]), TypeError, "partitions must be a dict, not list"),
+        (lambda a: a.create_topics({"t": "4"}), TypeError, "num_partitions must be an integer, not str"),
+        (lambda a: a.create_topics({"t": 2**31}), ValueError, "num_partitions must be from -2147483648 to 2147483647"),
+        (lambda a: a.delete_records({("t", 0): "4"}), TypeError, "the offset before .* must be an integer, not str"),
+        (lambda a: a.alter_configs({("topic", "t"): {"x": 5}}), TypeError, "the value of x must be text, not int"),
+        (
+            lambda a: a.alter_configs({("topic", "t"): "x"}),
+            TypeError,
+            "the configs of topic 't' must be a dict, not str",
+        ),
+        (
+            lambda a: a.incremental_alter_configs({("topic", "t"): {"x": 5}}),
+            TypeError,
+            "the value of x must be text, not int",
+        ),
+        (lambda a: a.describe_acls("t"), TypeError, "acl_filter must be of type AclFilter, not str"),
+        (lambda a: a.create_acls(["t"]), TypeError, "acls must be of type Acl, not str"),
+        (lambda a: a.delete_acls(["t"]), TypeError, "filters must be of type AclFilter, not str"),
         (lambda a: a.create_partitions([("t", 4)]), TypeError, "topics must be a dict, not list"),
         (
             lambda a: a.create_partitions({"t": "4"}),

@@ -98,7 +98,7 @@ def test_a_client_that_is_closed_or_was_never_used(name, package):
 def test_a_copy_does_not_close_the_client(name, package):
     client, _ = made(package, name, NOBODY)
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match=f"a {name} cannot be copied or pickled"):
+        with pytest.raises(TypeError, match=f"this {name} cannot be copied or pickled"):
             copied(client)
     if package is kc.client:
         client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import click
 import pytest
@@ -94,3 +95,21 @@ def test_globs_that_choose_nothing():
         refuse_strangers("group", ["g"], [], "data")
     with pytest.raises(click.ClickException, match=r"^no topic 'x'; there are 20 topics$"):
         refuse_strangers("topic", ["x"], [f"t{number:02}" for number in range(20)])
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        (("t", 9), "topic 't' has no partition 9: its highest is 0"),
+        (("none", 0), "topic 'none': UNKNOWN_TOPIC_OR_PART"),
+    ],
+)
+def test_partitions_that_do_not_exist_are_named(key, reason):
+    with (
+        kc.broker.serve(topics={"t": 1}) as broker,
+        kc.client.Consumer(bootstrap_servers=broker.bootstrap_servers, default_api_timeout_ms=400) as consumer,
+    ):
+        consumer.assign([key])
+        for call in (lambda: consumer.end_offsets([key]), lambda: consumer.position(*key)):
+            with pytest.raises(DeadlineExceeded, match=re.escape(reason)):
+                call()

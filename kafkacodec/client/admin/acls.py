@@ -74,6 +74,7 @@ class AclOperations(Operations):
             ItemErrors: by rule, such as SecurityDisabledError, InvalidRequestError.
         """
         new = [acls] if isinstance(acls, Acl) else list(acls)
+        _check("acls", new, Acl)
         codes = {acl: _codes(acl) for acl in new}
         prefixed = any(acl.pattern_type != "literal" for acl in new)
 
@@ -108,7 +109,8 @@ class AclOperations(Operations):
         Raises:
             BrokerError: such as SecurityDisabledError if the brokers have no authorizer.
         """
-        wanted = acl_filter or AclFilter()
+        wanted = AclFilter() if acl_filter is None else acl_filter
+        _check("acl_filter", [wanted], AclFilter)
 
         def request(keys: list[str], version: int) -> Any:
             return messages.DescribeAclsRequest(**_filter_fields(wanted, version))
@@ -137,6 +139,7 @@ class AclOperations(Operations):
                 deleted rules of the other filters.
         """
         wanted = [filters] if isinstance(filters, AclFilter) else list(filters)
+        _check("filters", wanted, AclFilter)
         patterns = any(item.pattern_type in ("match", "prefixed") for item in wanted)
 
         def request(keys: list[AclFilter], version: int) -> Any:
@@ -207,3 +210,9 @@ def _acl(resource: Any, entry: Any) -> Acl:
     permission, pattern = word(PERMISSIONS, entry.permission_type), word(PATTERNS, resource.pattern_type)
     words: Any = (kind, resource.resource_name, entry.principal, operation, permission, entry.host, pattern)
     return Acl(*words)
+
+
+def _check(name: str, values: Iterable[object], kind: type) -> None:
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}")

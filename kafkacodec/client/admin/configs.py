@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.arguments import require_text
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
@@ -148,7 +149,7 @@ class ConfigOperations(Operations):
         Raises:
             ItemErrors: by resource, such as InvalidConfigError.
         """
-        wanted = {_key(resource): values for resource, values in mapping("changes", changes).items()}
+        wanted = _wanted("changes", changes)
 
         def request(keys: list[ConfigResource], version: int) -> Any:
             entry = messages.IncrementalAlterConfigsRequest.AlterableConfig
@@ -187,7 +188,7 @@ class ConfigOperations(Operations):
         Raises:
             ItemErrors: by resource, such as InvalidConfigError.
         """
-        wanted = {_key(resource): values for resource, values in mapping("configs", configs).items()}
+        wanted = _wanted("configs", configs)
 
         def request(keys: list[ConfigResource], version: int) -> Any:
             entry = messages.AlterConfigsRequest.AlterableConfig
@@ -261,6 +262,16 @@ def _key(resource: Any) -> ConfigResource:
     if not pair or not all(isinstance(part, str) for part in resource):
         raise TypeError(f"a resource is a pair of texts such as ('topic', 'orders'), not {resource!r}")
     return ConfigResource(*resource)
+
+
+def _wanted(name: str, given: Any) -> dict[ConfigResource, Mapping[str, str | None]]:
+    """The values by resource. Raises TypeError."""
+    wanted = {_key(resource): values for resource, values in mapping(name, given).items()}
+    for key, values in wanted.items():
+        for config, value in mapping(f"the configs of {key.type} {key.name!r}", values).items():
+            if value is not None:
+                require_text(f"the value of {config}", value)
+    return wanted
 
 
 def _code(resource: ConfigResource) -> int:

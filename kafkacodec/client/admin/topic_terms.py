@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 
+from kafkacodec.arguments import require_int
 from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.signatures import suggests_arguments
 
@@ -16,6 +17,8 @@ __all__ = [
     "TopicDescription",
     "TopicListing",
 ]
+
+_INT32_MAX = 2**31 - 1
 
 
 @suggests_arguments
@@ -36,6 +39,10 @@ class NewTopic:
     replication_factor: int = -1
     replica_assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
     configs: Mapping[str, str | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("num_partitions", "replication_factor"):
+            require_int(name, getattr(self, name), -_INT32_MAX - 1, _INT32_MAX)
 
 
 class CreatedTopic(NamedTuple):
@@ -93,3 +100,6 @@ class NewPartitions:
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
+
+    def __post_init__(self) -> None:
+        require_int("total", self.total, -_INT32_MAX - 1, _INT32_MAX)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.arguments import require_int
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import PARTITION, Operations, anywhere, as_rows, by_topic, mapped, several
@@ -220,6 +221,8 @@ class TopicOperations(Operations):
             ItemErrors: by partition, such as OffsetOutOfRangeError, PolicyViolationError for a compacted topic.
         """
         offsets = mapped("before", before)
+        for offset in offsets.values():
+            require_int("the offset before which records are deleted", offset, -(2**63), 2**63 - 1)
         wait = self._broker_timeout(timeout_ms)
 
         def request(keys: list[TopicPartition], version: int) -> Any:

@@ -72,7 +72,8 @@ class ConsumerOffsets(ConsumerBase):
             )  # a new partition's position is looked up after `on_assigned`, which may ask here
 
         def problem() -> Exception:
-            return parts.network.cluster.last_error or LocalProtocolError(f"no position of {topic}-{partition}")
+            cause = parts.network.cluster.last_error or parts.missing(key)
+            return cause or LocalProtocolError(f"no position of {topic}-{partition}")
 
         await parts.until(
             lambda: state.position is not None or state.failing, self._settings.default_api_timeout_ms, problem

@@ -23,7 +23,7 @@ from kafkacodec.client.consuming.validation import Validation
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
 from kafkacodec.datatypes import replace
-from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, DeadlineExceeded, error
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, DeadlineExceeded, error
 
 __all__ = ["ConsumerParts", "Soon"]
 
@@ -112,16 +112,21 @@ class ConsumerParts:
 
     def raise_missing(self) -> None:
         """After such a wait, raise an error for an assigned partition that does not exist."""
-        topics = self.network.cluster.topics
-        for topic, number in self.positions.partitions:
-            known = topics.get(topic)
-            if known is None:
-                continue
-            if known.error is not None and not known.partitions:
-                raise known.error(f"topic {topic!r}: {known.error.name}")
-            if known.partitions and number not in known.partitions:
-                missing = f"topic {topic!r} has no partition {number}: its highest is {max(known.partitions)}"
-                raise error(UNKNOWN_TOPIC_OR_PARTITION)(missing)
+        for key in self.positions.partitions:
+            missing = self.missing(key)
+            if missing is not None:
+                raise missing
+
+    def missing(self, key: Key) -> BrokerError | None:
+        """The error about a partition that does not exist; None if it exists, or nothing is known of its topic."""
+        topic, number = key
+        known = self.network.cluster.topics.get(topic)
+        if known is not None and known.error is not None and not known.partitions:
+            return known.error(f"topic {topic!r}: {known.error.name}")
+        if known is not None and known.partitions and number not in known.partitions:
+            missing = f"topic {topic!r} has no partition {number}: its highest is {max(known.partitions)}"
+            return error(UNKNOWN_TOPIC_OR_PARTITION)(missing)
+        return None
 
     def warn_of_refused(self, topics: Iterable[str]) -> None:
         """After such a wait, log subscribed topics that cannot be read, each once."""

@@ -13,6 +13,7 @@ from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
+from kafkacodec.client.core.metadata import Topic
 from kafkacodec.client.core.retrying import worth_repeating
 from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import LEADER_NOT_AVAILABLE, UNSUPPORTED_FOR_MESSAGE_FORMAT, RemoteProtocolError, error
@@ -184,11 +185,7 @@ class OffsetLookup:
         leader = self._cluster.leader(*want.key)
         if leader is None and topic is not None:
             self._cluster.refresh()
-            self._note(
-                want,
-                topic.error or error(LEADER_NOT_AVAILABLE),
-                f"{want.key[0]}-{want.key[1]} has no known leader",
-            )
+            self._note(want, topic.error or error(LEADER_NOT_AVAILABLE), _why_without_leader(topic, want.key[1]))
         return leader
 
     def _send(self, node: int, by_time: bool, asked: dict[Key, _Want]) -> Send:
@@ -266,3 +263,11 @@ class OffsetLookup:
             want.query.error = problem
         elif want.state is not None:
             self._positions.fail(want.state, problem)
+
+
+def _why_without_leader(topic: Topic, number: int) -> str:
+    if not topic.partitions and topic.error is not None:
+        return f"topic {topic.name!r}: {topic.error.name}"
+    if topic.partitions and number not in topic.partitions:
+        return f"topic {topic.name!r} has no partition {number}: its highest is {max(topic.partitions)}"
+    return f"{topic.name}-{number} has no known leader"
