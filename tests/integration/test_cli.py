@@ -167,3 +167,11 @@ def test_a_terminal_gets_lines_that_fit():
     assert len(lines) == 6
     assert all(len(line) <= 70 for line in lines)
     assert "…" in lines[1]
+
+
+def test_directories_that_only_have_the_names_of_partitions(kafkacodec, tmp_path):
+    (tmp_path / "dbus-1").mkdir()
+    (tmp_path / "dbus-1" / "session.conf").write_text("text")
+    for command in ("dump", "topics", "verify", "stats"):
+        code, out, err = kafkacodec(command, tmp_path)
+        assert (code, out, "no Kafka log segments: " in err) == (BAD_INPUT, "", True)

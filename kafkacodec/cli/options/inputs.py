@@ -55,6 +55,9 @@ class Choice:
             given = " and ".join(name for name, of in (("--topic", self.topics), ("--partition", self.numbers)) if of)
             raise click.ClickException(f"{place}: no partition matches {given}")
         self.refuse_missing((partition.partition for partition in chosen), place)
+        if not any(partition.segments for partition in chosen) and not any(map(_has_kafka_files, chosen)):
+            reason = f"no Kafka log segments: {chosen[0].path} has the name of a partition, but none of its files"
+            raise click.ClickException(f"{place}: {reason}")
         return chosen
 
     def without_internal(self) -> tuple[list[Partition], list[str]]:
@@ -394,6 +397,16 @@ def size_of(partition: Partition) -> int:
         return partition.size_in_bytes
     except DecodeError:
         return 0
+
+
+def _has_kafka_files(partition: Partition) -> bool:
+    """Whether a partition without segments has other files of Kafka, or nothing yet."""
+    from kafkacodec.log.formats import layout
+    from kafkacodec.log.opening import entries
+
+    names = [entry.name for entry in entries(partition.path)]
+    of_kafka = (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT)
+    return not names or any(name in of_kafka or layout.parse_file_name(name) is not None for name in names)
 
 
 def warn(problems: list[DecodeError] | None) -> None:
