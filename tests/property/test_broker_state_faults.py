@@ -11,7 +11,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from kafkacodec import messages
-from kafkacodec.broker.state.consumer import ConsumerGroup
+from kafkacodec.broker.state.consumers.group import ConsumerGroup
 from kafkacodec.broker.state.coordinator import GroupCoordinator
 from kafkacodec.broker.state.options import GroupOptions
 from kafkacodec.messages.consumer_protocol import encode_assignment, encode_subscription

@@ -8,9 +8,9 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import joined_error
-from kafkacodec.broker.state.consumer import ConsumerGroup
-from kafkacodec.broker.state.consumer_calls import ConsumerCalls
-from kafkacodec.broker.state.consumer_member import ConsumerMember
+from kafkacodec.broker.state.consumers.calls import ConsumerCalls
+from kafkacodec.broker.state.consumers.group import ConsumerGroup
+from kafkacodec.broker.state.consumers.member import ConsumerMember
 from kafkacodec.broker.state.groups import AnyGroup, Groups
 from kafkacodec.broker.state.machine import Client, Handler
 from kafkacodec.broker.state.sharing.group import ShareGroup

@@ -9,7 +9,7 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic_calls import ClassicCalls
-from kafkacodec.broker.state.consumer_calls import ConsumerCalls
+from kafkacodec.broker.state.consumers.calls import ConsumerCalls
 from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Topics
 from kafkacodec.broker.state.members import EMPTY

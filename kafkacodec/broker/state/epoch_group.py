@@ -1,13 +1,14 @@
-"""What groups have in common whose members have epochs: those of the consumer and of the streams protocol."""
+"""What groups have in common whose members have epochs: those of the consumer, the streams and the share protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Protocol, TypeVar
 
 from kafkacodec.errors import NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID
+from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["EpochGroup"]
+__all__ = ["EpochGroup", "tombstones"]
 
 
 class _Member(Protocol):
@@ -57,3 +58,8 @@ class EpochGroup(Generic[M]):
         """Return the start of retention: the commit, unless the group reads the topic."""
         uses = self.subscribes()
         return lambda topic: None if uses(topic) else -1
+
+
+def tombstones(keys: Iterable[Any], **names: str) -> list[StoredRecord]:
+    """Return the records that remove what these types of keys have of a group, or of a member."""
+    return [StoredRecord(key(**names), None, None) for key in keys]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from kafkacodec.broker.state.classic import ClassicGroup
-from kafkacodec.broker.state.consumer import RECORDS, ConsumerGroup
+from kafkacodec.broker.state.consumers.group import RECORDS, ConsumerGroup
 from kafkacodec.broker.state.machine import Machine, Room, Topics
 from kafkacodec.broker.state.offsets import Offsets
 from kafkacodec.broker.state.options import GroupOptions

@@ -9,6 +9,7 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.groups import Groups
+from kafkacodec.broker.state.heartbeats import HeartbeatCalls
 from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.sharing.group import ShareGroup, ShareMember
 from kafkacodec.broker.state.sharing.starts import ShareStarts
@@ -31,8 +32,8 @@ __all__ = ["ShareCalls"]
 _LEAVES = -1
 
 
-class ShareCalls:
-    """The requests, and the time-outs of members.
+class ShareCalls(HeartbeatCalls[ShareGroup, ShareMember]):
+    """The requests.
 
     Args:
         groups: all groups.
@@ -40,8 +41,11 @@ class ShareCalls:
         enabled: whether the cluster's features have share groups.
     """
 
+    session = "share.session.timeout.ms"
+
     def __init__(self, groups: Groups, starts: ShareStarts, enabled: Callable[[], bool]) -> None:
-        self._groups, self._starts, self._enabled = groups, starts, enabled
+        super().__init__(groups, ShareGroup, lambda group, members: group.left(*members))
+        self._starts, self._enabled = starts, enabled
         self.handlers: dict[int, Handler] = {
             keys.SHARE_GROUP_HEARTBEAT: self._heartbeat,
             keys.SHARE_GROUP_DESCRIBE: self._describe,
@@ -49,12 +53,10 @@ class ShareCalls:
 
     def start(self) -> None:
         """Expect a sign of life from every member, and continue pending work, after loading."""
+        super().start()
         for group in list(self._groups.groups.values()):
-            if isinstance(group, ShareGroup):
-                for member in group.members.values():
-                    self._watch(group.name, member.id)
-                if group.deleting:
-                    self._starts.delete_of(group, group.deleting, lambda codes: None)
+            if isinstance(group, ShareGroup) and group.deleting:
+                self._starts.delete_of(group, group.deleting, lambda codes: None)
 
     # ShareGroupHeartbeat
 
@@ -102,7 +104,7 @@ class ShareCalls:
             if code:
                 self._refuse(to, code)
                 return
-            self._watch(group.name, member.id)
+            self._watch(group, member)
             full = request.member_epoch == 0 or request.subscribed_topic_names is not None
             self._groups.reply(to, self._answer(group.name, member, full or member.assigned != had))
             now = self._groups.find(group.name)
@@ -126,23 +128,6 @@ class ShareCalls:
             answer.assignment = response.Assignment(topic_partitions=parts)
         return answer
 
-    def _watch(self, name: str, member_id: str) -> None:
-        """Expect the next heartbeat in time."""
-        session = self._groups.setting(name, "share.session.timeout.ms")
-        due = self._groups.now + session
-        self._groups.set_timer(name, f"session {member_id}", due, partial(self._late, name, member_id))
-
-    def _late(self, name: str, member_id: str) -> None:
-        group = self._groups.find(name)
-        member = group.members.get(member_id) if isinstance(group, ShareGroup) else None
-        if isinstance(group, ShareGroup) and isinstance(member, ShareMember):
-
-            def written(code: int) -> None:
-                if code:
-                    self._watch(name, member_id)  # tried again after another session
-
-            group.room.write(group.left(member), written)
-
     def _leave(self, group: ShareGroup, member: ShareMember | None, to: Any) -> None:
         assert member is not None
         answer = messages.ShareGroupHeartbeatResponse(member_id=member.id, member_epoch=_LEAVES)
@@ -151,10 +136,9 @@ class ShareCalls:
             if code:
                 self._refuse(to, code)
             else:
-                group.room.cancel(f"session {member.id}")
                 self._groups.reply(to, answer)
 
-        group.room.write(group.left(member), written)
+        self.remove(group, [member], written)
 
     # ShareGroupDescribe
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kafkacodec import messages
-from kafkacodec.broker.state.consumer_member import Places, new_targets, places_of, rows_of
+from kafkacodec.broker.state.consumers.member import Places, new_targets, places_of, rows_of
+from kafkacodec.broker.state.epoch_group import tombstones
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.sharing.targets import share_targets
 from kafkacodec.broker.state.targets import topics_hash
@@ -67,7 +68,11 @@ class ShareMember:
             messages.ShareGroupTargetAssignmentMemberKey,
             messages.ShareGroupMemberMetadataKey,
         )
-        return [StoredRecord(key(group_id=group, member_id=self.id), None, None) for key in keys]
+        return tombstones(keys, group_id=group, member_id=self.id)
+
+    @property
+    def revocation_ms(self) -> None:
+        """It never has to give up partitions before others get them."""
 
 
 @dataclass(slots=True)
@@ -251,7 +256,7 @@ class ShareGroup:
             messages.ShareGroupStatePartitionMetadataKey,
             messages.ShareGroupMetadataKey,
         )
-        return [*members, *(StoredRecord(key(group_id=self.name), None, None) for key in keys)]
+        return [*members, *tombstones(keys, group_id=self.name)]
 
     def apply(self, key: Any, value: Any) -> None:
         """Change the state as a record says."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence, Set
 
-from kafkacodec.broker.state.consumer_member import Places
+from kafkacodec.broker.state.consumers.member import Places
 
 __all__ = ["share_targets"]
 

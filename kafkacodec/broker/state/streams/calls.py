@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup
 from kafkacodec.broker.state.groups import Groups
+from kafkacodec.broker.state.heartbeats import HeartbeatCalls
 from kafkacodec.broker.state.machine import Client, Handler, Room
 from kafkacodec.broker.state.members import EMPTY
 from kafkacodec.broker.state.streams.configuring import (
@@ -19,7 +20,7 @@ from kafkacodec.broker.state.streams.configuring import (
 )
 from kafkacodec.broker.state.streams.endpoints import endpoint_rows
 from kafkacodec.broker.state.streams.group import COPIES, StreamsGroup
-from kafkacodec.broker.state.streams.member import AWAY, UNREVOKED, StreamsMember
+from kafkacodec.broker.state.streams.member import AWAY, StreamsMember
 from kafkacodec.broker.state.streams.step import Circumstances, Step
 from kafkacodec.broker.state.streams.tasks import Tasks, task_rows
 from kafkacodec.broker.state.streams.topology import Refusal
@@ -43,22 +44,17 @@ _FIRST = "first assignment"
 _WITH_TAGS = 1  # of StreamsGroupHeartbeat: statuses about tags
 
 
-class StreamsCalls:
-    """Both requests, and the time-outs of members."""
+class StreamsCalls(HeartbeatCalls[StreamsGroup, StreamsMember]):
+    """Both requests."""
+
+    session = "streams.session.timeout.ms"
 
     def __init__(self, groups: Groups) -> None:
-        self._groups = groups
+        super().__init__(groups, StreamsGroup, lambda group, members: group.left(*members))
         self.handlers: dict[int, Handler] = {
             keys.STREAMS_GROUP_HEARTBEAT: self._heartbeat,
             keys.STREAMS_GROUP_DESCRIBE: self._describe,
         }
-
-    def start(self) -> None:
-        """Expect a sign of life from every member, after loading."""
-        for group in self._groups.groups.values():
-            if isinstance(group, StreamsGroup):
-                for member in group.members.values():
-                    self._watch(group, member)
 
     def missing_topics(self, name: str) -> Collection[InternalTopic]:
         """The internal topics that a group needs and that do not exist."""
@@ -190,30 +186,6 @@ class StreamsCalls:
         if before is group:
             group.endpoint_epoch = answer.endpoint_information_epoch = epoch
 
-    def _watch(self, group: StreamsGroup, member: StreamsMember, *, anew: bool = False) -> None:
-        """Set the time limits for the next heartbeat and for giving up tasks; the latter only once in an epoch."""
-        session = self._groups.setting(group.name, "streams.session.timeout.ms")
-        group.room.set_timer(f"session {member.id}", session, partial(self._late, group.name, member.id, None))
-        timer = f"rebalance {member.id}"
-        if member.state != UNREVOKED:
-            group.room.cancel(timer)
-        elif anew or not group.room.waits(timer):
-            late = partial(self._late, group.name, member.id, member.epoch)
-            group.room.set_timer(timer, member.rebalance_timeout_ms, late)
-
-    def _late(self, name: str, member_id: str, epoch: int | None) -> None:
-        group = self._groups.find(name)
-        member = group.members.get(member_id) if isinstance(group, StreamsGroup) else None
-        if not isinstance(group, StreamsGroup) or not isinstance(member, StreamsMember):
-            return
-        if epoch is None or (member.epoch == epoch and member.state == UNREVOKED):
-
-            def written(code: int) -> None:
-                if code:
-                    self._watch(group, member)  # tried again after another session
-
-            self._remove(group, member, written)
-
     # Leaving
 
     def _leave(self, request: Any, to: Any) -> None:
@@ -239,15 +211,7 @@ class StreamsCalls:
         if epoch == AWAY:
             group.room.write([member.away().assignment_record(group.name)], written)
         else:
-            self._remove(group, member, written)
-
-    def _remove(self, group: StreamsGroup, member: StreamsMember, then: Callable[[int], None]) -> None:
-        def written(code: int) -> None:
-            for timer in (f"session {member.id}", f"rebalance {member.id}") if not code else ():
-                group.room.cancel(timer)
-            then(code)
-
-        group.room.write(group.left(member), written)
+            self.remove(group, [member], written)
 
     # StreamsGroupDescribe
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafkacodec import messages
-from kafkacodec.broker.state.epoch_group import EpochGroup
+from kafkacodec.broker.state.epoch_group import EpochGroup, tombstones
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.streams.assignor import STICKY, Assigned, sticky
 from kafkacodec.broker.state.streams.configuring import Configured
@@ -188,7 +188,7 @@ class StreamsGroup(EpochGroup[StreamsMember]):
             messages.StreamsGroupMetadataKey,
             messages.StreamsGroupTopologyKey,
         )
-        return [*members, *(StoredRecord(key(group_id=self.name), None, None) for key in keys)]
+        return [*members, *tombstones(keys, group_id=self.name)]
 
     def apply(self, key: Any, value: Any) -> None:
         """Change the state as a record says."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.broker.state.epoch_group import tombstones
 from kafkacodec.broker.state.streams.tasks import NO_TASKS, ROLES, Task, Tasks, task_rows, tasks_of
 from kafkacodec.datatypes import NamedTuple, dataclass, field, replace
 from kafkacodec.messages.stored import StoredRecord
@@ -66,6 +67,11 @@ class StreamsMember:
         lost = epoch == self.previous_epoch and owned is not None and self.assigned.contains(owned)
         return epoch in (0, self.epoch) or (epoch < self.epoch and lost)
 
+    @property
+    def revocation_ms(self) -> int | None:
+        """How long it may take to give up its tasks; None if it has to give up none."""
+        return self.rebalance_timeout_ms if self.state == UNREVOKED else None
+
     def away(self) -> StreamsMember:
         """Return the static member while it is away: others do not get its tasks."""
         epochs = dict.fromkeys(self.assigned.active, 0)
@@ -106,7 +112,7 @@ class StreamsMember:
             messages.StreamsGroupTargetAssignmentMemberKey,
             messages.StreamsGroupMemberMetadataKey,
         )
-        return [StoredRecord(key(group_id=group, member_id=self.id), None, None) for key in keys]
+        return tombstones(keys, group_id=group, member_id=self.id)
 
     def with_metadata(self, value: Any) -> StreamsMember:
         """After the record of its description."""

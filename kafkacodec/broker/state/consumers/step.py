@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkacodec.broker.state.consumer import ConsumerGroup
-from kafkacodec.broker.state.consumer_member import ConsumerMember, Places
+from kafkacodec.broker.state.consumers.group import ConsumerGroup
+from kafkacodec.broker.state.consumers.member import ConsumerMember, Places
 from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["Step"]

@@ -12,9 +12,16 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup, joined_error
-from kafkacodec.broker.state.consumer import ConsumerGroup
-from kafkacodec.broker.state.consumer_member import UNRELEASED, UNREVOKED, ClassicPart, ConsumerMember, Places, short_id
-from kafkacodec.broker.state.consumer_step import Step
+from kafkacodec.broker.state.consumers.group import ConsumerGroup
+from kafkacodec.broker.state.consumers.member import (
+    UNRELEASED,
+    UNREVOKED,
+    ClassicPart,
+    ConsumerMember,
+    Places,
+    short_id,
+)
+from kafkacodec.broker.state.consumers.step import Step
 from kafkacodec.broker.state.groups import Groups
 from kafkacodec.broker.state.machine import Client, Room
 from kafkacodec.broker.state.members import ClassicMember

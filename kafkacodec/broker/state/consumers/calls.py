@@ -7,13 +7,14 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.classic import ClassicGroup
-from kafkacodec.broker.state.consumer import ConsumerGroup
-from kafkacodec.broker.state.consumer_member import AWAY, UNREVOKED, ConsumerMember, places_of, rows_of, short_id
-from kafkacodec.broker.state.consumer_step import Step
+from kafkacodec.broker.state.consumers.group import ConsumerGroup
+from kafkacodec.broker.state.consumers.member import AWAY, ConsumerMember, places_of, rows_of, short_id
+from kafkacodec.broker.state.consumers.mixed import Mixed
+from kafkacodec.broker.state.consumers.step import Step
 from kafkacodec.broker.state.groups import Groups
-from kafkacodec.broker.state.machine import Client, Handler, Room
+from kafkacodec.broker.state.heartbeats import HeartbeatCalls
+from kafkacodec.broker.state.machine import Client, Handler, Room, Then
 from kafkacodec.broker.state.members import EMPTY
-from kafkacodec.broker.state.mixed import Mixed
 from kafkacodec.broker.state.targets import TARGETS
 from kafkacodec.datatypes import replace
 from kafkacodec.errors import (
@@ -38,23 +39,18 @@ __all__ = ["ConsumerCalls"]
 _FOR_GOOD = -1
 
 
-class ConsumerCalls:
-    """Both requests, and the time-outs of members."""
+class ConsumerCalls(HeartbeatCalls[ConsumerGroup, ConsumerMember]):
+    """Both requests."""
+
+    session = "consumer.session.timeout.ms"
 
     def __init__(self, groups: Groups) -> None:
-        self._groups = groups
+        super().__init__(groups, ConsumerGroup, Step.removal)
         self.mixed = Mixed(groups, self._watch, self.remove)
         self.handlers: dict[int, Handler] = {
             keys.CONSUMER_GROUP_HEARTBEAT: self._heartbeat,
             keys.CONSUMER_GROUP_DESCRIBE: self._describe,
         }
-
-    def start(self) -> None:
-        """Expect a sign of life from every member, after loading."""
-        for group in self._groups.groups.values():
-            if isinstance(group, ConsumerGroup):
-                for member in group.members.values():
-                    self._watch(group, member)
 
     # ConsumerGroupHeartbeat
 
@@ -223,45 +219,20 @@ class ConsumerCalls:
         else:
             self.remove(group, [member], written)
 
-    def remove(self, group: ConsumerGroup, members: list[ConsumerMember], then: Any) -> None:
-        """Put members out of a group."""
-
-        def written(code: int) -> None:
-            for member in members if not code else ():
-                for timer in (f"session {member.id}", f"rebalance {member.id}", f"join {member.id}"):
-                    group.room.cancel(timer)
-            then(code)
-
+    def remove(self, group: ConsumerGroup, members: list[ConsumerMember], then: Then) -> None:
+        """Put members out of a group, which becomes a classic one if it has only members of that protocol left."""
         left = [member for member in group.members.values() if member not in members]
         if left and all(member.classic is not None for member in left):
             self.mixed.downgrade(group, left, then)
         else:
-            group.room.write(Step.removal(group, members), written)
+            super().remove(group, members, then)
 
-    def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """Set the time limits for the next heartbeat and for giving up partitions."""
-        session = self._groups.setting(group.name, "consumer.session.timeout.ms")
-        if member.classic is not None:
-            session = member.classic.session_timeout_ms
-        group.room.set_timer(f"session {member.id}", session, partial(self._late, group.name, member.id, None))
-        if member.state != UNREVOKED or member.classic is not None:  # classic members must join again
-            group.room.cancel(f"rebalance {member.id}")
-        elif not group.room.waits(f"rebalance {member.id}"):
-            late = partial(self._late, group.name, member.id, member.epoch)
-            group.room.set_timer(f"rebalance {member.id}", member.rebalance_timeout_ms, late)
+    def _forget(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        super()._forget(group, member)
+        group.room.cancel(f"join {member.id}")
 
-    def _late(self, name: str, member_id: str, epoch: int | None) -> None:
-        group = self._groups.find(name)
-        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-        if not isinstance(group, ConsumerGroup) or member is None:
-            return
-        if epoch is None or (member.epoch == epoch and member.state == UNREVOKED):
-
-            def written(code: int) -> None:
-                if code:
-                    self._watch(group, member)  # tried again after another session
-
-            self.remove(group, [member], written)
+    def _session_ms(self, group: ConsumerGroup, member: ConsumerMember) -> int:
+        return super()._session_ms(group, member) if member.classic is None else member.classic.session_timeout_ms
 
     # ConsumerGroupDescribe
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, Final
 
 from kafkacodec import messages
+from kafkacodec.broker.state.epoch_group import tombstones
 from kafkacodec.datatypes import NamedTuple, dataclass, replace
 from kafkacodec.errors import FENCED_MEMBER_EPOCH, NONE
 from kafkacodec.messages.stored import StoredRecord
@@ -63,6 +64,11 @@ class ConsumerMember:
     def settled(self, epoch: int) -> bool:
         """Whether it has its target of this epoch."""
         return self.state == STABLE and self.epoch == epoch
+
+    @property
+    def revocation_ms(self) -> int | None:
+        """How long it may take to give up its partitions; classic members must join again instead."""
+        return self.rebalance_timeout_ms if self.state == UNREVOKED and self.classic is None else None
 
     # Reconciliation
 
@@ -139,7 +145,7 @@ class ConsumerMember:
             messages.ConsumerGroupTargetAssignmentMemberKey,
             messages.ConsumerGroupMemberMetadataKey,
         )
-        return [StoredRecord(key(group_id=group, member_id=self.id), None, None) for key in keys]
+        return tombstones(keys, group_id=group, member_id=self.id)
 
     def with_metadata(self, value: Any) -> ConsumerMember:
         """After the record of its subscription."""

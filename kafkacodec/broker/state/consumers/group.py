@@ -12,8 +12,8 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.assignment.assignor import MemberSubscription
-from kafkacodec.broker.state.consumer_member import ConsumerMember, Places, new_targets, places_of, rows_of
-from kafkacodec.broker.state.epoch_group import EpochGroup
+from kafkacodec.broker.state.consumers.member import ConsumerMember, Places, new_targets, places_of, rows_of
+from kafkacodec.broker.state.epoch_group import EpochGroup, tombstones
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.targets import TARGETS, UNIFORM, topics_hash
 from kafkacodec.datatypes import dataclass, field
@@ -173,7 +173,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember]):
         members = [record for member in self.members.values() for record in member.tombstones(self.name)]
         patterns = [self.pattern_record(pattern, None) for pattern in self.patterns]
         keys = (messages.ConsumerGroupTargetAssignmentMetadataKey, messages.ConsumerGroupMetadataKey)
-        return [*members, *patterns, *(StoredRecord(key(group_id=self.name), None, None) for key in keys)]
+        return [*members, *patterns, *tombstones(keys, group_id=self.name)]
 
     def apply(self, key: Any, value: Any) -> None:
         """Change the state as a record says."""
