@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
 
 from kafkacodec.datatypes import NamedTuple
 
@@ -20,6 +20,10 @@ _PORTS: Final = {
     "rewrite": 9096,
 }
 """The default port by scheme."""
+
+_URL: Final = re.compile(  # urllib.parse takes longer to import than a broker takes to open an empty directory
+    r"(?P<scheme>[a-z0-9+]+)://(?:\[(?P<ipv6>[^\s\[\]/?#@]+)\]|(?P<host>[^\s\[\]:/?#@]+))(?::(?P<port>[^/?#@]*))?", re.I
+)
 
 
 class Url(NamedTuple):
@@ -68,14 +72,14 @@ def listener_urls(listen: str | Iterable[str], argument: str = "listen") -> list
     for text in [listen] if isinstance(listen, str) else list(listen):
         if not isinstance(text, str):
             raise TypeError(f"{argument} has URLs as text, not {type(text).__name__}")
-        try:
-            parts = urlsplit(text)
-            port = parts.port
-        except ValueError:
-            raise ValueError(f"{argument}: {text!r} has no valid port") from None
-        if parts.scheme not in _PORTS or not parts.hostname or parts.path or parts.query or parts.username:
+        parts = _URL.fullmatch(text)
+        scheme = parts["scheme"].lower() if parts else ""
+        if parts is None or scheme not in _PORTS:
             raise ValueError(f"{argument}: {text!r} is not {_named()}")
-        found.append(Url(parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port))
+        port = parts["port"] or str(_PORTS[scheme])
+        if not port.isascii() or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
+            raise ValueError(f"{argument}: {text!r} has no valid port")
+        found.append(Url(scheme, (parts["ipv6"] or parts["host"]).lower(), int(port)))
     if not found:
         raise ValueError(f"{argument} is empty: pass a URL such as kafka://127.0.0.1:0")
     return found

@@ -14,7 +14,7 @@ EARLIEST: Final = -2
 """Timestamps of ListOffsets that stand for the end and the start of a partition."""
 
 _NAMED: Final = {"earliest": EARLIEST, "latest": LATEST, "none": None}
-_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?", re.I)
+_DURATION = r"P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?"  # compiled at the first use
 _MS: Final = (86_400_000, 3_600_000, 60_000, 1000)
 
 
@@ -57,7 +57,7 @@ def reset_policy(text: str) -> ResetPolicy:
             f'auto_offset_reset is "earliest", "latest", "none" or "by_duration:" and a duration such as PT1H, '
             f"not {text!r}"
         )
-    found = _DURATION.fullmatch(duration)
+    found = re.fullmatch(_DURATION, duration, re.I)
     if found is None or not any(found.groups()):
         raise ValueError(f"auto_offset_reset: {duration!r} is not a duration of ISO 8601, such as PT1H or P1DT12H")
     return ResetPolicy(None, int(sum(float(part or 0) * ms for part, ms in zip(found.groups(), _MS, strict=True))))

@@ -25,14 +25,13 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 _CONTROL_A: Final = "\x01"
 _NAME: Final = r"(?:[^=,\x00\x01]|=2C|=3D)+"
-_SCRAM_FIRST: Final = re.compile(
+# Patterns as text: `re` compiles them at the first login, and most brokers see none.
+_SCRAM_FIRST: Final = (
     rf"(?P<header>n,(?:a=(?P<identity>{_NAME}))?,)(?P<bare>(?:m=[^,]*,)?n=(?P<user>{_NAME}),r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+)"
     r"(?P<extensions>(?:,[A-Za-z]+=[^,\x00]+)*))"
 )
-_BEARER: Final = re.compile(
-    rf"n,(?:a=(?P<identity>{_NAME}))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
-)
-_CREDENTIALS: Final = re.compile(r"(?P<scheme>[!-~]+) +(?P<token>[-A-Za-z0-9._~+/]+=*)")
+_BEARER: Final = rf"n,(?:a=(?P<identity>{_NAME}))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+_CREDENTIALS: Final = r"(?P<scheme>[!-~]+) +(?P<token>[-A-Za-z0-9._~+/]+=*)"
 _INVALID: Final = '{"status":"invalid_token"}'
 
 
@@ -123,7 +122,7 @@ class ScramServer:
             raise Refused from None
 
     def _first(self, text: str) -> bytes:
-        found = _SCRAM_FIRST.fullmatch(text)
+        found = re.fullmatch(_SCRAM_FIRST, text)
         if found is None:
             raise Refused
         user = found["user"].replace("=2C", ",").replace("=3D", "=")
@@ -177,11 +176,11 @@ class OAuthBearerServer:
         if self._reason is not None and text == _CONTROL_A:
             raise Refused(self._reason)
         self._reason = None
-        found = _BEARER.fullmatch(text)
+        found = re.fullmatch(_BEARER, text)
         if found is None:
             raise Refused
         pairs = dict(pair.split("=", 1) for pair in found["pairs"].split(_CONTROL_A) if pair)
-        credentials = _CREDENTIALS.fullmatch(pairs.get("auth", ""))
+        credentials = re.fullmatch(_CREDENTIALS, pairs.get("auth", ""))
         if credentials is None:
             raise Refused
         if credentials["scheme"].lower() != "bearer":
