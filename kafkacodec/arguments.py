@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import index
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 __all__ = [
     "ISOLATION_LEVELS",
@@ -18,6 +18,8 @@ __all__ = [
     "num_threads",
     "offset_span",
     "one_of",
+    "path_text",
+    "path_texts",
     "refuse_unknown",
     "require_int",
     "require_text",
@@ -144,6 +146,28 @@ def suggestion(wrong: str, known: Collection[str], what: str = "options", most: 
     if most is not None and len(known) > most:
         return meant(wrong, known) or f"there are {len(known):,} {what}"
     return meant(wrong, known) or f"{what} are {', '.join(known)}"
+
+
+def path_text(path: Any, name: str = "the path") -> str:
+    """A path as text. Raises TypeError."""
+    try:
+        found: Any = os.fspath(path)
+    except TypeError:
+        raise TypeError(f"{name} must be text or a path object, not {type(path).__name__}") from None
+    if isinstance(found, bytes):
+        reason = "kafkacodec.decode takes the bytes of a segment"
+        raise TypeError(f"{name} must be text or a path object, not bytes; {reason}")
+    text: str = found
+    return text
+
+
+def path_texts(paths: object, name: str = "paths") -> list[str]:
+    """One path or several as texts. Raises TypeError."""
+    if isinstance(paths, (str, os.PathLike)):
+        return [path_text(paths, name)]
+    if isinstance(paths, (bytes, Mapping)) or not isinstance(paths, Iterable):
+        raise TypeError(f"{name} must be a path or several, not {type(paths).__name__}")
+    return [path_text(path, f"each of {name}") for path in paths]
 
 
 def require_text(name: str, value: object) -> str:

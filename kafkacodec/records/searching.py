@@ -189,7 +189,11 @@ def _rows_of_headers(table: RecordColumns, headers: Mask) -> Mask:
 
 
 def _several(given: Any, one: tuple[type, ...]) -> list[Any]:
-    return [given] if isinstance(given, one) else list(given)
+    if isinstance(given, one):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise TypeError(f"expected str or bytes to find, not {type(given).__name__}")
+    return list(given)
 
 
 def _bytes(text: Text) -> bytes:

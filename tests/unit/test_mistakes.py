@@ -43,6 +43,14 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ORDERS.to_arrow(columns="value"), TypeError, "columns must be a list of names, not str"),
     (lambda: ORDERS.to_arrow(on_error="ignore"), ValueError, "on_error must be "),
     (lambda: ORDERS.head(on_error="ignore"), ValueError, "on_error must be "),
+    (lambda: kc.log.Segment(b"x"), TypeError, "not bytes; kafkacodec.decode takes the bytes of a segment"),  # type: ignore[arg-type]
+    (lambda: kc.log.LogDirectory(5), TypeError, "the path must be text or a path object, not int"),  # type: ignore[arg-type]
+    (lambda: kc.log.lag(5), TypeError, "paths must be a path or several, not int"),  # type: ignore[arg-type]
+    (lambda: kc.log.statistics(5), TypeError, "partitions must be a path, a Partition or several, not int"),  # type: ignore[arg-type]
+    (lambda: kc.log.diff(LOG, 5), TypeError, "what is compared must be a path, partitions or a log, not int"),  # type: ignore[arg-type]
+    (lambda: kc.log.Follower("orders-0"), TypeError, "partition must be a kafkacodec.log.Partition, not str"),  # type: ignore[arg-type]
+    (lambda: kc.log.Follower(ORDERS.partition(0), "x"), TypeError, "next_offset must be an integer, not str"),  # type: ignore[arg-type]
+    (lambda: kc.Search(key=5), TypeError, "expected str or bytes to find, not int"),  # type: ignore[arg-type]
     (lambda: kc.log.lag([]), ValueError, "paths: there are none"),
     (lambda: kc.log.lag("nodir"), FileNotFoundError, "nodir"),
     (lambda: kc.log.read_committed_offsets([]), ValueError, "path: there is none"),

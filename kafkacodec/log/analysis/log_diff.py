@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from kafkacodec.arguments import limit as checked_limit
@@ -92,7 +92,11 @@ def diff(a: Source, b: Source, *, limit: int = DEFAULT_LIMIT) -> Differences:
 def _partitions(source: Source) -> list[Partition]:
     if isinstance(source, (str, os.PathLike)):
         return discover(source)
-    return [source] if isinstance(source, Partition) else list(source)
+    if isinstance(source, Partition):
+        return [source]
+    if not isinstance(source, Iterable):
+        raise TypeError(f"what is compared must be a path, partitions or a log, not {type(source).__name__}")
+    return list(source)
 
 
 Key = tuple[str, int]

@@ -160,6 +160,8 @@ def statistics(
         OSError: a segment cannot be read.
     """
     given = [partitions] if isinstance(partitions, (str, os.PathLike, Partition)) else partitions
+    if not isinstance(given, Iterable):
+        raise TypeError(f"partitions must be a path, a Partition or several, not {type(given).__name__}")
     found = [p for item in given for p in ([item] if isinstance(item, Partition) else discover(item))]
     return Statistics(partition_statistics(p, records=records, verify_crc=verify_crc, threads=threads) for p in found)
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NoReturn, Unpack
 
-from kafkacodec.arguments import num_threads, require_text, suggestion
+from kafkacodec.arguments import num_threads, path_text, path_texts, require_text, suggestion
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_files import check_offset_checkpoints
 from kafkacodec.log.formats import layout
@@ -48,7 +48,7 @@ class LogDirectory:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        self.path = path_text(path)
         if not is_directory(self.path):
             identity_of(self.path)
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
@@ -251,12 +251,10 @@ def discover(
         FileNotFoundError: a path does not exist, or is a directory without a partition or a segment.
         OSError: a path cannot be read.
     """
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
+    given = path_texts(paths)
     found: list[Partition] = []
     files: dict[str, list[str]] = {}
     listings = Listings() if listings is None else listings
-    given = [os.fspath(path) for path in paths]
     # A pattern such as logs/* also matches unpublished output of jobs.
     given = [path for path in given if not layout.is_staging(os.path.basename(full_path(path)))] or given
     for path in given:

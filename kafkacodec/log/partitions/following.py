@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from kafkacodec.arguments import IsolationLevel
+from kafkacodec.arguments import IsolationLevel, int64
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.partitions.inside import relisted
@@ -57,10 +57,12 @@ class Follower:
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> None:
+        if not isinstance(partition, Partition):
+            raise TypeError(f"partition must be a kafkacodec.log.Partition, not {type(partition).__name__}")
         if is_url(partition.path):
             raise ValueError(f"{partition.path}: logs in object stores cannot be followed; read them again")
         self.partition = partition
-        self.next_offset = partition.start_offset() if next_offset is None else next_offset
+        self.next_offset = partition.start_offset() if next_offset is None else int64(next_offset, "next_offset")
         self.isolation_level = isolation_level
         self._files: frozenset[tuple[str, int, int]] | None = None
 

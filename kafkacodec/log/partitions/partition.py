@@ -11,7 +11,7 @@ from itertools import tee
 from operator import index
 from typing import TYPE_CHECKING, Unpack
 
-from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, offset_span, one_of
+from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, offset_span, one_of, path_text
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_partition import verify_partition
@@ -79,7 +79,7 @@ class Partition(Readable):
         log_start_offset: int | None = None,
         recovery_point: int | None = None,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = path_text(path)
         is_named = topic is not None and partition is not None and state is not None
         name = None if is_named else directory_name(self.path)
         self.topic = topic if topic is not None or name is None else name.topic
@@ -94,7 +94,7 @@ class Partition(Readable):
             self.recovery_point = recovery_point
         self._listed: SettledDirectory | None = None  # what was listed; see `planning.ranges_in_turn`
         if segments is not None:
-            self.segments = self._in_order([os.fspath(segment) for segment in segments])
+            self.segments = self._in_order([path_text(segment) for segment in segments])
 
     def __repr__(self) -> str:
         return repr_of(self, self.path)

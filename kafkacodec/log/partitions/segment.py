@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from kafkacodec.arguments import limit
+from kafkacodec.arguments import limit, path_text
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.files.access import FileIdentity
@@ -58,7 +58,7 @@ class Segment(Readable):
 
     @suggests_options
     def __init__(self, path: str | os.PathLike[str], *, topic: str | None = None, partition: int | None = None) -> None:
-        path = os.fspath(path)
+        path = path_text(path)
         name = layout.parse_file_name(os.path.basename(path))
         if topic is None or partition is None:
             tiered = None if name is None else name.segment_id is not None

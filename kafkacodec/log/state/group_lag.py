@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of
+from kafkacodec.arguments import ISOLATION_LEVELS, IsolationLevel, one_of, path_texts
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.files.access import note
@@ -131,7 +131,7 @@ def lag(
         OSError: a file cannot be read.
     """
     one_of("isolation_level", isolation_level, ISOLATION_LEVELS)
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    given = path_texts(paths)
     if not given:
         raise ValueError("paths: there are none; pass a broker's data directory")
     commits = {commit[:3]: commit for commit in read_committed_offsets(given, problems=problems)}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from kafkacodec.arguments import path_texts
 from kafkacodec.errors import CorruptRecord, DecodeError, KafkaCodecError
 from kafkacodec.internal_records import CONSUMER_OFFSETS, ControlType
 from kafkacodec.log.files.access import note
@@ -102,7 +103,7 @@ def _applied(paths: Sequence[str], problems: list[DecodeError] | None) -> GroupS
 
 
 def _each(path: Paths) -> list[str]:
-    found = [os.fspath(each) for each in ([path] if isinstance(path, (str, os.PathLike)) else path)]
+    found = path_texts(path, "path")
     if not found:
         raise ValueError("path: there is none; pass a broker's data directory")
     return found

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
+from kafkacodec.arguments import path_text
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.checking.arrangement import Placed
 from kafkacodec.log.checking.checked import Advance
@@ -80,7 +81,7 @@ def recover(src: str | os.PathLike[str], dest: str | os.PathLike[str], *, advanc
         FileNotFoundError: there is no segment in the source.
         OSError: the source cannot be listed, or the destination cannot be written.
     """
-    src, dest = os.fspath(src), os.fspath(dest)
+    src, dest = path_text(src, "src"), path_text(dest, "dest")
     partitions = discover(src)
     _check_destination(src, dest)
     with new_directory(dest, last=REPORT_FILE) as building:
@@ -106,7 +107,7 @@ def recover_tree(
     Raises:
         As `recover`.
     """
-    src, dest = os.fspath(src), os.fspath(dest)
+    src, dest = path_text(src, "src"), path_text(dest, "dest")
     found = sorted({os.path.dirname(partition.path) for partition in discover(src, levels=levels)})
     _check_destination(src, dest)
     reports = []
