@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from kafkacodec.arguments import limit, one_of
+from kafkacodec.arguments import limit, one_of, path_texts
 from kafkacodec.broker.clock import Clock
 from kafkacodec.broker.dialects.inside import Replication
 from kafkacodec.broker.listening import listener_urls
@@ -153,4 +153,4 @@ def _users(users: Mapping[str, str] | None) -> dict[str, str]:
 def _paths(data: Data) -> list[str]:
     if data is None:
         return []
-    return [os.fspath(data)] if isinstance(data, (str, os.PathLike)) else [os.fspath(path) for path in data]
+    return path_texts(data, "data")

@@ -45,6 +45,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ORDERS.head(on_error="ignore"), ValueError, "on_error must be "),
     (lambda: kc.log.Segment(b"x"), TypeError, "not bytes; kafkacodec.decode takes the bytes of a segment"),  # type: ignore[arg-type]
     (lambda: kc.log.LogDirectory(5), TypeError, "the path must be text or a path object, not int"),  # type: ignore[arg-type]
+    (lambda: kc.broker.serve(5), TypeError, "data must be a path or several, not int"),  # type: ignore[arg-type]
     (lambda: kc.log.lag(5), TypeError, "paths must be a path or several, not int"),  # type: ignore[arg-type]
     (lambda: kc.log.statistics(5), TypeError, "partitions must be a path, a Partition or several, not int"),  # type: ignore[arg-type]
     (lambda: kc.log.diff(LOG, 5), TypeError, "what is compared must be a path, partitions or a log, not int"),  # type: ignore[arg-type]
