@@ -12,6 +12,7 @@ __all__ = [
     "MAX_THREADS",
     "IsolationLevel",
     "column_names",
+    "columns_hint",
     "int64",
     "limit",
     "meant",
@@ -118,8 +119,7 @@ def column_names(columns: Iterable[str] | None, default: Sequence[str], known: S
     names = tuple(default if columns is None else columns)
     unknown = [name for name in names if name not in known]
     if unknown:
-        said = meant(unknown[0], known) if len(unknown) == 1 else ""
-        raise ValueError(f"unknown column {', '.join(map(repr, unknown))}; {said or 'columns are ' + ', '.join(known)}")
+        raise ValueError(f"unknown column {', '.join(map(repr, unknown))}; {columns_hint(unknown[0], known)}")
     return names
 
 
@@ -139,6 +139,12 @@ def meant(wrong: str, known: Collection[str]) -> str:
         lower[name] for name in get_close_matches(wrong.lower(), lower, n=1)
     ]
     return f"did you mean {close[0]!r}?" if close else ""
+
+
+def columns_hint(wrong: str, known: Collection[str]) -> str:
+    """The end of an error about a column that is not there: those that are, and the most similar one."""
+    close = meant(wrong, known)
+    return f"columns are {', '.join(known)}{close and f'; {close}'}"
 
 
 def suggestion(wrong: str, known: Collection[str], what: str = "options", most: int | None = None) -> str:

@@ -184,9 +184,9 @@ cdef class Table:
             for i in range(self.table.num_columns):
                 if self.table.columns[i].wanted and self.table.columns[i].field.name == raw:
                     return &self.table.columns[i]
-        from kafkacodec.arguments import suggestion
+        from kafkacodec.arguments import columns_hint
 
-        raise KeyError(f"no column {name!r}; {suggestion(name, self.column_names, 'columns')}")
+        raise KeyError(f"no column {name!r}; {columns_hint(name, self.column_names)}")
 
     cdef const k.kc_field *fields(self) noexcept:
         if self.table == NULL or self.table.num_columns == 0:

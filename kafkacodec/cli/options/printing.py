@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kafkacodec.arguments import columns_hint
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.datatypes import dataclass
 
@@ -65,7 +66,7 @@ def _chosen(value: str | None, known: tuple[str, ...], context: click.Context, o
     names = tuple(name.strip() for name in value.split(","))
     wrong = [name for name in names if name not in known]
     if wrong:
-        raise click.BadParameter(f"unknown column {wrong[0]!r}; columns are {', '.join(known)}", context, option)
+        raise click.BadParameter(f"unknown column {wrong[0]!r}; {columns_hint(wrong[0], known)}", context, option)
     return names
 
 
