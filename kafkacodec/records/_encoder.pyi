@@ -7,6 +7,9 @@ from kafkacodec.records._record_chunks import RecordChunk
 class GrowingBytes:
     """A bytes object that is written from front to back and gets its final size at the end."""
 
+class Block:
+    """Bytes that can be changed."""
+
 class BatchEncoder:
     """Divides the rows of chunks into batches, in one pass. A chunk is not needed after its rows are written.
 
@@ -15,7 +18,7 @@ class BatchEncoder:
             size, or the magic cannot represent it; `path` names the row.
 
     Attributes:
-        writable: whether `next_batch` and `last_batch` return bytearrays, which the caller may change.
+        writable: whether `next_batch` and `last_batch` return memory that the caller may change.
     """
 
     writable: bool

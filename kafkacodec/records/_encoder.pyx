@@ -1,8 +1,8 @@
 # Encoding of columns and Python records as record batches: owns the memory, calls the kernels without the GIL.
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_FromObject
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t, uint8_t
@@ -99,6 +99,17 @@ cdef class GrowingBytes:
         return done
 
 
+cdef class Block:
+    """Bytes that can be changed, in memory of the pool: getting new memory from the system takes as long as encoding."""
+    cdef k.kc_buffer buffer
+
+    def __dealloc__(self):
+        k.kc_buffer_free(&self.buffer)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.buffer.data, <Py_ssize_t> self.buffer.size, False, flags)
+
+
 cdef class BatchEncoder:
     """Divides the rows of chunks into batches, in one pass. A chunk is not needed after its rows are written."""
     cdef k.kc_encoder encoder
@@ -106,6 +117,7 @@ cdef class BatchEncoder:
     cdef GrowingBytes plain    # the open batch, if they are returned as they are written
     cdef bint in_plain         # whether the open batch is there
     cdef Py_ssize_t guess      # the bytes that it is expected to need
+    cdef size_t given          # the capacity of the last batch that was given away with its memory
     cdef size_t header_bytes
     cdef int64_t rows          # number of rows in the previous chunks
     cdef bint working
@@ -334,6 +346,8 @@ cdef class BatchEncoder:
         if not self.encoder.open.count:
             self.in_plain = False
             self.batch.size = 0
+            if self.batch.data == NULL and self.given and k.kc_buffer_reserve(&self.batch, self.given, &error):
+                raise exception_from(&error)
         while True:
             room.at, room.end = self.batch.data + self.batch.size, self.batch.data + self.batch.capacity
             with nogil:
@@ -398,7 +412,10 @@ cdef class BatchEncoder:
         return 0
 
     cdef bytearray compressed_batch(self, compress):
-        """The batch in `self.batch`, its records compressed."""
+        """The batch in `self.batch`, its records compressed.
+
+        Not in the pool: the memory that `compress` gets and frees is then that of the batch before, not always new.
+        """
         cdef Py_buffer records
         self.compress_records(compress, &records)
         try:
@@ -407,6 +424,23 @@ cdef class BatchEncoder:
             return data
         finally:
             PyBuffer_Release(&records)
+
+    cdef Block plain_batch(self):
+        """The batch in `self.batch`, which is complete: with its memory, if little of that is unused."""
+        cdef Block made = Block.__new__(Block)
+        cdef k.kc_error error
+        cdef size_t size = self.batch.size
+        if self.batch.capacity - size > size // 8:
+            if k.kc_buffer_reserve(&made.buffer, size, &error):
+                raise exception_from(&error)
+            memcpy(made.buffer.data, self.batch.data, size)
+            made.buffer.size = size
+            return made
+        self.given = self.batch.capacity
+        made.buffer = self.batch
+        self.batch.data = NULL
+        self.batch.size = self.batch.capacity = 0
+        return made
 
     cdef int compress_records(self, compress, Py_buffer *records) except -1:
         cdef Py_ssize_t header = self.header_bytes
@@ -439,7 +473,7 @@ cdef class BatchEncoder:
         else:
             room.at = room.end = self.batch.data + self.batch.size
             k.kc_encoder_close_in_place(&self.encoder, &room)
-            data = PyByteArray_FromStringAndSize(<char *> self.batch.data, self.batch.size)
+            data = PyMemoryView_FromObject(self.plain_batch())
         return data, batch.base_offset, batch.last_offset, batch.max_timestamp, batch.count
 
     cdef tuple take_plain(self):

@@ -320,7 +320,7 @@ def iter_encoded(
     return _each_batch(plan.encoder(), plan.compressor(), records)
 
 
-def iter_writable(records: Any, plan: EncodePlan) -> Iterator[tuple[bytearray, int]]:
+def iter_writable(records: Any, plan: EncodePlan) -> Iterator[tuple[bytearray | memoryview, int]]:
     """The batches of a plan as bytes that can be changed, each with its number of records. Errors as `encode`."""
     encoder = plan.encoder()
     encoder.writable = True

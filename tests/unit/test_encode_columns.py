@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.records.encode import EncodePlan, iter_writable
 from tests.decoded import keys_and_values, rows
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -164,3 +165,19 @@ def test_everything_imported_is_released() -> None:
     assert pa.total_allocated_bytes() > before
     del table
     assert pa.total_allocated_bytes() <= before
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+@pytest.mark.parametrize("batch_bytes", [100, 5_000, 60_000, 1_000_000])
+def test_batches_that_can_be_changed_share_no_memory(codec, batch_bytes):
+    """Some are given away with the memory that they were written into, some are copied out of it."""
+    rows = pa.table({"value": [b"%d" % n * (n % 97) for n in range(3_000)]})
+    expected = [
+        batch.data for batch in kc.iter_encoded(rows, codec=codec, batch_bytes=batch_bytes, default_timestamp=5)
+    ]
+    found = list(iter_writable(rows, EncodePlan(codec=codec, batch_bytes=batch_bytes, default_timestamp=5)))
+    assert [bytes(data) for data, _ in found] == expected
+    assert sum(count for _, count in found) == len(rows)
+    for data, _ in found[::2]:
+        memoryview(data)[:] = bytes(len(data))
+    assert [bytes(data) for data, _ in found[1::2]] == expected[1::2]

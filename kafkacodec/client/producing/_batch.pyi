@@ -12,5 +12,7 @@ class BatchBuilder:
     def close(self, codec: int = 0, compress: Callable[[memoryview], Any] | None = None) -> bytearray:
         """Return the finished batch, without a producer id, and empty the builder."""
 
-def set_producer(batch: bytearray, producer_id: int, epoch: int, sequence: int, transactional: bool) -> None:
+def set_producer(
+    batch: bytearray | memoryview, producer_id: int, epoch: int, sequence: int, transactional: bool
+) -> None:
     """Write these fields, base offset 0 and the checksum into a batch of magic 2."""

@@ -41,7 +41,7 @@ class TableBatch(NamedTuple):
     """An encoded batch of table rows for one partition."""
 
     queue: PartitionQueue
-    data: bytearray
+    data: bytearray | memoryview
     rows: int
 
     @property
@@ -180,7 +180,7 @@ class TablePlan:
         return f"the row takes {size} bytes{compressed}, {self._most} are allowed by max_request_size"
 
     @staticmethod
-    def _check_readable(data: bytearray, at: int) -> None:
+    def _check_readable(data: bytearray | memoryview, at: int) -> None:
         """Refuse a row that consumers would refuse to decompress, however small it is compressed."""
         try:
             decode(data, columns=["offset"], max_decompressed_bytes=READABLE_BYTES)

@@ -56,7 +56,7 @@ class Batch(OpenBatch):
 
     def __init__(self, queue: PartitionQueue, order: tuple[int, int], outcome: Outcome, first: int) -> None:
         self.queue = queue
-        self.data: bytearray | None = None
+        self.data: bytearray | memoryview | None = None
         self.order = order
         self.outcome, self.first = outcome, first
         self.deadline = self.due_at = math.inf
@@ -66,7 +66,7 @@ class Batch(OpenBatch):
         self.retry_at = 0.0
         self.error: Exception | None = None
 
-    def finish(self, codec: int, compress: Callable[[Any], Any] | None) -> bytearray:
+    def finish(self, codec: int, compress: Callable[[Any], Any] | None) -> bytearray | memoryview:
         """The bytes of the closed batch, compressed on the first call."""
         if self.data is None:
             assert self.builder is not None
