@@ -101,7 +101,7 @@ def test_globs_that_choose_nothing():
     ("key", "reason"),
     [
         (("t", 9), "topic 't' has no partition 9: its highest is 0"),
-        (("none", 0), "topic 'none': UNKNOWN_TOPIC_OR_PART"),
+        (("none", 0), "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )
 def test_partitions_that_do_not_exist_are_named(key, reason):

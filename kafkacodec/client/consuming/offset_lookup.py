@@ -267,7 +267,7 @@ class OffsetLookup:
 
 def _why_without_leader(topic: Topic, number: int) -> str:
     if not topic.partitions and topic.error is not None:
-        return f"topic {topic.name!r}: {topic.error.name}"
+        return f"{topic.name}-{number} has no known leader: {topic.error.name}"
     if topic.partitions and number not in topic.partitions:
         return f"topic {topic.name!r} has no partition {number}: its highest is {max(topic.partitions)}"
     return f"{topic.name}-{number} has no known leader"

@@ -50,6 +50,7 @@ class Network:
     Attributes:
         cluster: the cluster's metadata, itself a machine.
         metrics: the client's metrics, which machines update.
+        answered_at: when a broker last answered, in ms of `now`; -infinity before that.
         stopped: whether it is closed, or its event loop has ended: nothing is sent or started any more.
     """
 
@@ -70,6 +71,7 @@ class Network:
             silence_ms=settings.default_api_timeout_ms,
             absent_ms=settings.bootstrap_timeout_ms,
         )
+        self.answered_at = -math.inf
         self.closed = self.stopped = False
         self._ended = asyncio.Event()  # set once the connections have ended too
         self._process = os.getpid()
@@ -96,11 +98,6 @@ class Network:
     def now(self) -> float:
         """The time of the loop's clock, in ms."""
         return self._seconds() * 1000
-
-    @property
-    def answered_at(self) -> float:
-        """When a broker last answered, in ms of `now`; -infinity before that."""
-        return self._traffic.answered_at
 
     def retry_backoff(self) -> Backoff:
         """The waits between attempts, from the client's options."""
@@ -288,6 +285,8 @@ class Network:
         """Pass a machine its answer or failure."""
         machine, now = flight.machine, self.now()
         owner = self._machines.get(machine)
+        if isinstance(outcome, Answer):
+            self.answered_at = now
         if owner is not None:
             try:
                 if isinstance(outcome, Answer):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-import math
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -44,9 +43,6 @@ class Traffic:
         runs: whether a machine still runs; nothing is sent for others.
         landed: called once for each flight, with its answer or the reason why there is none.
         wake: requests another `step` soon.
-
-    Attributes:
-        answered_at: when the last response came, in ms of the clock.
     """
 
     def __init__(
@@ -71,7 +67,6 @@ class Traffic:
         self._numbers = count()
         self._quiet = Quiet()
         self._closed = self._reached = False
-        self.answered_at = -math.inf
         metrics.gauge("connections", lambda: sum(node.ready for node in self._nodes))
 
     def submit(self, send: Send, machine: Machine, now: float) -> None:
@@ -264,9 +259,9 @@ class Traffic:
             self._reached = True
             self._cluster.absence.reached()
         flight = node.in_flight.pop(event.correlation_id, None)
-        now = self.answered_at = self._clock()
         if flight is None or flight.over:
             return
+        now = self._clock()
         throttle_ms = getattr(event.message, "throttle_time_ms", 0)
         if throttle_ms > 0:
             if node.link is None or not throttles_late(node.link.versions):
