@@ -92,6 +92,39 @@ def test_clients_without_rights_are_told_so_and_see_nothing():
             assert value == b"one"
 
 
+@pytest.mark.parametrize("group", [{}, {"group_id": "billing"}])
+def test_a_consumer_of_topics_that_may_not_be_read_is_told_and_goes_on_once_they_may(group):
+    with kc.broker.serve(
+        listen=["kafka+sasl://127.0.0.1:0", "kafka://127.0.0.1:0"], users={"admin": "a"}, authorizer=True,
+        config={"super.users": "User:admin"}, topics=["orders", "returns"],
+    ) as broker:  # fmt: skip
+        admin = client.Admin(
+            broker.bootstrap_servers, security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN",
+            sasl_plain_username="admin", sasl_plain_password="a",
+        )  # fmt: skip
+        anonymous = broker.listeners[1].partition("://")[2]
+        with admin:
+            admin.create_acls(client.Acl("group", "*", "User:ANONYMOUS", "read"))
+            consumer = client.Consumer(
+                "orders", "returns", bootstrap_servers=anonymous, auto_offset_reset="earliest", **group
+            )
+            with consumer:
+                for _ in range(2):
+                    with pytest.raises(TopicAuthorizationFailedError, match=r"^topic 'orders', and 1 other"):
+                        next(iter(consumer))
+                admin.create_acls(client.Acl("topic", "returns", "User:ANONYMOUS", "all"))
+                with client.Producer(anonymous) as producer:
+                    producer.send("returns", b"one").result(60)
+                value, told = None, set()
+                while value is None:
+                    try:
+                        value = next(iter(consumer)).value
+                    except TopicAuthorizationFailedError as refused:
+                        told.add(str(refused))
+                assert value == b"one"
+                assert "topic 'orders': TOPIC_AUTHORIZATION_FAILED" in told
+
+
 def test_entries_stay_after_a_restart(tmp_path):
     def server(**options):
         return kc.broker.serve(tmp_path / "data", authorizer=True, **options)

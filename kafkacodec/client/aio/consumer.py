@@ -190,10 +190,9 @@ class Consumer(Iterating, ConsumerOffsets):
             raise LocalProtocolError("nothing to read: call subscribe() or assign() first")
 
     def _explain_nothing(self, parts: ConsumerParts) -> None:
-        """After a wait without records, raise or log what prevents them."""
+        """After a wait without records, raise what prevents them."""
         parts.raise_unreachable()
         parts.raise_missing()
-        parts.warn_of_refused(() if self._topics is None else self._topics.topics)
 
     async def _wait(self, parts: ConsumerParts, end: Deadline) -> bool:
         """Wait until there may be something to read; False if the time is over, or nothing can come."""

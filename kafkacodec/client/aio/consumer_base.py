@@ -117,6 +117,7 @@ class ConsumerBase(AsyncClient):
         if self._topics is None and parts.positions.partitions:
             raise LocalProtocolError("assign() has assigned partitions: call unsubscribe() before subscribe()")
         self._topics = topics
+        parts.subscribed = tuple(topics.topics)
         if self._group is not None:
             # The loop keeps the group. These functions may refer to the consumer, and would keep one that is dropped.
             self._listener = listener
@@ -141,6 +142,7 @@ class ConsumerBase(AsyncClient):
         """
         parts = self._started()
         self._topics = None
+        parts.subscribed = ()
         self._stop_following()
         if self._group is not None:
             await self._group.unsubscribe()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from kafkacodec.client.aio.ends import Ends
@@ -26,8 +25,6 @@ from kafkacodec.datatypes import replace
 from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, DeadlineExceeded, error
 
 __all__ = ["ConsumerParts", "Soon"]
-
-_log = logging.getLogger("kafkacodec.client")
 
 
 class Soon(Protocol):
@@ -49,6 +46,7 @@ class ConsumerParts:
         errors: errors without a partition; each is raised to the user once.
         refusal: the error that ended the consumer; every read raises it.
         closing: whether `close` was called.
+        subscribed: the topics that are subscribed to by name.
     """
 
     def __init__(self, settings: ConsumerSettings, soon: Soon, ready: Callable[[], None]) -> None:
@@ -62,7 +60,8 @@ class ConsumerParts:
         self.closing = False
         self._waiting: set[asyncio.Event] = set()
         self._refused: Exception | None = None
-        self._warned: set[str] = set()
+        self.subscribed: tuple[str, ...] = ()
+        self._answers = 0  # the metadata in which subscribed topics were looked for
         backoff = network.retry_backoff()
         self.positions = Positions(reset_policy(settings.auto_offset_reset))
         committed = settings.isolation_level == "read_committed"
@@ -128,16 +127,6 @@ class ConsumerParts:
             return error(UNKNOWN_TOPIC_OR_PARTITION)(missing)
         return None
 
-    def warn_of_refused(self, topics: Iterable[str]) -> None:
-        """After such a wait, log subscribed topics that cannot be read, each once."""
-        for name in set(topics) - self._warned:
-            known = self.network.cluster.topics.get(name)
-            if known is None or known.error is None or known.partitions:
-                continue
-            if known.error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                self._warned.add(name)
-                _log.warning("topic %r is subscribed to: %s", name, known.error.name)
-
     # In the loop's thread
 
     def changed(self) -> None:
@@ -147,11 +136,29 @@ class ConsumerParts:
         if refused is not None and refused is not self._refused:
             self._refused = refused
             self.errors.append(refused)
+        if self._answers != self.network.cluster.answers:
+            self._answers = self.network.cluster.answers
+            self._look_for_refused()
         errors = self.positions.failures or self.errors or self.refusal is not None
         if self.fetcher.ready or errors or self.positions.read:
             self.ready()
         for event in self._waiting:
             event.set()
+
+    def _look_for_refused(self) -> None:
+        """Raise an error to the user, once for each answer, about subscribed topics that may not be read.
+
+        If nothing else is subscribed to, ask again: the topics may become readable.
+        """
+        known = self.network.cluster.topics
+        refused = {name: known[name].refusal for name in self.subscribed if name in known and known[name].refusal}
+        if refused and len(refused) == len(self.subscribed):
+            self.network.cluster.refresh()
+        if refused and not self.errors:
+            name, kind = next((name, kind) for name, kind in refused.items() if kind is not None)
+            others = len(refused) - 1
+            more = f", and {others} other subscribed topic{'s' * (others > 1)}" if others else ""
+            self.errors.append(kind(f"topic {name!r}{more}: {kind.name}"))
 
     def fail(self, problem: Exception) -> None:
         """Raise an error to the user, once."""

@@ -57,7 +57,8 @@ class Consumer(BlockingClient):
             batch.
         NoOffset, OffsetOutOfRangeError, LogTruncated: a partition has no valid position and ``auto_offset_reset`` is
             ``"none"``.
-        BrokerError: the cluster refuses to let a partition be read, or the group refuses this member.
+        BrokerError: the cluster refuses to let a topic or partition be read, or the group refuses this member.
+            Other topics are read by the next call.
         AuthenticationFailed: the brokers refuse this client.
         DeadlineExceeded: `timeout` has passed, and no broker ever answered or none has for `default_api_timeout_ms`.
         UnknownTopicOrPartitionError: `timeout` has passed, and a partition assigned by hand does not exist. A missing
