@@ -74,6 +74,23 @@ def test_topics(command, admin):
     assert (code, "did you mean 'returns'?" in err) == (BAD_INPUT, True)
 
 
+def test_what_was_done_is_printed_before_the_errors_of_the_rest(command, admin):
+    def partly(line):
+        code, out, err = command(line)
+        assert (code, err.count("kafkacodec: error: ")) == (BAD_INPUT, 1)
+        return out
+
+    assert partly("topics create orders half --partitions 2") == ["half: created, 2 partitions"]
+    assert partly("topics alter none half --partitions 3") == ["half: given 3 partitions"]
+    assert partly("topics alter half --partitions 4 --set no.such=1") == ["half: given 4 partitions"]
+    assert partly("topics alter none half --set retention.ms=1") == ["half: set to retention.ms=1"]
+    assert partly("topics delete none half --dry-run") == ["half: would be deleted"]
+    admin.alter_group_offsets("partly", {("half", 0): 0})
+    assert partly("groups delete none partly") == ["partly: deleted"]
+    assert partly("topics delete none half") == ["half: deleted"]
+    assert "half" not in admin.list_topics()
+
+
 def test_configs(command):
     assert command("configs alter topic returns --append cleanup.policy=compact")[:2] == (
         DONE,
@@ -190,6 +207,7 @@ def test_a_group_with_members_keeps_its_offsets(command, server):
         eventually(lambda: consumer.getmany(0.1) or consumer.assignment())
         code, _, err = command("groups reset-offsets busy --topic orders --to-earliest")
     assert (code, err.startswith("kafkacodec: error: ")) == (BAD_INPUT, True)
+    assert "UNKNOWN_MEMBER_ID: the group has members; stop its consumers first" in err
 
 
 def test_acls(command):

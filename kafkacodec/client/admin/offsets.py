@@ -23,7 +23,7 @@ from kafkacodec.client.admin.operations import (
 from kafkacodec.client.checks import offset_number
 from kafkacodec.client.core.calls import Answer
 from kafkacodec.datatypes import NamedTuple
-from kafkacodec.errors import BrokerError
+from kafkacodec.errors import UNKNOWN_MEMBER_ID, BrokerError
 from kafkacodec.messages.keys import LIST_OFFSETS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from kafkacodec.moments import milliseconds
 
@@ -190,7 +190,7 @@ class OffsetOperations(Operations):
         ask = Ask(
             api_key=OFFSET_COMMIT,
             request=request,
-            read=_each_partition,
+            read=_committed,
             place=lambda key: group_coordinator(group),
             least=1,  # version 0 commits to ZooKeeper
             most=_LAST_WITH_NAMES,
@@ -303,6 +303,15 @@ def _offset_commit(group: str, offsets: dict[TopicPartition, GroupOffset]) -> An
             )
         topics.append(request.OffsetCommitRequestTopic(name=name, partitions=entries))
     return request(group_id=group, topics=topics)
+
+
+def _committed(keys: list[TopicPartition], answer: Answer) -> Iterable[tuple[TopicPartition, BrokerError | None]]:
+    for key, refused in _each_partition(keys, answer):
+        is_member = refused is not None and refused.code == UNKNOWN_MEMBER_ID
+        yield (
+            key,
+            refusal(UNKNOWN_MEMBER_ID, "the group has members; stop its consumers first") if is_member else refused,
+        )
 
 
 def _each_partition(keys: list[TopicPartition], answer: Answer) -> Iterable[tuple[TopicPartition, BrokerError | None]]:

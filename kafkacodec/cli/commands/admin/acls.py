@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell
+from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell, telling
 from kafkacodec.cli.options.gathering import Command
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.errors import ItemErrors
@@ -94,14 +94,19 @@ def add(
         Acl(resource, name or _CLUSTER, principal, one, "deny" if deny else "allow", host or "*", pattern or "literal")
         for one in operation
     ]
+
+    def told(rule: Acl, result: object = None) -> None:
+        tell(_said(rule), "added", dry_run)
+
     with servers.admin() as admin:
         try:
             if not dry_run:
-                admin.create_acls(new)
+                with telling(told):
+                    admin.create_acls(new)
         except ItemErrors as refused:
             raise click.ClickException("; ".join(dict.fromkeys(map(str, refused.errors.values())))) from None
     for rule in new:
-        tell(_said(rule), "added", dry_run)
+        told(rule)
 
 
 @acls.command()
@@ -112,12 +117,16 @@ def remove(servers: Servers, dry_run: bool, **wanted: Any) -> None:
     """Remove the rules that match the options; at least one option is required."""
     if not any(wanted.values()):
         raise click.UsageError("no rules selected; add --resource, --name, --principal or others")
-    with servers.admin() as admin:
+
+    def told(one: object, rules: Iterable[Acl]) -> None:
+        for rule in rules:
+            tell(_said(rule), "removed", dry_run)
+
+    with servers.admin() as admin, telling(told):
         filters = _filters(**wanted)
         found = [admin.describe_acls(one) for one in filters] if dry_run else list(admin.delete_acls(filters).values())
     gone = sorted({rule for rules in found for rule in rules})
-    for rule in gone:
-        tell(_said(rule), "removed", dry_run)
+    told(None, gone)
     if not gone:
         raise click.ClickException("no rule matches")
 

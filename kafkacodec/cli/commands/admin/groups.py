@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell
+from kafkacodec.cli.commands.admin.shared import dry_run_option, json_option, show, tell, telling
 from kafkacodec.cli.console import note, say
 from kafkacodec.cli.options.globs import refuse_strangers
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.servers import Servers, server_options
 from kafkacodec.cli.output import counted
+from kafkacodec.errors import ItemErrors
 from kafkacodec.moments import milliseconds
 
 if TYPE_CHECKING:
@@ -54,13 +55,17 @@ def list_groups(servers: Servers) -> None:
 @dry_run_option
 def delete(names: tuple[str, ...], servers: Servers, dry_run: bool) -> None:
     """Delete groups that have no members, with their offsets."""
-    with servers.admin() as admin:
+
+    def told(name: str, result: object = None) -> None:
+        tell(name, "deleted", dry_run)
+
+    with servers.admin() as admin, telling(told):
         if dry_run:
             refuse_strangers("group", names, admin.list_groups())
         else:
             admin.delete_groups(names)
     for name in names:
-        tell(name, "deleted", dry_run)
+        told(name)
 
 
 @groups.command(name="reset-offsets")
@@ -124,11 +129,21 @@ def reset_offsets(
             _check_group(admin, group, topics or tuple(asked))
         keys = list(asked) or _partitions(admin, named) or list(before)
         after = _targets(admin, keys, way, value, before, asked)
-        if not dry_run:
-            admin.alter_group_offsets(group, after)
-    show(["topic", "partition", "from", "to"], ([*key, before.get(key), after[key]] for key in after), as_json=as_json)
+        try:
+            if not dry_run:
+                admin.alter_group_offsets(group, after)
+        except ItemErrors as partly:
+            _show_reset(list(partly.results), before, after, as_json)
+            raise
+    _show_reset(after, before, after, as_json)
     if dry_run:
         note("nothing was changed (--dry-run)")
+
+
+def _show_reset(keys: Collection[Key], before: Mapping[Key, int], after: Mapping[Key, int], as_json: bool) -> None:
+    if keys:
+        rows = ([*key, before.get(key), after[key]] for key in keys)
+        show(["topic", "partition", "from", "to"], rows, as_json=as_json)
 
 
 def _check_group(admin: Admin, group: str, named: Sequence[object]) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.output import Column, print_table
+from kafkacodec.errors import ItemErrors
 
-__all__ = ["assignments", "dry_run_option", "json_option", "show", "tell"]
+__all__ = ["assignments", "dry_run_option", "json_option", "show", "tell", "telling"]
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the changes without making them.")
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
@@ -30,6 +32,17 @@ def assignments(texts: Iterable[str], option: str) -> dict[str, str]:
 def tell(what: str, done: str, dry_run: bool) -> None:
     """Print what was changed, or what would be."""
     say(f"{what}: {'would be ' if dry_run else ''}{done}")
+
+
+@contextmanager
+def telling(done: Callable[[Any, Any], None]) -> Iterator[None]:
+    """If only some items are changed in the body, call `done` with each of those and its result before the error."""
+    try:
+        yield
+    except ItemErrors as partly:
+        for item, result in partly.results.items():
+            done(item, result)
+        raise
 
 
 def show(names: Sequence[str], rows: Iterable[Sequence[Any]], *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkacodec.cli.commands.admin.shared import assignments, dry_run_option, json_option, show, tell
+from kafkacodec.cli.commands.admin.shared import assignments, dry_run_option, json_option, show, tell, telling
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import say
 from kafkacodec.cli.options.numbers import Number
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafkacodec.client import Admin
+    from kafkacodec.client.admin.topic_terms import CreatedTopic
 
 _names = click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topic)
 _config_option = click.option(
@@ -59,7 +60,12 @@ def create(
     from kafkacodec.client import NewTopic
 
     configs = assignments(settings, "--set")
-    with servers.admin() as admin:
+
+    def told(name: str, topic: CreatedTopic) -> None:
+        count = topic.num_partitions
+        tell(name, "created" + (f", {counted(count, 'partition')}" if count > 0 else ""), dry_run)
+
+    with servers.admin() as admin, telling(told):
         there = admin.list_topics() if if_not_exists else {}
         new = [NewTopic(name, partitions or -1, replicas or -1, configs=configs) for name in names if name not in there]
         made = admin.create_topics(new, validate_only=dry_run) if new else {}
@@ -67,8 +73,7 @@ def create(
         if name not in made:
             tell(name, "left as it is", dry_run)
         else:
-            count = made[name].num_partitions
-            tell(name, "created" + (f", {counted(count, 'partition')}" if count > 0 else ""), dry_run)
+            told(name, made[name])
 
 
 @topics.command()
@@ -78,7 +83,11 @@ def create(
 @dry_run_option
 def delete(names: tuple[str, ...], servers: Servers, if_exists: bool, dry_run: bool) -> None:
     """Delete topics, with all their records."""
-    with servers.admin() as admin:
+
+    def told(name: str, result: object = None) -> None:
+        tell(name, "deleted", dry_run)
+
+    with servers.admin() as admin, telling(told):
         there = admin.list_topics(include_internal=True) if if_exists else dict.fromkeys(names)
         chosen = [name for name in names if name in there]
         if dry_run and chosen:
@@ -86,7 +95,7 @@ def delete(names: tuple[str, ...], servers: Servers, if_exists: bool, dry_run: b
         elif chosen:
             admin.delete_topics(chosen)
     for name in chosen:
-        tell(name, "deleted", dry_run)
+        told(name)
 
 
 @topics.command()
@@ -105,19 +114,31 @@ def alter(
     dry_run: bool,
 ) -> None:
     """Add partitions to topics, or change their configurations."""
+    from kafkacodec.client import ConfigResource
+
     changes: dict[str, str | None] = {**assignments(settings, "--set"), **dict.fromkeys(deleted)}
     if partitions is None and not changes:
         raise click.UsageError("nothing to change; add --partitions, --set or --delete")
+
+    def grown(name: str, result: object = None) -> None:
+        tell(name, f"given {counted(partitions or 0, 'partition')}", dry_run)
+
+    def told(topic: ConfigResource, result: object = None) -> None:
+        for key, value in changes.items():
+            tell(topic.name, f"set to the default of {key}" if value is None else f"set to {key}={value}", dry_run)
+
     with servers.admin() as admin:
         if partitions is not None:
-            admin.create_partitions(dict.fromkeys(names, partitions), validate_only=dry_run)
+            with telling(grown):
+                admin.create_partitions(dict.fromkeys(names, partitions), validate_only=dry_run)
+            for name in names:
+                grown(name)
         if changes:
-            admin.incremental_alter_configs({("topic", name): changes for name in names}, validate_only=dry_run)
-    for name in names:
-        if partitions is not None:
-            tell(name, f"given {counted(partitions, 'partition')}", dry_run)
-        for key, value in changes.items():
-            tell(name, f"set to the default of {key}" if value is None else f"set to {key}={value}", dry_run)
+            topics = [ConfigResource("topic", name) for name in names]
+            with telling(told):
+                admin.incremental_alter_configs(dict.fromkeys(topics, changes), validate_only=dry_run)
+            for topic in topics:
+                told(topic)
 
 
 @topics.command()
