@@ -6,6 +6,7 @@ line ends. All of these are printed as escapes.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -131,9 +132,17 @@ def _is_visible(text: str) -> bool:
     return text.isprintable() and (text.isascii() or _BLANKS.search(text) is None)
 
 
+def out_stream() -> TextIO:
+    """Standard output. Raises OSError if it was closed when the process started."""
+    stream: TextIO | None = sys.stdout
+    if stream is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+    return stream
+
+
 def say(text: str, *, bold: bool = False) -> None:
     """Print a line on standard output."""
-    stream: TextIO | None = sys.stdout
+    stream = out_stream()
     line = visible(text)
     _write(stream, [f"\x1b[1m{line}\x1b[0m" if bold and _has_styles(stream) else line])
 
@@ -161,7 +170,7 @@ def say_lines(lines: Iterable[str | None]) -> None:
 
     A few lines at a time are written: those that came in a moment. On a terminal each is written at once.
     """
-    stream: TextIO | None = sys.stdout
+    stream = out_stream()
     _held_back(lines, lambda held: _write(stream, map(visible, held)), lambda line: 1, _LINES_AT_ONCE)
 
 
@@ -170,15 +179,14 @@ def say_text(blocks: Iterable[bytes | None]) -> None:
 
     On a terminal each block is written at once.
     """
-    stream: TextIO | None = sys.stdout
+    stream = out_stream()
     _held_back(blocks, lambda held: _write_text(stream, b"".join(held)), len, _BYTES_AT_ONCE)
 
 
 def say_bytes(blocks: Iterable[bytes | None]) -> None:
     """Write bytes on standard output as they are; None and terminals as in `say_text`."""
-    stream: TextIO | None = sys.stdout
-    if stream is not None:
-        stream.flush()
+    stream = out_stream()
+    stream.flush()
     _held_back(blocks, lambda held: _write_bytes(stream, held), len, _BYTES_AT_ONCE)
 
 
@@ -217,7 +225,7 @@ def say_json(value: Any, *, indent: int | None = None) -> None:
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, ensure_ascii=not is_unicode(), indent=indent, separators=separators)
     # json.dumps breaks lines only to indent.
-    _write(sys.stdout, ["\n".join(map(_json_line, text.split("\n")))])
+    _write(out_stream(), ["\n".join(map(_json_line, text.split("\n")))])
 
 
 def json_text(value: Any) -> str:
@@ -251,11 +259,11 @@ def _has_styles(stream: TextIO | None) -> bool:
     return is_terminal(stream) and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
 
 
-def _write_text(stream: TextIO | None, text: bytes) -> None:
+def _write_text(stream: TextIO, text: bytes) -> None:
     for path, name in _shown_as.items():
         text = text.replace(path.encode(errors="backslashreplace"), name.encode())
     buffer = getattr(stream, "buffer", None)
-    if stream is None or not text:
+    if not text:
         return
     with standard_output, _one_writer, in_one_piece:
         if buffer is None or stream.encoding.lower() not in ("utf-8", "utf8"):
@@ -266,9 +274,7 @@ def _write_text(stream: TextIO | None, text: bytes) -> None:
         stream.flush()
 
 
-def _write_bytes(stream: TextIO | None, blocks: list[bytes]) -> None:
-    if stream is None:  # closed when the process started
-        return
+def _write_bytes(stream: TextIO, blocks: list[bytes]) -> None:
     buffer = getattr(stream, "buffer", None)
     with standard_output, _one_writer, in_one_piece:
         if buffer is None:  # replaced by a stream of text

@@ -258,12 +258,13 @@ def test_an_offset_after_the_end(command, topic, server):
     assert err == f"{topic}-1: offset 4 is after the end, starting at 3\n"
 
 
-def test_standard_output_that_is_closed(topic, server):
+@pytest.mark.parametrize("options", ["", "-G group-of-none", "--json", "-f %s"], ids=["table", "group", "json", "form"])
+def test_standard_output_that_is_closed(topic, server, admin, options):
     fill(server, topic)
-    finished = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m kafkacodec.cli consume {topic} -b {server} -e >&-"], capture_output=True
-    )
-    assert (finished.returncode, finished.stderr) == (0, b"")
+    line = f"{sys.executable} -m kafkacodec.cli consume {topic} -b {server} -e {options} >&-"
+    finished = subprocess.run(["sh", "-c", line], capture_output=True)
+    assert (finished.returncode, finished.stderr) == (1, b"kafkacodec: error: standard output is closed\n")
+    assert {committed.offset for committed in admin.list_group_offsets("group-of-none").values()} <= {0}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -134,8 +134,16 @@ def test_a_full_disk(arguments: list[object]) -> None:
 def test_closed_descriptors(closed: str, arguments: str, code: int) -> None:
     line = f"{sys.executable} -m kafkacodec.cli {arguments} {closed}"
     finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
-    assert finished.returncode == code
+    assert finished.returncode == (BAD_INPUT if " >" in f" {closed}" and code == DONE else code)
     assert "Traceback" not in finished.stderr
+
+
+@pytest.mark.parametrize("arguments", ["dump", "dump --json", "verify", "scan --json", "topics", "dump -f '%s'"])
+def test_what_cannot_be_printed_is_an_error(arguments: str) -> None:
+    command, *options = arguments.split()
+    line = f"{sys.executable} -m kafkacodec.cli {command} {BROKER} {' '.join(options)} >&-"
+    finished = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (finished.returncode, finished.stderr) == (BAD_INPUT, "kafkacodec: error: standard output is closed\n")
 
 
 def test_nothing_asked_for_shows_the_help() -> None:

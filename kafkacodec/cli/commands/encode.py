@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack, cast
 import click
 
 import kafkacodec
-from kafkacodec.cli.console import is_terminal, note, standard_output
+from kafkacodec.cli.console import is_terminal, note, out_stream, standard_output
 from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.files.sources import READ_FORMATS, Source
 from kafkacodec.cli.files.standard_input import STANDARD
@@ -195,8 +194,7 @@ def _check_standard_output(topic: str | None, partition: int | None, partitions:
         raise click.UsageError("--topic, --partition, --partitions and --append need a log directory, not -o -")
     if is_terminal(sys.stdout):
         raise click.UsageError("a segment is not text: redirect standard output to a file or a pipe")
-    if sys.stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
+    out_stream()
 
 
 class _StandardOutput:

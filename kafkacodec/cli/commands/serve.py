@@ -135,8 +135,9 @@ def serve(
     before = signal.signal(signal.SIGTERM, _end)
     try:
         with running:
-            for listener in running.listeners:
-                say(f"listening on {listener}")
+            if sys.stdout is not None:  # closed, as for a service that nobody watches
+                for listener in running.listeners:
+                    say(f"listening on {listener}")
             note(f"serving {running.data}; stop with Ctrl-C")
             _watch(running)
     except (KeyboardInterrupt, _Ended):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import stat
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, cast
 
 import click
 
-from kafkacodec.cli.console import is_terminal, note, say, standard_output
+from kafkacodec.cli.console import is_terminal, note, out_stream, say, standard_output
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.datatypes import dataclass
@@ -188,9 +187,8 @@ def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
         OSError: the file cannot be written, or was created meanwhile and `force` is not set.
     """
     if path == STANDARD:
-        if sys.stdout is None:
-            raise OSError(errno.EBADF, "standard output is closed")
-        return nullcontext(cast(BinaryIO, _Terminal() if is_terminal(sys.stdout) else _Counted(sys.stdout.buffer)))
+        stream = out_stream()
+        return nullcontext(cast(BinaryIO, _Terminal() if is_terminal(stream) else _Counted(stream.buffer)))
     from kafkacodec.log.files.publishing import new_file
 
     return new_file(path, replace=force)
