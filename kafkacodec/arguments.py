@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -171,7 +171,7 @@ def path_texts(paths: object, name: str = "paths") -> list[str]:
     """One path or several as texts. Raises TypeError."""
     if isinstance(paths, (str, os.PathLike)):
         return [path_text(paths, name)]
-    if isinstance(paths, (bytes, Mapping)) or not isinstance(paths, Iterable):
+    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
         raise TypeError(f"{name} must be a path or several, not {type(paths).__name__}")
     return [path_text(path, f"each of {name}") for path in paths]
 
