@@ -16,3 +16,12 @@ cdef int get_buffer(object data, Py_buffer *view) except -1
 
 # Bytes that a Python object keeps, for views to point into; NULL where memory or the budget ends.
 cdef k.kc_backing *backing_of(object holder, const uint8_t *data, size_t size, k.kc_budget *budget, k.kc_error *error)
+
+
+# Bytes that can be changed, in memory of the pool. New memory from the system costs more than encoding, and a third of
+# what LZ4 takes.
+cdef class Block:
+    cdef k.kc_buffer buffer
+
+
+cdef Block new_block(size_t size)

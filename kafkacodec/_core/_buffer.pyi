@@ -8,4 +8,8 @@ class HeldBuffer:
 
     def __init__(self, data: Buffer, end: int | None = None) -> None: ...
 
+@final
+class Block:
+    """Bytes that can be changed, in memory of the library's pool. It has the buffer protocol."""
+
 def fresh(size: int) -> memoryview: ...

@@ -1,12 +1,13 @@
 # Buffers and objects with bytes that a binding keeps after a call.
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint64_t
 
 from kafkacodec._core cimport base as k
+from kafkacodec._core._errors cimport check
 
 
 cdef extern from "Python.h":
@@ -81,4 +82,22 @@ cdef k.kc_backing *backing_of(object holder, const uint8_t *data, size_t size, k
     cdef k.kc_backing *made = k.kc_backing_of(data, size, budget, let_go, <void *> holder, error)
     if made != NULL:
         Py_INCREF(holder)
+    return made
+
+
+@cython.final
+cdef class Block:
+    def __dealloc__(self):
+        k.kc_buffer_free(&self.buffer)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.buffer.data, <Py_ssize_t> self.buffer.size, False, flags)
+
+
+cdef Block new_block(size_t size):
+    cdef Block made = Block.__new__(Block)
+    cdef k.kc_error error
+    if k.kc_buffer_reserve(&made.buffer, size, &error):
+        check(&error)
+    made.buffer.size = size
     return made

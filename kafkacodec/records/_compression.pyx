@@ -1,16 +1,16 @@
 """Decompression of Kafka's payloads: C parses the frames, libraries decompress the blocks."""
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE, PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_FromObject
 from libc.stdint cimport uint8_t, uint32_t, uintptr_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import importlib.machinery
 import os
 from importlib.util import find_spec
 
 from kafkacodec._core cimport frames as k
-from kafkacodec._core._buffer cimport backing_of, get_buffer
+from kafkacodec._core._buffer cimport Block, backing_of, get_buffer, new_block
 from kafkacodec._core._errors cimport check
 
 from kafkacodec.errors import CorruptRecord, LimitExceeded, Truncated, UnsupportedCodec
@@ -540,3 +540,69 @@ def with_old_lz4_checksum(bytes frame):
     cdef bint has_content_size = data[4] & 0x08
     data[4 + k.KC_LZ4_DESCRIPTOR_BYTES(has_content_size)] = k.kc_lz4_old_checksum(data, has_content_size)
     return out
+
+
+cdef enum:
+    LZ4_MAX_64_KIB = 4      # LZ4F_max64KB
+    LZ4_MAX_256_KIB = 5
+    LZ4_INDEPENDENT = 1     # LZ4F_blockIndependent
+    LONG_BYTES = 16384      # that take longer to compress than to give the interpreter's lock away
+
+# The public functions of LZ4's frames and their options (lz4frame.h, the same since 1.8.2).
+ctypedef struct lz4_preferences:
+    int block_size, block_mode, content_checksum, frame_type
+    unsigned long long content_size
+    unsigned dictionary_id
+    int block_checksums, level
+    unsigned auto_flush, favour_decompression
+    unsigned reserved[3]
+
+ctypedef size_t (*lz4_bound_t)(size_t, const lz4_preferences *) noexcept nogil
+ctypedef size_t (*lz4_compress_t)(uint8_t *, size_t, const uint8_t *, size_t, const lz4_preferences *) noexcept nogil
+ctypedef unsigned (*lz4_is_error_t)(size_t) noexcept nogil
+
+
+cdef class Lz4Frames:
+    cdef lz4_preferences preferences
+    cdef lz4_bound_t bound
+    cdef lz4_compress_t compress
+    cdef lz4_is_error_t is_error
+
+    def __init__(self, int level):
+        library = _library("lz4.frame._frame")
+        self.bound = <lz4_bound_t> function_of(library, "LZ4F_compressFrameBound")
+        self.compress = <lz4_compress_t> function_of(library, "LZ4F_compressFrame")
+        self.is_error = <lz4_is_error_t> function_of(library, "LZ4F_isError")
+        memset(&self.preferences, 0, sizeof(self.preferences))
+        self.preferences.block_mode = LZ4_INDEPENDENT
+        self.preferences.level = level
+
+    @property
+    def is_there(self):
+        return self.bound != NULL and self.compress != NULL and self.is_error != NULL
+
+    def __call__(self, data):
+        cdef Py_buffer view
+        cdef Block made
+        cdef lz4_preferences preferences = self.preferences
+        cdef size_t size, room
+        if not self.is_there:
+            raise RuntimeError("the package lz4 does not export its functions")
+        get_buffer(data, &view)
+        try:
+            size = <size_t> view.len
+            # Readers reserve a whole block; more than one of 64 KiB would be compressed worse, and read more slowly.
+            preferences.block_size = LZ4_MAX_64_KIB if size <= 1 << 16 else LZ4_MAX_256_KIB
+            room = self.bound(size, &preferences)
+            made = new_block(room)
+            if size < LONG_BYTES:
+                size = self.compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
+            else:
+                with nogil:
+                    size = self.compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
+        finally:
+            PyBuffer_Release(&view)
+        if self.is_error(size):
+            raise MemoryError("LZ4 cannot compress the records")
+        made.buffer.size = size
+        return PyMemoryView_FromObject(made)

@@ -7,9 +7,6 @@ from kafkacodec.records._record_chunks import RecordChunk
 class GrowingBytes:
     """A bytes object that is written from front to back and gets its final size at the end."""
 
-class Block:
-    """Bytes that can be changed."""
-
 class BatchEncoder:
     """Divides the rows of chunks into batches, in one pass. A chunk is not needed after its rows are written.
 

@@ -1,6 +1,5 @@
 # Encoding of columns and Python records as record batches: owns the memory, calls the kernels without the GIL.
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_FromObject
 from cpython.object cimport PyObject
@@ -10,6 +9,7 @@ from libc.string cimport memcpy
 
 from kafkacodec._core cimport encode as k
 from kafkacodec.arrow._single_column cimport SingleColumn, new_single_column
+from kafkacodec._core._buffer cimport Block, new_block
 from kafkacodec._core._errors cimport exception_from
 from kafkacodec.records._record_chunks cimport ArrowChunk, RecordChunk, fault
 
@@ -97,17 +97,6 @@ cdef class GrowingBytes:
         self.object = NULL
         self.used = 0
         return done
-
-
-cdef class Block:
-    """Bytes that can be changed, in memory of the pool: getting new memory from the system takes as long as encoding."""
-    cdef k.kc_buffer buffer
-
-    def __dealloc__(self):
-        k.kc_buffer_free(&self.buffer)
-
-    def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, self.buffer.data, <Py_ssize_t> self.buffer.size, False, flags)
 
 
 cdef class BatchEncoder:
@@ -411,31 +400,27 @@ cdef class BatchEncoder:
             PyBuffer_Release(&records)
         return 0
 
-    cdef bytearray compressed_batch(self, compress):
-        """The batch in `self.batch`, its records compressed.
-
-        Not in the pool: the memory that `compress` gets and frees is then that of the batch before, not always new.
-        """
+    cdef Block compressed_batch(self, compress):
+        """The batch in `self.batch`, its records compressed."""
         cdef Py_buffer records
+        cdef Block made
         self.compress_records(compress, &records)
         try:
-            data = PyByteArray_FromStringAndSize(NULL, self.header_bytes + records.len)
-            self.close_compressed(&records, <uint8_t *> PyByteArray_AS_STRING(data))
-            return data
+            made = new_block(self.header_bytes + records.len)
+            self.close_compressed(&records, made.buffer.data)
+            return made
         finally:
             PyBuffer_Release(&records)
 
     cdef Block plain_batch(self):
         """The batch in `self.batch`, which is complete: with its memory, if little of that is unused."""
-        cdef Block made = Block.__new__(Block)
-        cdef k.kc_error error
         cdef size_t size = self.batch.size
+        cdef Block made
         if self.batch.capacity - size > size // 8:
-            if k.kc_buffer_reserve(&made.buffer, size, &error):
-                raise exception_from(&error)
+            made = new_block(size)
             memcpy(made.buffer.data, self.batch.data, size)
-            made.buffer.size = size
             return made
+        made = Block.__new__(Block)
         self.given = self.batch.capacity
         made.buffer = self.batch
         self.batch.data = NULL
@@ -465,7 +450,7 @@ cdef class BatchEncoder:
         cdef k.kc_room room
         cdef k.kc_open_batch batch = self.encoder.open
         if compress is not None and self.writable:
-            data = self.compressed_batch(compress)
+            data = PyMemoryView_FromObject(self.compressed_batch(compress))
         elif compress is not None:
             out = GrowingBytes()
             self.put_compressed(out, compress)

@@ -131,6 +131,9 @@ def _fastest_deflate() -> Callable[..., bytes]:
 
 def _lz4(level: int | None) -> Callable[[Buffer], Buffer]:
     """Independent blocks and no optional fields, which every version of Kafka can read."""
+    direct = _compression.Lz4Frames(level or 0)
+    if direct.is_there:
+        return direct
     import lz4.frame
 
     small, large = (

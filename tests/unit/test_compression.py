@@ -29,7 +29,7 @@ from kafkacodec.errors import (
     UnsupportedCodec,
 )
 from kafkacodec.records import _compression
-from kafkacodec.records.compression import CODECS, LEVELS, compress, decompress
+from kafkacodec.records.compression import CODECS, LEVELS, compress, compressor, decompress
 from tests.corpus import Row, Sample, assert_same_records, blobs, sample, segments
 from tests.leaks import assert_takes_less
 
@@ -378,7 +378,7 @@ def test_an_lz4_content_size_is_stepped_over_as_in_java() -> None:
 
 
 def test_an_lz4_frame_ends_with_any_block_of_no_length() -> None:
-    payload = compress(LZ4, b"abc")
+    payload = bytes(compress(LZ4, b"abc"))
     assert decompress(LZ4, payload[:-4] + b"\0\0\0\x80" + b"after", limit=LIMIT) == b"abc"
 
 
@@ -457,3 +457,22 @@ def _outcome(direct: bool, codec: int, payload: bytes, limit: int) -> bytes | tu
         return _compression.Decompressor(direct=direct).decompress(codec, payload, limit=limit)
     except DecodeError as error:
         return type(error), str(error)
+
+
+@pytest.mark.parametrize("level", [None, 1, 3, 9, 12])
+def test_lz4_frames_are_those_of_the_python_function(level: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those made in memory of the pool, and those made where the package does not export its functions."""
+    rnd = random.Random(5)
+    direct = compressor(LZ4, level=level)
+    assert isinstance(direct, _compression.Lz4Frames)
+    monkeypatch.setattr(_compression, "_library", lambda module: None)
+    plain = compressor(LZ4, level=level)
+    assert not isinstance(plain, _compression.Lz4Frames)
+    contents = [rnd.randbytes(size // 2) + bytes(size - size // 2) for size in (0, 1, 999, 16383, 16384, 65536, 65537)]
+    contents.append(bytes(rnd.choices(b"some text\n", k=600_000)))
+    frames = [direct(content) for content in contents]
+    assert [bytes(frame) for frame in frames] == [plain(content) for content in contents]
+    with pytest.raises(RuntimeError, match="does not export"):
+        _compression.Lz4Frames(0)(b"")
+    with pytest.raises(TypeError, match="bytes-like"):
+        direct("text")  # type: ignore[arg-type]
