@@ -21,6 +21,7 @@ from kafkacodec.client.lifecycle import AsyncClient, shown
 from kafkacodec.client.options import option_defaults
 from kafkacodec.client.producing._appending import BY_NAME, NAMES
 from kafkacodec.client.producing._delivery import Delivery
+from kafkacodec.client.producing.given_up import GivenUp
 from kafkacodec.client.producing.identity import Idempotence, Identity
 from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
@@ -69,6 +70,7 @@ class Producer(TableProducer, AsyncClient):
         self._closed = False
         self._broken: Exception | None = None
         self._transactions: Transactions | None = None
+        self._given_up: GivenUp | None = None
         self._waiters: list[asyncio.Future[None]] = []
         own = self._settings
         functions = (own.key_serializer, own.value_serializer, own.partitioner)
@@ -118,6 +120,8 @@ class Producer(TableProducer, AsyncClient):
         identity: Identity
         if settings.transactional_id is None:
             identity = Idempotence(settings, network.retry_backoff())
+            self._given_up = GivenUp(network.wake_soon)
+            network.add(self._given_up)
         else:
             from kafkacodec.client.producing.transactions import Transactions
 
@@ -125,7 +129,9 @@ class Producer(TableProducer, AsyncClient):
             identity = self._transactions = Transactions(
                 settings, coordinators, backoff, progress, self._queues.metadata_changed
             )
-        self._sender = Sender(self._queues, network.cluster, settings, identity, network.metrics, progress)
+        self._sender = Sender(
+            self._queues, network.cluster, settings, identity, network.metrics, progress, self._given_up
+        )
         self._network = network
         network.add(self._sender, broke=broke)
         network.add(MissingTopics(network.cluster))
@@ -256,6 +262,8 @@ class Producer(TableProducer, AsyncClient):
         finally:
             self._log_left(late)
             self._closed = True
+            if self._given_up is not None:
+                self._given_up.close()
             self._sender.abandon(ClientClosed("the client was closed before the record was acknowledged"))
             await network.close()
             self._progress()

@@ -12,6 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.backoff import Backoff
@@ -135,6 +136,12 @@ class Network:
         if not self._woken and not self.stopped:
             self._woken = True
             self.loop.call_soon(self._run)
+
+    def wake_soon(self) -> None:
+        """As `wake`, for any thread."""
+        if self.is_own_process:
+            with suppress(RuntimeError):  # the loop is closed
+                self.loop.call_soon_threadsafe(self.wake)
 
     def woken(self) -> None:
         """Poll all machines now. For a callback of the loop, not of a machine."""

@@ -256,6 +256,8 @@ cdef class RowRun(Callback):
         cdef Callbacks table = self.table
         offset = offset + self._index - first if offset >= 0 else -1
         made = (self.row + count, self.row, part[2], part[3], offset, part[5], part[6])
+        if part[6] is not None and self.batch.unseen is not None:
+            self.batch.unseen.hand_over(self._index, self._index + count, table, self.row, part[2], part[6])
         # Without the lock: no other thread runs Python until all is counted. One that begins to wait looks afterwards.
         table.parts.append(tuple.__new__(Part, made))   # what the class does, without its call
         self._index += count

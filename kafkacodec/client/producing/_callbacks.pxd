@@ -20,6 +20,7 @@ cdef class Callbacks:
     cdef public int64_t resolved, queued
     cdef public bint whole
     cdef public object failure
+    cdef public object unseen   # what was given up; None without that
     cdef public list waiters
     cdef list callbacks
     cdef Callback newest    # for rows of tables

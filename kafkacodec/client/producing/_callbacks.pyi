@@ -3,6 +3,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
+from kafkacodec.client.producing.given_up import Unseen
+
 class Callback:
     @property
     def _outcome(self) -> Any: ...
@@ -22,10 +24,12 @@ class Callbacks:
         queued, whole: of the rows of a table, how many are queued, and whether these are all.
         waiters: of threads, the index that each waits for, and a lock that is released once it is known; None if there
             were none.
+        unseen: the records that were given up, and whether somebody has looked at them; None without such records.
     """
 
     resolved: int
     failure: Exception | None
+    unseen: Unseen | None
     queued: int
     whole: bool
     waiters: list[tuple[int, Lock]] | None

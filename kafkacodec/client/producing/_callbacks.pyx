@@ -141,7 +141,10 @@ cdef class Callbacks:
 
     def call(self, list due not None):
         cdef Callback one
+        unseen = self.unseen
         for one in due:
+            if unseen is not None and one._outcome is not None:     # of the application
+                unseen.look(one._index)
             try:
                 one.run()
             except BaseException as error:

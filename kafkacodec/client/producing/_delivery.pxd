@@ -2,7 +2,7 @@ from kafkacodec.client.producing._callbacks cimport Callback
 
 
 cdef class Awaitable(Callback):
-    pass
+    cdef int look(self) except -1
 
 
 cdef class Delivery(Awaitable):

@@ -78,7 +78,15 @@ cdef class Awaitable(Callback):
         else:
             made = callback(function, self, self._index)
         if not outcome.append_first(made) and outcome.when(self._index, made):
+            self.look()
             made.run()
+
+    cdef int look(self) except -1:
+        """Note that the application sees the outcome."""
+        cdef Callbacks outcome = self._outcome
+        if outcome.unseen is not None:
+            outcome.unseen.look(self._index)
+        return 0
 
     cdef int run(self) except -1:
         return self.call(self)
@@ -114,6 +122,7 @@ cdef class Delivery(Awaitable):
     def _result(self):
         part = self._outcome.find(self._index)
         if part.error is not None:
+            self.look()
             raise part.error.with_traceback(None)  # a traceback would keep the frames of every call
         place = (part.topic, part.partition, offset_in(part, self._index), time_in(part, self._timestamp))
         return tuple.__new__(RecordMetadata, place)     # what the class does, without its call
@@ -122,7 +131,10 @@ cdef class Delivery(Awaitable):
     def error(self):
         """Why the record was not delivered; None if it was, or while the outcome is unknown."""
         part = self._outcome.find(self._index)
-        return None if part is None else part.error
+        if part is None:
+            return None
+        self.look()
+        return part.error
 
     @property
     def offset(self):
@@ -151,6 +163,7 @@ cdef class TableDelivery(Awaitable):
 
     def _result(self):
         if self._outcome.failure is not None:
+            self.look()
             raise self._outcome.failure.with_traceback(None)
         offsets = {}
         for part in sorted(self._outcome.parts, key=attrgetter("end")):
@@ -163,6 +176,7 @@ cdef class TableDelivery(Awaitable):
     def error(self):
         """The first reason why rows were not delivered; None if all were, or while none has failed."""
         self._outcome.observe()
+        self.look()
         return self._outcome.failure
 
     def __repr__(self):

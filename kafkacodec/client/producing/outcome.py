@@ -9,6 +9,7 @@ import threading
 from asyncio.events import _get_running_loop as running_loop  # None where no loop runs, without an exception
 from bisect import insort
 from collections.abc import Callable
+from typing import ClassVar
 
 from kafkacodec.client.producing._callbacks import Callback, Callbacks, forked
 from kafkacodec.datatypes import NamedTuple
@@ -95,6 +96,7 @@ class Outcome(Callbacks):
     """
 
     __slots__ = ()
+    is_table: ClassVar[bool] = False
 
     def resolve(self, part: Part) -> None:
         """Resolve a part and call its callbacks in the order of the records."""
@@ -166,6 +168,7 @@ class TableOutcome(Outcome):
     """The outcome of the rows of a table: record 0 stands for all rows. Its parts are in the order of their answers."""
 
     __slots__ = ()
+    is_table = True
 
     def finish(self) -> None:
         """Mark that no more rows follow, and tell if the outcome of all is known."""

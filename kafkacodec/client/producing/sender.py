@@ -17,6 +17,7 @@ from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.producing._batch import set_producer
 from kafkacodec.client.producing.choice import SEQUENCES, Choice
+from kafkacodec.client.producing.given_up import GivenUp
 from kafkacodec.client.producing.identity import Identity
 from kafkacodec.client.producing.queue import Batch, PartitionQueue, Queues
 from kafkacodec.client.producing.requests import Packing, ProduceCall, split
@@ -49,6 +50,7 @@ class Sender:
         queues, cluster, settings, identity: the parts of the same producer.
         metrics: the metrics to update.
         progress: called without the lock after the outcome of batches or new metadata is known.
+        given_up: logs records that were given up; None in transactions, whose end raises why.
     """
 
     def __init__(
@@ -59,7 +61,9 @@ class Sender:
         identity: Identity,
         metrics: Metrics,
         progress: Callable[[], None],
+        given_up: GivenUp | None = None,
     ) -> None:
+        self._given_up = given_up
         self.queues, self.identity = queues, identity
         self._cluster, self._settings = cluster, settings
         self._progress = progress
@@ -342,6 +346,8 @@ class Sender:
         while self._resolved:
             while self._resolved:
                 batch, offset, time, reason = self._resolved.popleft()  # an interrupt leaves the others for later
+                if reason is not None and self._given_up is not None:
+                    self._given_up.note(batch.outcome, batch.first, batch.count, batch.queue.topic, reason)
                 batch.resolve(offset, time, reason)
             self._progress()
 
