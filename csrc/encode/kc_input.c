@@ -4,6 +4,7 @@
 
 #include "arrow/kc_arrow_check.h"
 #include "base/kc_varint.h"
+#include "decode/kc_record_table.h"
 
 /* ---- chunks --------------------------------------------------------------------------------------------------- */
 
@@ -14,6 +15,18 @@ static int column_of(const char *name) {
     int column = 0;
     while (name && column < COLUMNS && strcmp(name, column_names[column]) != 0) column++;
     return name ? column : COLUMNS;
+}
+
+bool kc_is_record_column(const char *name) {
+    /* Of Kafka 0.7 and of Spark, of typed keys and values, and the beginning of the columns of an index of pandas. */
+    static const char *const others[] = {"next_offset", "timestampType",   "key_schema_id",
+                                         "key_error",   "value_schema_id", "value_error"};
+    static const char pandas[] = "__index_level_";
+    for (int i = 0; i < KC_NUM_RECORD_COLUMNS; i++)
+        if (strcmp(name, kc_record_fields[i].name) == 0) return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0) return true;
+    return strncmp(name, pandas, sizeof pandas - 1) == 0;
 }
 
 int kc_plain_int_import(kc_arrow_ints *c, const struct ArrowSchema *schema, const struct ArrowArray *array,
@@ -47,8 +60,13 @@ int kc_input_chunk_import(kc_input_chunk *chunk, const struct ArrowSchema *schem
     chunk->rows = array->length;
     unsigned seen = 0;
     for (int64_t i = 0; i < schema->n_children; i++) {
-        int column = column_of(schema->children[i]->name);
-        if (column == COLUMNS) continue;
+        const char *found = schema->children[i]->name ? schema->children[i]->name : "";
+        int column = column_of(found);
+        if (column == COLUMNS && kc_is_record_column(found)) continue;
+        if (column == COLUMNS) {
+            *name = found;
+            return kc_fail(error, KC_CANNOT_ENCODE, "unknown column", 0, 0, 0);
+        }
         *name = column_names[column];
         if (seen & 1u << column) return kc_fail(error, KC_CANNOT_ENCODE, "duplicate column name", 0, 0, 0);
         seen |= 1u << column;
@@ -82,8 +100,10 @@ bool kc_key_values_import(kc_arrow_bytes *key, kc_arrow_bytes *value, const stru
     for (int64_t i = 0; i < schema->n_children; i++) {
         const struct ArrowSchema *kind = schema->children[i];
         const int column = column_of(kind->name);
-        if (kind->name && is_sent_too(kind->name)) return false;
-        if (column != KEY && column != VALUE) continue;
+        if (column != KEY && column != VALUE) {
+            if (!kind->name || is_sent_too(kind->name) || !kc_is_record_column(kind->name)) return false;
+            continue;
+        }
         kc_arrow_bytes *found = column == KEY ? key : value;
         if (found->layout != KC_LAYOUT_ABSENT || !is_text(kind)) return false;
         if (kc_arrow_bytes_import(found, kind, array->children[i], array->offset, array->length, &error)) return false;

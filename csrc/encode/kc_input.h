@@ -13,6 +13,10 @@ typedef struct kc_input_chunk {
     kc_arrow_pairs headers;
 } kc_input_chunk;
 
+/* Whether readers of records write a column of this name: those that are not encoded are left out. Any other column is
+ * refused, since it may be a misspelt one. */
+bool kc_is_record_column(const char *name);
+
 /* Finds the columns by name. On an error, `name` is the name of the invalid column, if it concerns one, else NULL. */
 KC_MUST_CHECK int kc_input_chunk_import(kc_input_chunk *chunk, const struct ArrowSchema *schema,
                                         const struct ArrowArray *array, const char **name, kc_error *error);

@@ -432,7 +432,7 @@ TEST(encode_finds_columns_by_name) {
     add_batch(&expected, 0, 4, &records);
     named_columns(&n);
     foreign other;
-    foreign_column(&other, "g", "anything", 4, 2, NULL, FOUR, NULL);
+    foreign_column(&other, "g", "batch_position", 4, 2, NULL, FOUR, NULL);
     foreign *const order[] = {&n.headers, &other, &n.timestamp, &n.value, &n.offset, &n.key};
     for (int i = 0; i < 6; i++) add_child(&n.table, order[i]);
     CHECK_EQ(kc_input_chunk_import(&chunk, &n.table.schema, &n.table.array, &name, &error), KC_OK);
@@ -458,8 +458,9 @@ TEST(encode_finds_columns_by_name) {
 }
 
 TEST(encode_names_the_column_at_fault) {
-    static const char *const NAMES[] = {"offset", "offset", "timestamp", "key", "value", "headers", "key", NULL};
-    for (int number = 0; number < 8; number++) {
+    static const char *const NAMES[] = {"offset",  "offset", "timestamp", "key", "value",
+                                        "headers", "key",    "valeu",     NULL};
+    for (int number = 0; number < 9; number++) {
         named n;
         kc_input_chunk chunk;
         const char *name = "";
@@ -471,9 +472,12 @@ TEST(encode_names_the_column_at_fault) {
         if (number == 3) n.key.schema.format = "l";
         if (number == 4) n.value.schema.format = "+l";
         if (number == 5) n.headers.schema.format = "z";
-        if (number < 7) add_child(&n.table, &n.key);
+        foreign misspelt;
+        foreign_column(&misspelt, "u", "valeu", 4, 2, NULL, FOUR, NULL);
+        if (number < 8) add_child(&n.table, &n.key);
         if (number == 6) add_child(&n.table, &n.key);
         if (number == 4) add_child(&n.table, &n.value);
+        if (number == 7) add_child(&n.table, &misspelt);
         add_child(&n.table, &n.headers);
         add_child(&n.table, &n.offset);
         add_child(&n.table, &n.timestamp);
@@ -504,8 +508,12 @@ TEST(encode_imports_keys_and_values_alone) {
     CHECK_EQ(spans.size[0], 2);
     CHECK(memcmp(spans.data[0], "bc", 2) == 0);
     CHECK_EQ(spans.size[1], 0);
-    for (int number = 0; number < 6; number++) {
+    add_child(&n.table, &n.offset); /* which the broker assigns */
+    CHECK(kc_key_values_import(&key, &value, &n.table.schema, &n.table.array));
+    for (int number = 0; number < 7; number++) {
         named_columns(&n);
+        foreign misspelt;
+        foreign_column(&misspelt, "u", "valeu", 4, 2, NULL, FOUR, NULL);
         add_child(&n.table, &n.key);
         if (number == 0) add_child(&n.table, &n.key);
         if (number == 1) add_child(&n.table, &n.timestamp);
@@ -513,6 +521,7 @@ TEST(encode_imports_keys_and_values_alone) {
         if (number == 3) n.key.schema.format = "l";
         if (number == 4) n.key.array.length = 3; /* shorter than the table */
         if (number == 5) n.table.array.offset = -1;
+        if (number == 6) add_child(&n.table, &misspelt);
         CHECK(!kc_key_values_import(&key, &value, &n.table.schema, &n.table.array));
     }
 }

@@ -14,6 +14,7 @@ cdef extern from "encode/kc_input.h" nogil:
         kc_arrow_ints timestamp
         kc_arrow_pairs headers
 
+    bint kc_is_record_column(const char *name)
     int kc_input_chunk_import(kc_input_chunk *chunk, const ArrowSchema *schema, const ArrowArray *array,
                                const char **column, kc_error *error)
     bint kc_key_values_import(kc_arrow_bytes *key, kc_arrow_bytes *value, const ArrowSchema *schema,

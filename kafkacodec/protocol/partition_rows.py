@@ -10,6 +10,7 @@ import numpy as np
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError
 from kafkacodec.lazy import import_extra
+from kafkacodec.records._record_chunks import refuse_unknown_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +41,8 @@ def rows_by_partition(records: Any, names: Sequence[str]) -> list[PartitionRows]
     Topics are in the order of their first rows, partitions by number.
 
     Raises:
-        EncodeError: a column is missing or has the wrong type; a topic or partition is null, or a partition negative.
+        EncodeError: a column is missing, unknown or of the wrong type; a topic or partition is null, or a partition
+            negative.
         TypeError: `records` is not an Arrow table.
     """
     if not (hasattr(records, "__arrow_c_stream__") or hasattr(records, "__arrow_c_array__")):
@@ -49,6 +51,7 @@ def rows_by_partition(records: Any, names: Sequence[str]) -> list[PartitionRows]
     topics, topic_numbers = _topics(table)
     keys, numbers = np.unique(topic_numbers << 32 | _partitions(table), return_inverse=True)
     numbers = numbers.reshape(-1)
+    refuse_unknown_columns(table.column_names, (*names, "topic", "partition"))
     columns = [name for name in names if name in table.column_names]
     if not {"key", "value"} & {*columns}:
         raise EncodeError("the table has neither a column key nor a column value", path="records")

@@ -82,7 +82,8 @@ def produce_requests(
     Args:
         records: a table with the Arrow interface, such as a ``pyarrow.Table`` or the result of `fetch_to_columns`, with
             the columns ``topic`` (text), ``partition`` (integer) and ``key``, ``value``, ``timestamp``, ``headers`` as
-            in `kafkacodec.encode`. Other columns are ignored, even ``offset``: the broker assigns offsets.
+            in `kafkacodec.encode`. Others that readers of records write are left out, even ``offset``, which the
+            broker assigns.
         version: of the requests. 0 and 1 have messages of magic 0, 2 of magic 1, later ones batches of magic 2.
         acks: 0 no response, 1 the leader, -1 all in-sync replicas.
         timeout_ms: how long the broker waits for the replicas, in milliseconds.
@@ -103,9 +104,9 @@ def produce_requests(
         An iterator of `PackedRequest`. Batches are encoded as they are requested.
 
     Raises:
-        EncodeError: a column is missing or has the wrong type; a topic or partition is null or not valid; the version
-            cannot represent a record. While iterating, after the requests before it: a record is larger than a limit,
-            with its size and the limit. `path` names the column or the row.
+        EncodeError: a column is missing, unknown or of the wrong type; a topic or partition is null or not valid; the
+            version cannot represent a record. While iterating, after the requests before it: a record is larger than a
+            limit, with its size and the limit. `path` names the column or the row.
         ValueError, TypeError: an option is wrong, or `records` is not Arrow data.
         ImportError: pyarrow is not installed.
 

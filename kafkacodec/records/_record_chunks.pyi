@@ -1,7 +1,16 @@
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from kafkacodec.arrow._reader import ImportedArray
+
+ENCODED: tuple[str, ...]
+"""The columns that are encoded."""
+
+def is_record_column(name: str) -> bool:
+    """Whether readers of records write a column of this name. Any other may be a misspelt one, and is refused."""
+
+def refuse_unknown_columns(names: Iterable[str], used: Collection[str]) -> None:
+    """Raise EncodeError for a column that records do not have, where those of `used` are encoded."""
 
 class RecordChunk:
     """Rows for the kernels: imported columns, or columns of Python records."""

@@ -8,6 +8,7 @@ from kafkacodec.arrow._value_columns cimport ByteColumn, IntColumn
 
 from datetime import date
 
+from kafkacodec.arguments import suggestion
 from kafkacodec.errors import EncodeError
 from kafkacodec.moments import milliseconds
 
@@ -20,6 +21,19 @@ cdef object fault(const k.kc_error *error, str column, bint located):
     reason = what if error.got == 0 and error.want == 0 else f"{what}: got {error.got}, limit {error.want}"
     path = f"records[{error.position}]" if located else "records"
     return EncodeError(reason, path=f"{path}.{column}" if column else path)
+
+
+ENCODED = ("key", "value", "timestamp", "headers", "offset")
+
+
+def is_record_column(str name not None):
+    return bool(k.kc_is_record_column(name.encode(errors="replace")))
+
+
+def refuse_unknown_columns(names, used):
+    for name in names:
+        if not is_record_column(name):
+            raise EncodeError(f"unknown column; {suggestion(name, used, 'columns')}", path=f"records.{name}")
 
 
 cdef object in_milliseconds(moment):
@@ -42,7 +56,10 @@ cdef class ArrowChunk(RecordChunk):
         array.require()
         self.array = array
         if k.kc_input_chunk_import(&self.columns, &array.owner.schema, &array.array, &column, &error):
-            raise fault(&error, column.decode() if column != NULL else None, False)
+            name = column.decode(errors="replace") if column != NULL else None
+            if name is not None:
+                refuse_unknown_columns([name], ENCODED)
+            raise fault(&error, name, False)
 
 
 cdef class ListChunk(RecordChunk):

@@ -253,7 +253,8 @@ def encode(records: Any, **options: Unpack[EncoderOptions]) -> bytes:
         records: an object with the Arrow interface (``__arrow_c_stream__`` or ``__arrow_c_array__``: tables and record
             batches of pyarrow, polars, pandas, DuckDB, `RecordColumns`), an iterable of such objects (the chunks of
             `iter_columns` or of a log), or an iterable of `Record` or of ``(key, value)``. Columns are found by
-            name, others are ignored:
+            name. Others that readers of records write, such as ``topic`` and ``producer_id``, are left out; any other
+            is an error, since it may be a misspelt one:
 
             - ``key``, ``value``: binary, string, their large and view forms, fixed-size binary, or a dictionary of
               one of these. One of the two columns may be missing; its values are then null.
@@ -297,8 +298,9 @@ def encode(records: Any, **options: Unpack[EncoderOptions]) -> bytes:
         The bytes; empty without records and without a range of offsets.
 
     Raises:
-        EncodeError: a column has the wrong type, a record is too large for a batch, offsets do not increase or are
-            outside the range, or a batch would span more than 2^31 offsets. `path` names the column or the row.
+        EncodeError: a column is unknown or has the wrong type, a record is too large for a batch, offsets do not
+            increase or are outside the range, or a batch would span more than 2^31 offsets. `path` names the column or
+            the row.
         ValueError, TypeError: an option is wrong, or `records` is neither Arrow data nor an iterable.
     """
     return (Encoder(**options) if options else _WITHOUT_OPTIONS).encode(records)

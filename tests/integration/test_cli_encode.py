@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, feather, parquet
 
 import kafkacodec as kc
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
@@ -149,7 +149,7 @@ def test_refused(
         (
             "jsonl",
             '{"key":"a","value":"b"}\n{"key":"b","valeu":"2"}\n',
-            "line 2: unknown field 'valeu': a record has key, ",
+            "line 2: unknown field 'valeu'; did you mean 'value'?; with --value-column or --key-column others",
         ),
         (
             "jsonl",
@@ -166,6 +166,19 @@ def test_bad_files_leave_no_files(suffix: str, content: str, reason: str, tmp_pa
     assert (code, out) == (BAD_INPUT, "")
     assert reason in err
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
+def test_a_misspelt_column_makes_no_tombstones(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / f"records.{suffix}"
+    table = pa.table({"key": ["a"], "Value": ["x"]})
+    {"parquet": parquet.write_table, "arrow": feather.write_feather, "csv": csv.write_csv}[suffix](table, file)
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t")
+    assert (code, "unknown column 'Value'; did you mean 'value'?; with --value-column" in err) == (BAD_INPUT, True)
+    assert not (tmp_path / "logs").exists()
+    assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "keys", "--key-column", "key")[0] == DONE
+    assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "t", "--value-column", "Value")[0] == DONE
+    assert [(r.key, r.value) for r in read(tmp_path, "t")] == [(b"a", b"x")]
 
 
 @pytest.mark.parametrize("depth", [*range(900, 1010, 5), 5000])

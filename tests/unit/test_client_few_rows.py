@@ -192,6 +192,20 @@ def test_many_partitions_make_many_rows_few():
     assert not are_few(ModelCluster(1000, max_request_size=2 * 203 + 161), rows)
 
 
+def test_a_misspelt_column_is_an_error_and_offsets_are_left_out():
+    with kc.broker.serve(topics={"t": 1}) as broker, kc.client.Producer(broker.bootstrap_servers) as producer:
+        producer.send("t", b"known").result()
+        for rows in (1, 300):
+            for right, wrong in (("key", "ky"), ("value", "Value")):
+                given = table(0, rows).rename_columns([wrong if name == right else name for name in ("key", "value")])
+                with pytest.raises(EncodeError, match=f"^records.{wrong}: unknown column; did you mean '{right}'"):
+                    producer.send_columns(given, topic="t")
+            numbered = table(0, rows).append_column("offset", pa.array(range(rows)))
+            assert producer.send_columns(numbered, topic="t").result(SOON).rows == rows
+        with pytest.raises(EncodeError, match=r"^records.timestmap: unknown column; did you mean 'timestamp'\?$"):
+            producer.send_columns(table(0, 1).append_column("timestmap", pa.array([1])), topic="t")
+
+
 def test_rows_in_several_parts_are_counted_through():
     model = ModelCluster(1, max_request_size=1000)
     rows = pa.concat_tables([table(0, 3), table(3, 4), pa.table({"key": [b"k"], "value": ["x" * 2000]})])

@@ -148,10 +148,23 @@ def test_other_libraries_frames() -> None:
     import polars as pl
 
     expected = kc.encode([(b"a", b"1"), (b"b", None)])
-    frame = pl.DataFrame({"key": [b"a", b"b"], "value": [b"1", None], "more": [1, 2]})
+    frame = pl.DataFrame({"key": [b"a", b"b"], "value": [b"1", None]})
     assert kc.encode(frame) == expected
     assert kc.encode(frame.with_columns(pl.col("key").cast(pl.String))) == expected
     assert kc.encode(pd.DataFrame({"key": [b"a", b"b"], "value": [b"1", None]})) == expected
+    indexed = pd.DataFrame({"key": [b"a", b"b"], "value": [b"1", None]}, index=[7, 3])
+    assert pa.table(indexed).column_names == ["key", "value", "__index_level_0__"]
+    assert kc.encode(indexed) == expected
+
+
+def test_columns_that_readers_of_records_write_are_left_out() -> None:
+    records = kc.decode(kc.encode([(b"a", b"1")]), batch_columns=True)
+    more = ["topic", "partition", "timestampType", "next_offset", "row"]
+    typed = [f"{part}_{name}" for part in ("key", "value") for name in ("schema_id", "error")]
+    table = pa.table(records)
+    for name in (*more, *typed):
+        table = table.append_column(name, pa.nulls(1))
+    assert kc.encode(table) == kc.encode([(b"a", b"1")])
 
 
 def test_everything_imported_is_released() -> None:

@@ -31,7 +31,10 @@ def lying(kind: pa.DataType, offsets: list[int]) -> pa.RecordBatch:
         ({"value": ["a"], "headers": [["b"]]}, r"records\.headers: .*structs of key and value"),
         ({"value": ["a"], "headers": [[{"k": "a", "v": b""}]]}, r"records\.headers: .*key and value"),
         ({"value": ["a"], "headers": ["b"]}, r"records\.headers: "),
-        ({"other": ["a"]}, "no column is named key or value"),
+        ({"offset": [1]}, "no column is named key or value"),
+        ({"other": ["a"]}, r"records\.other: unknown column; columns are key, value, timestamp, headers, offset$"),
+        ({"key": ["a"], "valeu": ["b"]}, r"records\.valeu: unknown column; did you mean 'value'\?$"),
+        ({"key": ["a"], "value": ["b"], "header": [[]]}, r"records\.header: unknown column; did you mean 'headers'\?$"),
     ],
 )
 def test_columns_of_the_wrong_type(columns: dict[str, Any], words: str) -> None:

@@ -190,6 +190,12 @@ def test_a_fetched_table_can_be_produced() -> None:
     assert [(row["offset"], row["key"], row["value"]) for row in rows] == [(n, b"k", b"v") for n in range(3)]
 
 
+def test_a_misspelt_column_is_an_error() -> None:
+    table = pa.table({"topic": ["a"], "partition": [0], "key": ["k"], "vaule": ["v"]})
+    with pytest.raises(kc.EncodeError, match=r"records\.vaule: unknown column; did you mean 'value'\?"):
+        protocol.produce_requests(table, 9)
+
+
 def test_columns_of_other_types_and_in_chunks() -> None:
     def part(topics: list[str], partitions: list[int], values: list[str]) -> pa.Table:
         columns = [pa.array(topics).dictionary_encode(), pa.array(partitions, pa.uint8()), pa.array(values)]

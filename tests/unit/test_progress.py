@@ -9,7 +9,8 @@ import pytest
 from pyarrow import csv, parquet
 
 import kafkacodec as kc
-from kafkacodec.cli.files.readers import READERS, Names
+from kafkacodec.cli.files.json_rows import Names
+from kafkacodec.cli.files.readers import READERS
 from kafkacodec.cli.files.sources import Source
 from kafkacodec.log import LogDirectory, recover
 from tests.corpus import ROOT
@@ -67,7 +68,7 @@ def test_of_encode(kind: str, tmp_path: Path) -> None:
             writer.write_table(table, max_chunksize=5_000)
     source, steps = Source(str(path), kind), list[int]()
     source.advance = steps.append
-    names = Names({name: name for name in ("key", "value", "timestamp", "headers")}, frozenset())
+    names = Names({name: name for name in ("key", "value", "timestamp", "headers")}, frozenset(), False)
     assert sum(batch.num_rows for batch in READERS[kind](source, names)) >= 100_000
     assert source.size_in_bytes * 0.99 <= sum(steps) <= source.size_in_bytes
     assert len(steps) > 5

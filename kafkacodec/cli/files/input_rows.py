@@ -63,10 +63,12 @@ def batches(
     """The rows of all inputs; `asked` has the columns' names in the files, None for those that need not exist."""
     import pyarrow as pa
 
-    from kafkacodec.cli.files.readers import READERS, Names, decoded
+    from kafkacodec.cli.files.json_rows import Names
+    from kafkacodec.cli.files.readers import READERS, decoded
 
     required = frozenset(column for column, name in asked.items() if name is not None)
-    names = Names({column: name or column for column, name in asked.items()}, required)
+    of = {column: name or column for column, name in asked.items()}
+    names = Names(of, required, leaves_out=bool(required - {"offset"}))
     total = sum(source.size_in_bytes for source in sources)
     with progress("encoding", total or None, typing=is_typed(sources)) as advance:
         for source in sources:

@@ -6,12 +6,14 @@ import base64
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
+from kafkacodec.arguments import suggestion
 from kafkacodec.cli.output import json_line
-from kafkacodec.records.plan import BATCH_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS
+from kafkacodec.datatypes import NamedTuple
+from kafkacodec.records._record_chunks import is_record_column
 
 MAX_BYTES = 128 << 20
 """The largest line, and the largest row of a JSON array; the largest record of a broker is smaller."""
@@ -19,13 +21,43 @@ MAX_BYTES = 128 << 20
 _STEP = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_OF_TYPED = {f"{part}{more}" for part in ("key", "value") for more in ("_schema_id", "_error")}
-# The fields that dump, consume and convert write.
-_WRITTEN = {*PLACE_COLUMNS, *RECORD_COLUMNS, *BATCH_COLUMNS, *_OF_TYPED, "next_offset", "row"}
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 Row = dict[str, Any]
 """Column -> value, for the columns that the row has."""
+
+
+class Names(NamedTuple):
+    """The columns of records in a file.
+
+    Attributes:
+        of: column, such as ``key`` -> its name in the file.
+        required: the columns that the file must have.
+        leaves_out: whether it may have others, which belong to no record, since an option names a column.
+    """
+
+    of: dict[str, str]
+    required: frozenset[str]
+    leaves_out: bool
+
+    def require(self, present: Iterable[str]) -> None:
+        """Raise ValueError if a required column is missing."""
+        missing = sorted(self.of[column] for column in self.required.difference(present))
+        if missing:
+            raise ValueError(f"missing column {missing[0]!r}")
+
+    def check(self, kind: str, present: Collection[str]) -> None:
+        """Raise ValueError if there is neither a key nor a value, or an unknown name; `kind` is what errors call it."""
+        if self.of["key"] not in present and self.of["value"] not in present:
+            raise ValueError(f"no {kind} {self.of['key']!r} or {self.of['value']!r}")
+        if self.leaves_out:
+            return
+        unknown = next((name for name in present if name not in self.of and not is_record_column(name)), None)
+        if unknown is not None:
+            raise ValueError(
+                f"unknown {kind} {unknown!r}; {suggestion(unknown, self.of, f'{kind}s')}; "
+                "with --value-column or --key-column others are left out"
+            )
 
 
 def lines(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
@@ -123,7 +155,7 @@ class _Text:
         return True
 
 
-def row_of_line(place: str, line: bytes, names: Mapping[str, str]) -> Row:
+def row_of_line(place: str, line: bytes, names: Names) -> Row:
     """The row of a line with a JSON object; arguments and errors as in `row_of`."""
     try:
         found = json.loads(line.decode())
@@ -143,34 +175,25 @@ def json_fault(error: ValueError) -> str:
     return f"is not JSON: {error}"
 
 
-def row_of(place: str, found: Any, names: Mapping[str, str]) -> Row:
+def row_of(place: str, found: Any, names: Names) -> Row:
     """The row of a JSON object.
 
     Args:
         place: where the object is, for errors.
         found: the object.
-        names: column -> name of the object's field.
+        names: the names of the object's fields.
 
     Raises:
-        ValueError: not an object, an unknown field, or one of a wrong type. Where fields are named by the user, the
-            others belong to no record, and are left out.
+        ValueError: not an object, an unknown field, or one of a wrong type.
     """
     try:
         if not isinstance(found, dict):
             raise ValueError("not a JSON object")
-        row = {column: found[name] for column, name in names.items() if name in found}
-        if not {"key", "value"} & row.keys():
-            raise ValueError(f"no field {names['key']!r} or {names['value']!r}")
-        if all(column == name for column, name in names.items()):
-            unknown = next((name for name in found if name not in _WRITTEN), None)
-            if unknown is not None:
-                raise ValueError(
-                    f"unknown field {unknown!r}: a record has {', '.join(names)}; "
-                    "with --value-column or --key-column other fields are left out"
-                )
+        names.check("field", found)
+        row = {column: found[name] for column, name in names.of.items() if name in found}
         for column, convert in _CONVERT.items():
             if column in row:
-                row[column] = convert(names[column], row[column])
+                row[column] = convert(names.of[column], row[column])
     except RecursionError:
         raise ValueError(f"{place}: JSON is nested too deeply") from None
     except ValueError as error:

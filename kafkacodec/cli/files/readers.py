@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from kafkacodec.cli.files import json_rows
+from kafkacodec.cli.files.json_rows import Names
 from kafkacodec.cli.files.sources import Source
-from kafkacodec.datatypes import NamedTuple
 
 ROWS = 8192
 """Rows in a batch."""
@@ -21,19 +21,6 @@ _BLOCK_BYTES = 16 << 20
 _PIECE = 1 << 20
 _LINE_FEED = 10
 _ARROW_FILE = b"ARROW1"
-
-
-class Names(NamedTuple):
-    """The file's names of the columns key, value and so on, and the columns that it must have."""
-
-    of: dict[str, str]
-    required: frozenset[str]
-
-    def require(self, present: Iterable[str]) -> None:
-        """Raise ValueError if a required column is missing."""
-        missing = sorted(self.of[column] for column in self.required.difference(present))
-        if missing:
-            raise ValueError(f"missing column {missing[0]!r}")
 
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -51,6 +38,7 @@ def read_parquet(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
     from pyarrow import parquet
 
     with source.on_disk() as path, parquet.ParquetFile(path) as file:
+        names.check("column", file.schema_arrow.names)
         wanted = [name for name in names.of.values() if name in file.schema_arrow.names]
         part = source.size_in_bytes / max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(ROWS, columns=wanted):
@@ -126,14 +114,14 @@ def _headers_of(text: str | None, row: int) -> Any:
 def read_jsonl(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
     """A JSON object per line. Bytes are strings or ``{"base64": "..."}``; any other value is stored as JSON text."""
     with source.opened() as file:
-        rows = (json_rows.row_of_line(place, line, names.of) for place, line in json_rows.lines(file))
+        rows = (json_rows.row_of_line(place, line, names) for place, line in json_rows.lines(file))
         yield from _batches(rows, names)
 
 
 def read_json(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
     """One JSON array of objects, or objects that follow one another."""
     with source.opened() as file:
-        rows = (json_rows.row_of(place, found, names.of) for place, found in json_rows.elements(file))
+        rows = (json_rows.row_of(place, found, names) for place, found in json_rows.elements(file))
         yield from _batches(rows, names)
 
 
@@ -227,10 +215,9 @@ def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
     twice = [name for name in names.of.values() if batch.schema.names.count(name) > 1]
     if twice:
         raise ValueError(f"duplicate column {twice[0]!r}")
+    names.check("column", batch.schema.names)
     present = {column: _plain(batch.column(name)) for column, name in names.of.items() if name in batch.schema.names}
     names.require(present)
-    if not {"key", "value"} & present.keys():
-        raise ValueError(f"no column {names.of['key']!r} or {names.of['value']!r}")
     return pa.record_batch(list(present.values()), names=list(present))
 
 

@@ -53,17 +53,18 @@ class TableProducer(TransactionalProducer):
             data: a table with the Arrow interface (pyarrow, polars, pandas, DuckDB, `RecordColumns`) and the columns
                 ``key`` and ``value`` (binary or text; one may be missing), and optionally ``topic`` (text),
                 ``partition`` (integer), ``timestamp`` (timestamp, or int64 in ms) and ``headers`` (list of struct of
-                key and value). Others are ignored. Without a partition, the hash of the key chooses one as in `send`;
-                rows without a key go to one partition per 131,072 rows. Rows without a timestamp get the current time.
+                key and value). Others that readers of records write, such as ``offset``, are left out, and any other
+                is an error. Without a partition, the hash of the key chooses one as in `send`; rows without a key go to
+                one partition per 131,072 rows. Rows without a timestamp get the current time.
             topic: of all rows, if the table has no column ``topic``.
 
         Returns:
             The outcome of all rows; its result has the offsets per partition.
 
         Raises:
-            EncodeError: a column is missing or has the wrong type; a row names a partition that does not exist: then
-                none is queued; or a row is, compressed, larger than ``max_request_size``: then those before it may be.
-                `path` names the column or the row.
+            EncodeError: a column is missing, unknown or of the wrong type; a row names a partition that does not exist:
+                then none is queued; or a row is, compressed, larger than ``max_request_size``: then those before it may
+                be. `path` names the column or the row.
             TypeError: `data` is not an Arrow table.
             ImportError: pyarrow is not installed.
             Others as `send`.

@@ -24,6 +24,7 @@ from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import EncodeError, LimitExceeded
 from kafkacodec.lazy import import_extra, pyarrow_table
 from kafkacodec.protocol.partition_rows import column_without_nulls, groups_of_batch
+from kafkacodec.records._record_chunks import refuse_unknown_columns
 from kafkacodec.records.decode import decode
 from kafkacodec.records.encode import EncodePlan, iter_writable
 from kafkacodec.records.partition import partition
@@ -59,7 +60,7 @@ class TablePlan:
 
     Raises:
         TypeError, ValueError: `data` is not a table, or `topic` is not a valid topic.
-        EncodeError: a column is missing or has the wrong type.
+        EncodeError: a column is missing, unknown or of the wrong type.
         ImportError: pyarrow is not installed.
     """
 
@@ -73,6 +74,7 @@ class TablePlan:
         for name in (*_COLUMNS, "topic", "partition") if len({*names}) < len(names) else ():
             if names.count(name) > 1:
                 raise EncodeError(f"the table has several columns {name!r}", path=f"records.{name}")
+        refuse_unknown_columns(names, (*_COLUMNS, "topic", "partition"))
         if "key" not in names and "value" not in names:
             raise EncodeError("the table has neither a column key nor a column value", path="records")
         if topic is not None:
