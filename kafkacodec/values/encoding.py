@@ -51,8 +51,9 @@ class Encoder:
         register: register the schema if it is not there. Otherwise it has to be registered.
         validate: compare JSON with its schema, by the package jsonschema. Avro and Protobuf always match theirs.
 
-    Values are dicts and the like for Avro and JSON, as fastavro and orjson take them. For Protobuf they are messages,
-    or dicts as protobuf's JSON has them. None stays None: a tombstone.
+    Values are dicts and the like for Avro and JSON, as fastavro and orjson take them; for Avro also what JSON has in
+    place of times, decimals and bytes. For Protobuf they are messages, or dicts as protobuf's JSON has them. A field
+    that the schema does not have is an error. None stays None: a tombstone.
     """
 
     @suggests_options
@@ -139,6 +140,8 @@ class Encoder:
 def _avro(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], bytes]:
     import fastavro
 
+    from kafkacodec.values.avro.json_values import prepared_by
+
     named: dict[str, Any] = {}
     try:
         for used in references.values():
@@ -147,10 +150,12 @@ def _avro(schema: Schema, references: Mapping[str, Schema]) -> Callable[[Any], b
     except Exception as error:  # fastavro raises its own, and those of wrong types
         raise SchemaError(f"fastavro does not accept the schema: {error}") from None
 
+    prepare = prepared_by(parsed, named)
+
     def payload(value: Any) -> bytes:
         written = io.BytesIO()
         try:
-            fastavro.schemaless_writer(written, parsed, value)
+            fastavro.schemaless_writer(written, parsed, value if prepare is None else prepare(value))
         except Exception as error:
             raise EncodeError(
                 f"the value does not match the Avro schema: {str(error) or type(error).__name__}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafkacodec.errors import SchemaError
 from kafkacodec.values.times import time_texts
@@ -80,5 +81,5 @@ def conformed(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_list(kind):
         return pa.ListArray.from_arrays(column.offsets, conformed(column.values, kind.value_type), type=kind, mask=mask)
     if pa.types.is_string(kind) and (pa.types.is_timestamp(column.type) or pa.types.is_date32(column.type)):
-        return time_texts(column)
+        return pc.replace_substring(time_texts(column), " ", "T")
     return column.cast(kind, safe=False)

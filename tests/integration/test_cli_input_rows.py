@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 import kafkacodec as kc
-from kafkacodec.cli.__main__ import BAD_INPUT, DONE, run
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, INTERRUPTED, run
 
 ROWS = 20_000  # more than are read at once
 
@@ -66,3 +66,46 @@ def test_a_long_row_of_csv_is_read(tmp_path):
     path.write_text(f"value\n{'x' * 3_000_000}\n")
     assert run(["encode", str(path), "-o", str(tmp_path / "out"), "--topic", "t"]) == DONE
     assert len(kc.log.LogDirectory(tmp_path / "out").topic("t").head(1)[0].value) == 3_000_000
+
+
+def _in_topic(broker):
+    with kc.client.Admin(broker.bootstrap_servers) as admin:
+        return admin.list_offsets({("t", 0): "latest"})["t", 0].offset
+
+
+def test_produce_says_how_many_rows_went_out_before_a_wrong_one(tmp_path, capsys):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"value":"a"}\n' * ROWS + '{"valeu":"b"}\n')
+    with kc.broker.serve(topics={"t": 1}) as broker:
+        assert run(["produce", "t", "-b", broker.bootstrap_servers, str(path)]) == BAD_INPUT
+        sent = _in_topic(broker)
+    assert 0 < sent < ROWS
+    said, error = capsys.readouterr().err.splitlines()
+    assert said == f"t: {sent:,} records went out"
+    assert f"{path}: line {ROWS + 1}: no field 'key' or 'value'" in error
+
+
+def test_produce_says_how_many_records_went_out_before_an_interrupt(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "lines"
+    path.write_text("a\nb\nc\n")
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafkacodec.cli.commands.produce._Sent.finish", interrupted)
+    with kc.broker.serve(topics={"t": 1}) as broker:
+        arguments = ["produce", "t", "-b", broker.bootstrap_servers, "--format", "lines", str(path)]
+        assert run(arguments) == INTERRUPTED
+        assert _in_topic(broker) == 3
+    assert capsys.readouterr().err.split("\n")[0] == "t: 3 records went out"
+
+
+def test_produce_says_how_many_records_failed(tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    path.write_text("value\na\nb\n")
+    with kc.broker.serve(topics={"t": 1}) as broker:
+        broker.inject("Produce", "INVALID_RECORD")
+        assert run(["produce", "t", "-b", broker.bootstrap_servers, str(path)]) == BAD_INPUT
+    assert capsys.readouterr().err.startswith(
+        "t: 0 records went out, 2 failed\nkafkacodec: error: t: record 1 and later"
+    )

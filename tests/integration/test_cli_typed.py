@@ -68,7 +68,7 @@ def test_there_and_back(command, places, kind):
         found = [json.loads(line)["value"] for line in out.splitlines()]
         assert [(value["id"], value["note"]) for value in found] == [(line["id"], line["note"]) for line in lines]
         if kind == "avro":
-            assert found[0]["at"].startswith("2023-11-14 22:13:20")
+            assert found[0]["at"] == "2023-11-14T22:13:20.000Z"
         code, out, _ = command(*arguments, *typed, "-f", "%s\n")
         assert [json.loads(line)["id"] for line in out.splitlines()] == [1, 2**40]
         assert '{"id":1,' in command(*arguments, *typed)[1]
@@ -87,6 +87,7 @@ def test_keys_there_and_back(command, places):
     assert [row["value"]["id"] for row in rows] == [1, 9, 2]
     code, _, err = command("produce", "keyed", "-b", server, *typed, *key, stdin='{"id": 1}|{}\n{"id": []}|{}\n')
     assert (code, "error: record 2: key: the value does not match" in err) == (BAD_INPUT, True)
+    assert err.startswith("keyed: 1 record went out\n")
     for wrong in (["--keys", "avro"], ["--values", "avro", "--schemas", registry, "--key-subject", "x"]):
         assert command("produce", "keyed", "-b", server, *wrong)[0] == WRONG_USAGE
 
@@ -113,9 +114,12 @@ def test_what_does_not_fit(command, places):
     server, registry, _ = places
     typed = ["--values", "avro", "--schemas", registry]
     code, _, err = command("produce", "avro", "-b", server, *typed, stdin='{"id": "one"}\n')
-    assert (code, err.startswith("kafkacodec: error: record 1: value: the value does not match")) == (BAD_INPUT, True)
+    assert (
+        code,
+        err.startswith("avro: 0 records went out\nkafkacodec: error: record 1: value: the value does not match"),
+    ) == (BAD_INPUT, True)
     code, _, err = command("produce", "avro", "-b", server, *typed, stdin="{\n")
-    assert (code, err.startswith("kafkacodec: error: record 1: the value is not JSON: column 2: ")) == (BAD_INPUT, True)
+    assert (code, "error: record 1: the value is not JSON: column 2: " in err) == (BAD_INPUT, True)
     wrong = ["--values", "json", "--schemas", registry, "--subject", "avro-value"]
     code, _, err = command("produce", "avro", "-b", server, *wrong, stdin="{}\n")
     assert (code, "the schema of avro-value is avro, not json" in err) == (BAD_INPUT, True)
@@ -127,8 +131,12 @@ def test_what_does_not_fit(command, places):
         producer.send("json", b"plain")
     code, _, err = command("consume", "json", "-b", server, "-e", "--values", "json", "--schemas", registry, "--json")
     assert (code, "json-0: offset " in err and ": value" in err) == (BAD_INPUT, True)
-    shown = ["--values", "json", "--schemas", registry, "--on-value-error", "null", "-f", "%s\n"]
-    assert "plain" in command("consume", "json", "-b", server, "-e", *shown)[1].splitlines()
+    shown = ["--values", "json", "--schemas", registry, "--on-value-error", "null"]
+    _, out, err = command("consume", "json", "-b", server, "-e", *shown, "--json")
+    last = json.loads(out.splitlines()[-1])
+    assert (last["value"], last["value_error"]) == (None, "no schema id: the value starts with the byte 0x70")
+    assert err == "1 value could not be decoded; --json gives the reason\n"
+    assert "plain" not in command("consume", "json", "-b", server, "-e", *shown, "-f", "%s\n")[1]
 
 
 def test_good_values_are_printed_before_a_bad_one(command, tmp_path):
@@ -146,8 +154,24 @@ def test_good_values_are_printed_before_a_bad_one(command, tmp_path):
         with kc.client.Admin(server) as admin:
             assert admin.list_group_offsets("g")["t", 0].offset == 2
     assert command("dump", tmp_path / "t-0", *typed) == (BAD_INPUT, '0 {"id":1}\n1 {"id":2}\n', err)
-    code, out, _ = command("dump", tmp_path / "t-0", *typed, "--control", "--on-value-error", "null")
-    assert (code, out.splitlines()[:3]) == (DONE, ['0 {"id":1}', '1 {"id":2}', "2 plain"])
+    code, out, err = command("dump", tmp_path / "t-0", *typed, "--control", "--on-value-error", "null")
+    assert (code, out.splitlines()[:4]) == (DONE, ['0 {"id":1}', '1 {"id":2}', "2 ", '3 {"id":3}'])
+    assert err == "1 value could not be decoded; --json gives the reason\n"
+    limited = ("-n", 2, "--on-value-error", "null")
+    assert command("dump", tmp_path / "t-0", *typed, *limited) == (DONE, '0 {"id":1}\n1 {"id":2}\n', "")
+
+
+def test_null_in_json_is_not_a_string(command, tmp_path):
+    with kc.broker.serve(tmp_path, topics={"t": 1}) as broker, kc.client.Producer(broker.bootstrap_servers) as producer:
+        for value in (b"null", b'"null"', b"plain", None):
+            producer.send("t", value, key=b"{}")
+    typed = ("--values", "json", "--keys", "json", "--json", "--on-value-error", "null")
+    _, out, _ = command("dump", tmp_path / "t-0", *typed)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(row["value"], "value_error" in row) for row in rows] == [
+        (None, False), ("null", False), (None, True), (None, False),
+    ]  # fmt: skip
+    assert {row["topic"] for row in rows} == {"t"}
 
 
 def test_internal_topics_and_control_records_are_not_decoded(command, tmp_path):

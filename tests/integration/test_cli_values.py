@@ -52,7 +52,7 @@ def write(directory, records):
     (directory / f"{0:020}.log").write_bytes(kc.encode(records))
 
 
-AT = "1970-01-01 00:00:01.000Z"
+AT = "1970-01-01T00:00:01.000Z"
 WANT = [
     {"id": 1, "at": None, "tags": None, "price": None},
     {"id": 2, "at": AT, "tags": {"a": {"base64": "/w=="}, "b": "x"}, "price": "1.25"},
@@ -157,6 +157,19 @@ def test_plain_json_needs_no_schema(kafkacodec, tmp_path, data):
     ]
 
 
+def test_plain_json_is_read_by_a_readers_schema_alone(kafkacodec, tmp_path, data):
+    write(data / "plain-0", [(None, b'{"id": 1, "x": [1], "more": 3}'), (None, b'{"x": []}')])
+    schema, output = tmp_path / "reader.json", tmp_path / "out.jsonl"
+    schema.write_text('{"type": "object", "properties": {"id": {"type": "integer"}, "y": {"type": "string"}}}')
+    arguments = ("--topic", "plain", "--values", "json", "--reader-schema", schema, "-o")
+    assert kafkacodec("convert", data, *arguments, output)[0] == DONE
+    want = [{"id": 1, "y": None}, {"id": None, "y": None}]
+    assert [json.loads(line)["value"] for line in output.read_text().splitlines()] == want
+    assert kafkacodec("convert", data, *arguments, tmp_path / "tables", "--partition-by", "topic")[0] == DONE
+    (file,) = (tmp_path / "tables").glob("**/*.parquet")
+    assert parquet.ParquetFile(file).read(columns=["value"])["value"].to_pylist() == want
+
+
 def test_values_without_their_schemas_may_be_null(kafkacodec, tmp_path, data):
     (tmp_path / "empty").mkdir()
     output = tmp_path / "out.jsonl"
@@ -174,6 +187,8 @@ def test_values_without_their_schemas_may_be_null(kafkacodec, tmp_path, data):
         (["--values", "avro", "--schemas", "/no/such"], "is not a directory"),
         (["--values", "avro", "--schemas", "http://me:pw@host"], "not in the URL"),
         (["--values", "xml", "--schemas", "."], "xml"),
+        (["--keys", "json", "--reader-schema", "x"], "--reader-schema is for values: add --values"),
+        (["--values", "json", "--framing", "confluent"], "--framing needs --schemas"),
     ],
 )
 def test_wrong_options(kafkacodec, tmp_path, data, arguments, reason):

@@ -194,10 +194,14 @@ def _options(
 
 
 def _print(printer: Printer, pages: Iterator[Page | None]) -> None:
+    from kafkacodec.cli.rows.record_rows import Counted
+
+    shown = Counted(pages)
     try:
-        printer(pages)
+        printer(shown)
     finally:
         pages.close()  # type: ignore[attr-defined]
+        shown.tell()
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def dump(
     A PATH may also be a file beside segments: an index, time index or transaction index, a producers' snapshot, a
     checkpoint, partition.metadata or meta.properties. Its rows are printed, as kafka-dump-log prints them.
     """
-    from kafkacodec.cli.rows.record_rows import limited
+    from kafkacodec.cli.rows.record_rows import Counted, limited
     from kafkacodec.cli.rows.record_source import Source
 
     if follow and reading.replicas == "merge":
@@ -82,7 +82,9 @@ def dump(
         found = (page for partition in partitions for page in source.last(partition, tail))
     else:
         found = source.all(partitions)
-    printer(limited(found, limit))
+    shown = Counted(limited(found, limit))
+    printer(shown)
+    shown.tell()
 
 
 def _apart(reading: OnceReading) -> tuple[OnceReading, list[SideFile]]:

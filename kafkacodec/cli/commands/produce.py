@@ -82,7 +82,8 @@ def produce(
 
     Reads the formats and columns that `kafkacodec encode` reads; files other than lines need the extra arrow. Options
     of the producer, such as acks=1 or linger.ms=100, come from -F and -X, also those of security. Exits with 0 when all
-    records are acknowledged; the first error ends it.
+    records are acknowledged; the first error ends it. After an error or an interrupt, standard error has the number of
+    records that went out.
 
     With --values and --keys, those of lines are JSON, and are encoded with the latest schemas of a registry.
 
@@ -115,8 +116,9 @@ def produce(
     if encoding and plan is None:
         raise click.UsageError("--values and --keys encode lines only; add --format lines")
     encoders = encoding.encoders(topic)
-    with made(Producer, options) as producer:
-        sent = _Sent(producer, topic, partition)
+    producer = made(Producer, options)
+    sent = _Sent(producer, topic, partition)
+    with sent.telling(), producer:
         if plan is not None:
             total = sum(source.size_in_bytes for source in sources)
             with progress("sending", total or None, typing=is_typed(sources)) as advance:
@@ -197,11 +199,9 @@ class _Sent:
             yield
         except EncodeError as error:
             row = _ROW.match(error.path or "")
-            before = self.count + (0 if row is None else int(row[1]))
+            number = self.count + (0 if row is None else int(row[1])) + 1
             self.finish()
-            raise click.ClickException(
-                f"{self._topic}: record {before + 1}: {error.reason}; {counted(before, 'record')} before it went out"
-            ) from None
+            raise click.ClickException(f"{self._topic}: record {number}: {error.reason}") from None
 
     def table(self, batch: InputBatch) -> None:
         """Send the rows of a table."""
@@ -215,6 +215,17 @@ class _Sent:
         with batch.named():
             sent = self._producer.send_columns(rows, topic=self._topic)
         self._add(sent, rows.num_rows)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Around the use of the producer: after an error or an interrupt, say how many records went out."""
+        try:
+            yield
+        except BaseException:
+            found = self._producer.metrics()
+            out, failed = (int(found[f"producer.{name}"]) for name in ("records", "record_errors"))
+            note(f"{self._topic}: {counted(out, 'record')} went out{f', {failed:,} failed' if failed else ''}")
+            raise
 
     def finish(self) -> None:
         """Wait until all are acknowledged. Raises the first error."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kafkacodec.cli.output import json_tree
 
-__all__ = ["json_values"]
+__all__ = ["json_values", "nested_values"]
 
 
 def json_values(column: pa.Array) -> list[Any]:
@@ -18,6 +18,11 @@ def json_values(column: pa.Array) -> list[Any]:
     """
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    return nested_values(column)
+
+
+def nested_values(column: pa.Array) -> list[Any]:
+    """The values of keys or values: as `json_values`, but timestamps are text in ISO 8601."""
     if not _needs_conversion(column.type):
         return column.to_pylist()  # type: ignore[no-any-return]
     return [json_tree(_objects(value, column.type)) for value in _spelt(column).to_pylist()]

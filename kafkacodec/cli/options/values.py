@@ -40,6 +40,10 @@ class ValueOptions:
     def __post_init__(self) -> None:
         if not (self.values or self.keys) and (self.schemas or self.framing or self.reader_schema):
             raise click.UsageError("--schemas, --framing and --reader-schema need --values or --keys")
+        if self.reader_schema is not None and self.values is None:
+            raise click.UsageError("--reader-schema is for values: add --values")
+        if self.framing is not None and self.schemas is None:
+            raise click.UsageError("--framing needs --schemas: a directory, a URL or a log directory")
         if {self.values, self.keys} & {"avro", "protobuf"} and self.schemas is None:
             raise click.UsageError("avro and protobuf need --schemas: a directory, a URL, a log directory or a file")
 
@@ -64,22 +68,24 @@ class ValueOptions:
         return TypedRecords(self._decoders())
 
     def _decoders(self) -> dict[Part, ValueDecoder | JsonInference]:
-        from kafkacodec.values import Schema, ValueDecoder
+        from kafkacodec.values import ValueDecoder
         from kafkacodec.values.json.infer import JsonInference
 
-        reader = self.reader_schema
         decoders: dict[Part, ValueDecoder | JsonInference] = {}
         formats: dict[Part, Format | None] = {"key": self.keys, "value": self.values}
         for part, format in formats.items():
-            if format is not None and self.schemas is None:
+            if format is None:
+                continue
+            source, reader = self._schemas(part, format)
+            if source is None:
                 decoders[part] = JsonInference(on_error=self.on_value_error)
-            elif format is not None:
+            else:
                 decoders[part] = ValueDecoder(
-                    self._source(format),
+                    source,
                     format=format,
                     framing=self.framing,
                     part=part,
-                    reader_schema=None if reader is None or part == "key" else Schema(_text(reader), format),
+                    reader_schema=reader,
                     on_error=self.on_value_error,
                 )
         return decoders
@@ -97,8 +103,7 @@ class ValueOptions:
         for part, format in formats.items():
             if format is None:
                 continue
-            source = None if self.schemas is None else self._source(format)
-            reader = None if self.reader_schema is None or part == "key" else Schema(_text(self.reader_schema), format)
+            source, reader = self._schemas(part, format)
             if source is None or (reader is None and not isinstance(source, Schema)):
                 needed = "--schemas FILE" if part == "key" else "--reader-schema FILE, or --schemas FILE"
                 raise click.UsageError(f"--{part}s in an export needs {needed}: its columns are fixed before it reads")
@@ -110,6 +115,14 @@ class ValueOptions:
                 "on_error": self.on_value_error,
             }
         return found
+
+    def _schemas(self, part: Part, format: Format) -> tuple[SchemaSource | Schema | None, Schema | None]:
+        """The source of schemas, and the schema of the reader. JSON is read by that alone, too."""
+        from kafkacodec.values import Schema
+
+        path = self.reader_schema if part == "value" else None
+        reader = None if path is None else Schema(_text(path), format)
+        return reader if self.schemas is None else self._source(format), reader
 
     def _source(self, format: Format) -> SchemaSource | Schema:
         """The schemas; a file has the one schema of all values, which then have no framing."""

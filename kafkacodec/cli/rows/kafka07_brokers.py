@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
+from kafkacodec.cli.console import note
+from kafkacodec.cli.output import counted
 from kafkacodec.cli.rows.record_rows import Given, Origin, Page, limited
 from kafkacodec.datatypes import dataclass
 
@@ -200,12 +202,16 @@ def send_lines(
         else kafka07.Producer(brokers=f"0:{servers.address}", compression_type=kind)
     )
     count = 0
-    with made as producer:
-        last = None
-        for key, value in records:
-            last = producer.send(topic, value or b"", key=None if key is None else os.fsdecode(key))
-            count += 1
-        producer.flush()
-        if last is not None:
-            last.result()
+    try:
+        with made as producer:
+            last = None
+            for key, value in records:
+                last = producer.send(topic, value or b"", key=None if key is None else os.fsdecode(key))
+                count += 1
+            producer.flush()
+            if last is not None:
+                last.result()
+    except BaseException:
+        note(f"{topic}: {counted(count, 'message')} went out at most")
+        raise
     return count

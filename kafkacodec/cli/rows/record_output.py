@@ -11,7 +11,7 @@ from typing import Any
 from kafkacodec.cli.console import is_terminal, json_text, say_bytes, say_text, visible, visible_bytes
 from kafkacodec.cli.output import GAP, SAMPLE_ROWS, Column, Layout, json_value, sampled, text
 from kafkacodec.cli.rows import record_format
-from kafkacodec.cli.rows.record_rows import FIELDS, Given, Origin, Page
+from kafkacodec.cli.rows.record_rows import ERRORS, FIELDS, Given, Origin, Page
 from kafkacodec.cli.rows.record_text import Pages, Piece, constant, texts, writer
 from kafkacodec.cli.rows.stored_records import Named, named
 
@@ -54,7 +54,8 @@ def _json_given(names: tuple[str, ...], all_fields: bool, raw: bool, page: Page)
     by_name = None if raw else named(page)
     if by_name is None:
         found = {part: _json_cells(page, part, values) for part, values in page.typed.items()}
-        return {**page.given, **found}, tuple(found)
+        reasons = {_MORE: _reasons(page)} if all_fields and any(name in page.given for name in ERRORS) else {}
+        return {**page.given, **found, **reasons}, tuple(found)
     made: Given = {
         part: [
             cell if one is None else json_text(getattr(one, f"json_{part}")).encode()
@@ -63,7 +64,8 @@ def _json_given(names: tuple[str, ...], all_fields: bool, raw: bool, page: Page)
         for part in ("key", "value")
     }
     if all_fields:
-        made[_MORE] = [None if one is None else _more(one) for one in by_name]
+        both = zip(by_name, _reasons(page), strict=True)
+        made[_MORE] = [reason if one is None else _more(one) for one, reason in both]
     return {**page.given, **made}, tuple(made)
 
 
@@ -71,6 +73,16 @@ def _json_cells(page: Page, part: str, typed: list[Any] | None) -> list[bytes | 
     values = [None] * len(page) if typed is None else typed
     found = zip(page.cells(part), values, strict=True)
     return [json_text(json_value(data) if value is None else value).encode() for data, value in found]
+
+
+def _reasons(page: Page) -> list[bytes | None]:
+    """Why keys and values could not be decoded, as more fields of an object, for each row."""
+    found = [b""] * len(page)
+    for name in ERRORS:
+        for row, reason in enumerate(page.given.get(name, ())):
+            if reason is not None:
+                found[row] += f',"{name}":{json_text(reason.decode())}'.encode()
+    return list(found)
 
 
 def _more(one: Named) -> bytes:

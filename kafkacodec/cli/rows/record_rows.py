@@ -6,13 +6,27 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.arrow._rows import cells
+from kafkacodec.cli.console import note
+from kafkacodec.cli.output import counted
 from kafkacodec.datatypes import dataclass, field
 from kafkacodec.records.plan import BATCH_COLUMNS
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns
 
-__all__ = ["COLUMNS", "FIELDS", "NOTHING", "Decoded", "Given", "Origin", "Page", "limited", "pages"]
+__all__ = [
+    "COLUMNS",
+    "ERRORS",
+    "FIELDS",
+    "NOTHING",
+    "Counted",
+    "Decoded",
+    "Given",
+    "Origin",
+    "Page",
+    "limited",
+    "pages",
+]
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The fields of a record, in the order of the JSON."""
@@ -75,6 +89,9 @@ class Page:
 Decoded = tuple[Given, dict[str, list[Any]]]
 """What is given in place of keys and values of a table, and what they are decoded to: as in `Page`, for all rows."""
 
+ERRORS = ("key_error", "value_error")
+"""What is given in place of no column: why keys and values could not be decoded."""
+
 NOTHING: Decoded = ({}, {})
 """Where keys and values stay bytes."""
 
@@ -90,6 +107,25 @@ def pages(
             continue
         for table, (given, typed) in [(chunk, NOTHING)] if decode is None else decode(chunk):
             yield Page(place, table, 0, len(table), given, typed)
+
+
+class Counted:
+    """Pages that are printed; counts the keys and values that could not be decoded."""
+
+    def __init__(self, found: Iterable[Page | None]) -> None:
+        self._found, self._count = found, 0
+
+    def __iter__(self) -> Iterator[Page | None]:
+        for page in self._found:
+            if page is not None:
+                errors = (page.given.get(name, ()) for name in ERRORS)
+                self._count += sum(reason is not None for reasons in errors for reason in reasons)
+            yield page
+
+    def tell(self) -> None:
+        """Say on standard error how many there were."""
+        if self._count:
+            note(f"{counted(self._count, 'value')} could not be decoded; --json gives the reason")
 
 
 def limited(found: Iterable[Page | None], limit: int | None) -> Iterator[Page | None]:

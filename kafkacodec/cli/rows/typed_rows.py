@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.arrow._rows import cells
-from kafkacodec.cli.output import json_line, json_tree
+from kafkacodec.cli.output import json_line
 from kafkacodec.errors import DecodeError, SchemaError
 
 if TYPE_CHECKING:
     from kafkacodec import RecordColumns
-    from kafkacodec.cli.rows.record_rows import Decoded
+    from kafkacodec.cli.rows.record_rows import Decoded, Given
     from kafkacodec.values.decoding import ValueDecoder
     from kafkacodec.values.framing import Part
     from kafkacodec.values.json.infer import JsonInference
@@ -36,7 +36,8 @@ class TypedRecords:
     def of(self, table: RecordColumns, place: str | None = None) -> Iterator[tuple[RecordColumns, Decoded]]:
         """The records with JSON text in place of decoded keys and values, and what that is as values.
 
-        What cannot be decoded stays as it is, unless the decoder raises. Errors name the `place`, if there is one.
+        Unless the decoder raises, what cannot be decoded is null, and ``key_error`` or ``value_error`` has the reason.
+        Control records stay as they are. Errors name the `place`, if there is one.
 
         Raises:
             DecodeError, SchemaError, RegistryError: as `kafkacodec.values.decode` does, after the records before.
@@ -57,15 +58,21 @@ class TypedRecords:
         import pyarrow as pa
 
         batch = pa.record_batch(table)
-        typed: dict[str, list[Any]] = {part: self._column(part, batch) for part in self._decoders}
-        given = {}
-        for part, values in typed.items():
-            typed[part] = [None if value is None else json_tree(value) for value in values]
-            found = zip(typed[part], cells(table, part), strict=True)
-            given[part] = [data if value is None else json_line(value).encode() for value, data in found]
+        control = cells(table, "is_control") if "is_control" in table.column_names else [False] * len(table)
+        typed: dict[str, list[Any]] = {}
+        given: Given = {}
+        for part in self._decoders:
+            values, reasons = self._column(part, batch)
+            typed[part] = values
+            found = zip(typed[part], cells(table, part), control, strict=True)
+            given[part] = [_shown(value, data if is_control else None) for value, data, is_control in found]
+            if any(reasons):
+                given[f"{part}_error"] = [None if reason is None else reason.encode() for reason in reasons]
         return given, typed
 
-    def _column(self, part: Part, batch: Any) -> list[Any]:
+    def _column(self, part: Part, batch: Any) -> tuple[list[Any], list[str | None]]:
+        """The decoded keys or values, and why they could not be."""
+        from kafkacodec.cli.files.json_columns import nested_values
         from kafkacodec.values.record_values import placed, row_of
 
         headers = batch.column("headers") if "headers" in batch.schema.names else None
@@ -73,12 +80,18 @@ class TypedRecords:
         self.bad_row = None
         try:
             decoder.prepare(decoder.keys(column, headers=headers))
-            values: list[Any] = decoder.decode(column, headers=headers).values.to_pylist()
+            decoded = decoder.decode(column, headers=headers)
+            values = [value for chunk in decoded.values.chunks for value in nested_values(chunk)]
+            return values, decoded.errors.to_pylist()
         except (DecodeError, SchemaError) as error:
             self.bad_row = row_of(error)
             error.path = placed(error.path or "", batch, part)
             raise
-        return values
+
+
+def _shown(value: Any, data: bytes | None) -> bytes | None:
+    """JSON text of a value; the data if there is none."""
+    return data if value is None else json_line(value).encode()
 
 
 def _without_control(batch: Any, part: Part) -> Any:
