@@ -17,7 +17,9 @@ def main(directory: str | None = None, topic: str = "payments", database: str = 
     with duckdb.connect(database) as connection:
         connection.execute(f'CREATE OR REPLACE TABLE "{topic}" AS SELECT * FROM records')
         found = connection.execute(f'SELECT count(*), min("timestamp"), max("timestamp") FROM "{topic}"').fetchone()
-    print(f"{found[0]} records from {found[1]:%Y-%m-%d} to {found[2]:%Y-%m-%d} are in {database}")
+    count, first, last = found
+    times = "" if first is None else f" from {first:%Y-%m-%d} to {last:%Y-%m-%d}"  # records may have no timestamps
+    print(f"{count} records{times} are in {database}")
 
 
 main(*sys.argv[1:])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kafkacodec import errors
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, SchemaError
 
 if TYPE_CHECKING:
     import click
@@ -83,7 +83,9 @@ def options_of(application: click.Group, arguments: Collection[str]) -> set[str]
 def advised(message: str | Exception, options: Collection[str] = ()) -> str:
     """A message with advice as a command with these options takes it; without what it does not take."""
     text = str(message).replace(_GAPS, "; --gaps accept ignores gaps" if "--gaps" in options else "")
-    path = message.path if isinstance(message, DecodeError) else None
+    if "have the number of a schema" in text and "--schemas" in options:
+        text += "; --schemas names the registry"
+    path = message.path if isinstance(message, DecodeError | SchemaError) else None
     if path and "--on-value-error" in options and _OF_VALUE.search(path):
         text += "; --on-value-error null makes such values null"
     return text

@@ -25,7 +25,7 @@ from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, 
 from kafkacodec.values.payloads import payloads_of
 from kafkacodec.values.plans import Plan, ResolvedSchema
 from kafkacodec.values.schemas import FORMATS, Format, Schema, SchemaKey, SchemaSource, resolved_references
-from kafkacodec.values.sources import may_wait, source_of
+from kafkacodec.values.sources import has_any, may_wait, place_in, source_of
 
 __all__ = ["DecodedValues", "OnValueError", "ValueDecoder", "decode", "require_packages"]
 
@@ -206,6 +206,9 @@ class ValueDecoder:
         self._framing = framing if framing is not None else "none" if isinstance(schemas, Schema) else "auto"
         one_of("framing", self._framing, FRAMINGS)
         self._source = source_of(schemas, format or "avro")
+        if self._framing == "none" and not has_any(self._source):
+            wanted = "pass the one that all have, as kc.values.Schema(text)"
+            raise ValueError(f"framing='none': values have no number of a schema; {wanted}")
         self._format = format
         self._part = part
         self._on_error = on_error
@@ -340,7 +343,8 @@ class ValueDecoder:
         require_packages(wanted)
         module, name = _PLANNERS[wanted]
         plan: Plan = getattr(import_module(module), name)(schemas, reader)
-        return plan._replace(failures={**failures, **plan.failures})
+        failures |= {key: failure.within(place_in(self._source, key)) for key, failure in plan.failures.items()}
+        return plan._replace(failures=failures)
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 

@@ -75,6 +75,10 @@ class SchemaDirectory:
         except KeyError:
             raise SchemaNotFound(f"there is no version {version} of {subject} in {self._path}") from None
 
+    def path_of(self, key: SchemaKey) -> str:
+        """The file of the schema with this number or UUID."""
+        return str(self._path / self._by_value[key.value]["file"])
+
     def loaded(self) -> Schemas:
         """All schemas of the directory, in memory, without damaged files."""
         by_value, by_version = {}, {}

@@ -12,7 +12,7 @@ from kafkacodec.values.directory import SchemaDirectory
 from kafkacodec.values.schemas import Format, Schema, SchemaKey, Schemas, SchemaSource
 from kafkacodec.values.topic import SchemaTopic
 
-__all__ = ["NumberedSchemas", "may_wait", "source_of"]
+__all__ = ["NumberedSchemas", "has_any", "may_wait", "place_in", "source_of"]
 
 
 class _OneSchema(Schemas):
@@ -77,6 +77,18 @@ def source_of(schemas: Any, format: Format) -> SchemaSource:
 def _is_schema_text(text: str) -> bool:
     """Whether a text can be no path but a schema: JSON or, where there is no such directory, Protobuf."""
     return text.lstrip().startswith(("{", "[", '"')) or (not os.path.exists(text) and ("\n" in text or ";" in text))
+
+
+def has_any(source: SchemaSource) -> bool:
+    """Whether a source may have the schema of values without a number."""
+    return isinstance(source, _OneSchema) or may_wait(source)
+
+
+def place_in(source: SchemaSource, key: SchemaKey) -> str:
+    """Where a source has a schema, for errors about its text: the file, else the number."""
+    if isinstance(source, SchemaDirectory):
+        return source.path_of(key)
+    return "the schema" if key.kind == "given" else str(key)
 
 
 def may_wait(source: SchemaSource) -> bool:

@@ -68,6 +68,18 @@ def test_a_long_row_of_csv_is_read(tmp_path):
     assert len(kc.log.LogDirectory(tmp_path / "out").topic("t").head(1)[0].value) == 3_000_000
 
 
+def test_produce_checks_columns_before_a_topic_is_created(tmp_path, capsys):
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"key": [1, 2], "value": ["a", "b"]}), path)
+    with kc.broker.serve() as broker:
+        assert run(["produce", "t", "-b", broker.bootstrap_servers, str(path)]) == BAD_INPUT
+        with kc.client.Admin(broker.bootstrap_servers) as admin:
+            assert not admin.list_topics()
+    err = capsys.readouterr().err
+    assert f"error: {path}: key: the column is neither bytes nor text" in err
+    assert err.endswith("; convert it to text\n")
+
+
 def _in_topic(broker):
     with kc.client.Admin(broker.bootstrap_servers) as admin:
         return admin.list_offsets({("t", 0): "latest"})["t", 0].offset

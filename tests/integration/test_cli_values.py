@@ -196,6 +196,38 @@ def test_wrong_options(kafkacodec, tmp_path, data, arguments, reason):
     assert (code, reason in err) == (WRONG_USAGE, True)
 
 
+def test_errors_of_schemas_name_the_file(kafkacodec, tmp_path, data):
+    schemas = tmp_path / "schemas"
+    schemas.mkdir()
+    (schemas / "1.avsc").write_text('"recrod"')
+    (schemas / "2.avsc").write_text("{")
+    reading = ("--topic", "orders", "--values", "avro", "--schemas", schemas)
+    for arguments in (("dump", data, *reading), ("convert", data, *reading, "-o", tmp_path / "out.jsonl")):
+        code, _, err = kafkacodec(*arguments)
+        assert code == BAD_INPUT
+        assert f"{schemas / '1.avsc'}: unknown type 'recrod'" in err
+    assert "orders-0: offset 0: value: " in kafkacodec("dump", data, *reading)[2]
+    code, _, err = kafkacodec("dump", data, *reading, "--on-value-error", "null", "--json")
+    assert (code, err) == (DONE, "2 values could not be decoded; --json gives the reason\n")
+
+
+def test_a_schema_of_another_format_is_told_with_the_record(kafkacodec, data):
+    arguments = ("dump", data, "--topic", "orders", "--values", "json", "--schemas", data)
+    code, _, err = kafkacodec(*arguments)
+    assert code == BAD_INPUT
+    assert "orders-0: offset 0: value: schema 1 is avro, not json; --on-value-error null" in err, err
+
+
+def test_framed_json_without_schemas_has_a_hint(kafkacodec, data, tmp_path):
+    write(data / "framed-0", [(None, framed(1, b"{}"))])
+    for command in (("dump", data), ("convert", data, "-o", tmp_path / "out.jsonl")):
+        code, _, err = kafkacodec(*command, "--topic", "framed", "--values", "json")
+        assert code == BAD_INPUT
+        assert (
+            "not JSON: it begins with a byte 0, as values do that have the number of a schema; --schemas names" in err
+        )
+
+
 def test_missing_schemas_and_registries(kafkacodec, tmp_path, data):
     (tmp_path / "empty").mkdir()
     arguments = ("--topic", "orders", "--values", "avro", "-o", tmp_path / "out.jsonl")

@@ -389,4 +389,4 @@ def test_a_schema_that_fits_no_newer_one_is_an_error_of_its_rows():
     values = [b"\x00\x00\x00\x00\x01\x02x", b"\x00\x00\x00\x00\x02\x02"]
     found = kc.values.decode(values, schemas, on_error="null")
     assert found.values.to_pylist() == [None, {"a": 1}]
-    assert found.errors.to_pylist() == ["a: schemas of this column have both int and string here", None]
+    assert found.errors.to_pylist() == ["schema 1: a: schemas of this column have both int and string here", None]

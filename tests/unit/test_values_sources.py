@@ -197,3 +197,11 @@ def test_a_column_is_shown_with_its_numbers_of_rows_and_errors():
     decoder = kc.values.ValueDecoder({7: json.dumps(ADDRESS)}, on_error="null")
     assert repr(decoder.decode([FRAMED[:-1]])) == "<DecodedValues: 1 row of struct<city: string>, 1 error>"
     assert repr(decoder.decode([FRAMED, FRAMED])) == "<DecodedValues: 2 rows of struct<city: string>, 0 errors>"
+
+
+@pytest.mark.parametrize("source", [{7: '"int"'}, {7: kc.values.Schema('"int"')}])
+def test_values_without_numbers_need_one_schema(source):
+    with pytest.raises(
+        ValueError, match=r"framing='none': values have no number of a schema; pass the one that all have"
+    ):
+        kc.values.decode([b"\2"], source, framing="none")

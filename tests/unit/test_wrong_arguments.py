@@ -112,3 +112,8 @@ def test_a_wrong_argument(call: Callable[[], Any], error: type[Exception]) -> No
     with pytest.raises(error) as caught:
         call()
     assert not isinstance(caught.value, kc.KafkaCodecError)
+
+
+def test_a_topic_is_text(tmp_path):
+    with pytest.raises(TypeError, match=r"^topic must be text, not int$"):
+        kc.log.LogWriter(tmp_path, 0, "t")  # type: ignore[arg-type]

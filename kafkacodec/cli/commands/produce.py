@@ -208,11 +208,15 @@ class _Sent:
         import numpy as np
         import pyarrow as pa
 
+        from kafkacodec.records.encode import encode
+
         rows = batch.rows
         if self._partition is not None:
             numbers = pa.array(np.full(rows.num_rows, self._partition, np.int32))
             rows = rows.append_column("partition", numbers)
         with batch.named():
+            if not self.count:  # a topic may be created for its first rows: check the columns before
+                encode(batch.rows.slice(0, 1))
             sent = self._producer.send_columns(rows, topic=self._topic)
         self._add(sent, rows.num_rows)
 

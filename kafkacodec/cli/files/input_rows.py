@@ -22,6 +22,7 @@ MAX_INT32 = 2**31 - 1
 DECODERS = ("hex", "base64")
 
 
+_NOT_BYTES = "the column is neither bytes nor text"
 _ROW = re.compile(r"records\[(\d+)\]\.?")
 
 
@@ -46,6 +47,8 @@ class InputBatch:
             yield
         except EncodeError as error:
             error.path = self._place(error.path or "", places)
+            if _NOT_BYTES in error.reason:
+                error.reason += "; convert it to text"
             raise
 
     def _place(self, path: str, places: Sequence[int] | None) -> str:

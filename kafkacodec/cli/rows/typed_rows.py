@@ -73,13 +73,15 @@ class TypedRecords:
     def _column(self, part: Part, batch: Any) -> tuple[list[Any], list[str | None]]:
         """The decoded keys or values, and why they could not be."""
         from kafkacodec.cli.files.json_columns import nested_values
+        from kafkacodec.values.json.infer import JsonInference
         from kafkacodec.values.record_values import placed, row_of
 
         headers = batch.column("headers") if "headers" in batch.schema.names else None
         decoder, column = self._decoders[part], _without_control(batch, part)
         self.bad_row = None
         try:
-            decoder.prepare(decoder.keys(column, headers=headers))
+            if isinstance(decoder, JsonInference):
+                decoder.prepare(decoder.keys(column))
             decoded = decoder.decode(column, headers=headers)
             values = [value for chunk in decoded.values.chunks for value in nested_values(chunk)]
             return values, decoded.errors.to_pylist()

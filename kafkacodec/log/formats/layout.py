@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from struct import Struct
 
+from kafkacodec.arguments import require_text
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.formats.entries import EntryType
 
@@ -263,6 +264,7 @@ def sibling(path: str, suffix: str) -> str:
 
 
 def check_topic(name: str) -> None:
-    """Raise ValueError for an invalid topic name."""
+    """Raise ValueError for an invalid topic name, TypeError for what is no text."""
+    require_text("topic", name)
     if not _TOPIC.fullmatch(name) or name in (".", ".."):
         raise ValueError(f"invalid topic name {name!r}: use at most 249 of a-z, A-Z, 0-9, '.', '_' and '-'")

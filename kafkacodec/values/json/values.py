@@ -26,6 +26,11 @@ from kafkacodec.values.unify import conformed, unified
 
 __all__ = ["plan_json"]
 
+FRAMED = "it begins with a byte 0, as values do that have the number of a schema"
+"""What is said of a value of Confluent's framing where none is expected."""
+
+_HEAD_BYTES = 5  # of that framing
+
 _GROUP_ROWS = 8192
 
 MAX_DEPTH = 200
@@ -92,9 +97,15 @@ class _JsonDecoder:
                 values.append(converted(payloads.value(row), self._own))
                 good.append(row)
             except ValueError as error:
-                problems[row] = f"not JSON: {error}" if isinstance(error, orjson.JSONDecodeError) else str(error)
+                is_json = not isinstance(error, orjson.JSONDecodeError)
+                problems[row] = str(error) if is_json else f"not JSON: {_fault(payloads.value(row), error)}"
         column = pa.array(values, self._own.arrow)
         return Decoded(spread(column, np.array(good, np.int64), len(payloads.starts)), problems)
+
+
+def _fault(value: bytes, error: ValueError) -> str:
+    """What is wrong with a value that is not JSON."""
+    return FRAMED if value[:1] == b"\0" and len(value) > _HEAD_BYTES else str(error)
 
 
 def _slots(kind: JsonType) -> int:
