@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import kafkacodec as kc
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "dead_cluster_to_duckdb": r"88 records from 2025-03-10 to 2025-03-10 are in kafka\.duckdb\n",
@@ -47,6 +49,14 @@ def test_every_example_is_listed_and_tested() -> None:
 @pytest.mark.parametrize("name", [name for name in PRINTED if not name.startswith(("spark", "test"))])
 def test_programs(tmp_path: Path, name: str) -> None:
     assert re.fullmatch(PRINTED[name], run(tmp_path, EXAMPLES / f"{name}.py"))
+
+
+@pytest.mark.slow
+def test_a_log_without_timestamps_goes_to_duckdb(tmp_path: Path) -> None:
+    with kc.log.LogWriter(tmp_path / "logs", "t", 0) as log:
+        log.write([(b"k", b"v")])
+    printed = run(tmp_path, EXAMPLES / "dead_cluster_to_duckdb.py", tmp_path / "logs", "t")
+    assert printed == "1 records are in kafka.duckdb\n"
 
 
 @pytest.mark.spark

@@ -71,4 +71,4 @@ def test_of_encode(kind: str, tmp_path: Path) -> None:
     names = Names({name: name for name in ("key", "value", "timestamp", "headers")}, frozenset(), False)
     assert sum(batch.num_rows for batch in READERS[kind](source, names)) >= 100_000
     assert source.size_in_bytes * 0.99 <= sum(steps) <= source.size_in_bytes
-    assert len(steps) > 5
+    assert len(steps) > (1 if kind == "csv" else 5)  # rows of CSV may be 16 MiB long, and blocks have that size

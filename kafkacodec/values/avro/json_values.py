@@ -130,14 +130,17 @@ class _Record:
         for name in self.required:
             if name not in value:
                 raise Mismatch(f"no field {name!r}")
-        made = None
-        for name, prepare in self.prepare.items():
-            if name in value:
-                given = value[name]
-                found = _inside(prepare, given, name)
+        made, name = None, ""
+        try:
+            for name, prepare in self.prepare.items():
+                given = value.get(name)
+                found = prepare(given)
                 if found is not given:
                     made = dict(value) if made is None else made
                     made[name] = found
+        except Mismatch as error:
+            error.path.append(name)
+            raise
         return value if made is None else made
 
 
@@ -157,14 +160,17 @@ class _Union:
 
     def __init__(self, parts: list[tuple[dict[str, Any], Prepare | None]]) -> None:
         self._parts = [(schema, _branch_name(schema), prepare) for schema, prepare in parts]
+        # A value of this type is of the only branch, and needs nothing.
+        (own,) = _OWN[parts[0][0]["type"]][:1] if len(parts) == 1 and parts[0][1] is None else (None,)
+        self._simple = own if own in (str, int, float) and parts[0][0]["type"] != "enum" else None
         self._by_name: dict[str, int] = {}
         for place, (_, name, _prepare) in enumerate(self._parts):
             self._by_name.setdefault(name.rpartition(".")[2], place)
             self._by_name[name] = place
 
     def __call__(self, value: Any) -> Any:
-        if value is None:
-            return None
+        if value is None or type(value) is self._simple:
+            return value
         if isinstance(value, tuple):
             known = len(value) == 2 and isinstance(value[0], str) and value[0] in self._by_name
             return self._of_branch(*value) if known else value
