@@ -37,13 +37,14 @@ def directory(tmp_path):
 def findings(directory):
     report = kc.log.LogDirectory(directory).verify()
     assert report.ok  # no record is lost by such files
-    return [(f.level, f.kind, f.path, f.text) for f in report.findings]
+    return [(f.level, f.kind, f.path, f.text) for f in report.findings if f.kind != "absent"]
 
 
 @pytest.mark.parametrize("directory", log_directories(), ids=lambda path: path.name)
 def test_real_directories_are_in_order(directory):
     report = kc.log.LogDirectory(directory).verify_checkpoints()
-    assert (report.clean, report.findings) == (True, [])
+    # They are copies of some topics only, with the checkpoints of all.
+    assert (report.clean, {f.kind for f in report.findings} - {"absent"}) == (True, set())
 
 
 def test_there_is_something_to_hold_against_the_logs(directory):

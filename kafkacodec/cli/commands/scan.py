@@ -21,7 +21,7 @@ from kafkacodec.log.analysis.batch_totals import added
 from kafkacodec.log.analysis.partition_statistics import breaks_of
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, segment_statistics
 from kafkacodec.log.files.access import reason_of
-from kafkacodec.log.formats.layout import is_stand_in
+from kafkacodec.log.formats.layout import is_stand_in, stands_for_log
 from kafkacodec.log.partitions.inside import breaks_around
 from kafkacodec.log.partitions.planning import end_of, least
 
@@ -65,7 +65,8 @@ def scan(span: Span, batches: bool | None, as_json: bool, threads: int | None) -
         _print_table(listed)
     for line in listed:
         if line.error is not None:
-            raise click.ClickException(f"{line.found.path}: {line.error}")
+            path = line.found.path
+            raise click.ClickException(str(line.error) if stands_for_log(path) else f"{path}: {line.error}")
 
 
 def _list(segments: list[tuple[Partition, Segment]], span: Span, threads: int | None) -> list[Listed]:
@@ -180,7 +181,13 @@ def _row(line: Listed) -> list[str]:
     found = line.found
     where = "-" if found.topic is None else place(found.topic, found.partition, found.path)
     if is_stand_in(found.path):
-        return [where, "not uploaded", *"------", "", ", ".join(_notes(line))]
+        return [
+            where,
+            "no segment" if stands_for_log(found.path) else "not uploaded",
+            *"------",
+            "",
+            ", ".join(_notes(line)),
+        ]
     return [
         where,
         os.path.basename(found.path),

@@ -201,8 +201,9 @@ class Reading(Span):
             skipped = (
                 "" if isinstance(problem.exception, MissingOffsets) else f"{problem.size_in_bytes:,} bytes skipped: "
             )
-            reason = advised(problem.exception, ["--gaps"]).removeprefix(f"{piece.path}: ")
-            note(f"kafkacodec: warning: {piece.path}: {skipped}{reason}")
+            path = getattr(problem.exception, "path", None) or piece.path
+            reason = advised(problem.exception, ["--gaps"]).removeprefix(f"{path}: ")
+            note(f"kafkacodec: warning: {path}: {skipped}{reason}")
 
 
 @dataclass(frozen=True)

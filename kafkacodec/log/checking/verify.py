@@ -105,7 +105,9 @@ def _inspect(
     report = Report(path, num_segments=int(not layout.is_stand_in(path)))
     if corrections is not None:
         base_offset, surroundings = _agreeing(path, base_offset, surroundings, corrections, report, keep)
-    indexes = Indexes(path, base_offset, report)  # read first: a segment that is being written runs ahead of them
+    indexes = Indexes(
+        path, None if layout.is_stand_in(path) else base_offset, report
+    )  # read first: a segment that is being written runs ahead of them
     with open_file(path) as file:
         report.size_in_bytes = file.size
         until = surroundings.following if may_overlap(path) else None

@@ -15,7 +15,7 @@ from kafkacodec.log.checking.verify import UNREADABLE, inspect_segment
 from kafkacodec.log.checking.verify_files import check_partition_files, reporting
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.opening import is_uploaded, open_file
+from kafkacodec.log.opening import is_directory, is_uploaded, open_file
 from kafkacodec.log.order.corrections import bounds_beside, corrections_of
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def check_files(partition: Partition, arranged: list[Placed], end_now: End, *, w
         OSError: the directory or a segment cannot be read.
     """
     report = Report(partition.path)
+    if not is_directory(partition.path):  # all is lost, which was told
+        return report
     epochs: list[LeaderEpoch] = []
     with reporting(report, "leader-epoch", os.path.join(partition.path, layout.LEADER_EPOCH_CHECKPOINT)):
         epochs = partition.leader_epochs

@@ -90,7 +90,8 @@ _BESIDE_PARTITIONS = {"meta.properties", ".lock", CLEAN_SHUTDOWN, WRITE_STATE, *
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FILE_NAME = re.compile(r"(?P<offset>[0-9]{20})(?:-(?P<id>[A-Za-z0-9_-]{22}))?(?P<suffix>\.[a-z0-9_.]+)")
 NOT_UPLOADED = "truncated-not-uploaded"
-"""The segment id of `is_stand_in`. No upload has it: the last of 22 base64 digits of 16 bytes is A, Q, g or w."""
+NO_SEGMENTS = "all-segments-not-found"
+"""The segment ids of `is_stand_in`. No upload has them: the last of 22 base64 digits of 16 bytes is A, Q, g or w."""
 
 # A partition's directory, as a broker parses its name (UnifiedLog.parseTopicPartitionName): the number follows the last
 # dash.
@@ -246,9 +247,22 @@ def any_ends_with(names: Iterable[str], suffixes: Iterable[str]) -> bool:
 
 
 def is_stand_in(path: str) -> bool:
-    """Whether a segment stands for offsets that were written after a truncation and that no upload has."""
+    """Whether a segment stands for offsets that were written after a truncation and that no upload has, or for a log
+    without segments, as `stands_for_log`.
+    """
     name = parse_file_name(os.path.basename(path))
-    return name is not None and name.segment_id == NOT_UPLOADED and name.suffix == LOG_SUFFIX
+    return name is not None and name.segment_id in (NOT_UPLOADED, NO_SEGMENTS) and name.suffix == LOG_SUFFIX
+
+
+def stands_for_log(path: str) -> bool:
+    """Whether a segment stands for all those of a partition's directory, of which there is none."""
+    name = parse_file_name(os.path.basename(path))
+    return name is not None and name.segment_id == NO_SEGMENTS
+
+
+def log_stand_in(base_offset: int) -> str:
+    """The name of `stands_for_log`."""
+    return file_name(base_offset, f"-{NO_SEGMENTS}{LOG_SUFFIX}")
 
 
 def file_name(base_offset: int, suffix: str) -> str:

@@ -6,12 +6,14 @@ a gap is a loss unless there is evidence that records were removed on purpose.
 
 from __future__ import annotations
 
+import os
 from typing import Literal, TypeVar, get_args
 
 from kafkacodec.arguments import one_of
 from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.errors import MissingOffsets
 from kafkacodec.internal_records import INTERNAL_TOPICS
+from kafkacodec.log.formats import layout
 from kafkacodec.log.segments.extent import Extent
 
 R = TypeVar("R", bound=Extent)
@@ -78,6 +80,7 @@ class Evidence(NamedTuple):
         topic (str | None): the topic's name; None if unknown.
         old (bool): a log of Kafka 0.6 or 0.7, which has no cleaner; its offsets are byte positions.
         replaced (bool): the segment took the place of another since reading was planned, or a short time ago.
+        without_segments (str): there is no segment; this is what names offsets all the same, as a clause.
     """
 
     bytes_left: int = 0
@@ -88,6 +91,7 @@ class Evidence(NamedTuple):
     topic: str | None = None
     old: bool = False
     replaced: bool = False
+    without_segments: str = ""
 
 
 def gap_after(
@@ -117,6 +121,7 @@ def gap_after(
 def cause_of(gap: Gap, evidence: Evidence) -> tuple[Cause, str]:
     """Why the offsets are missing, and the evidence for it as text."""
     for cause, reason, holds in (
+        ("loss", f"there is no segment, but {evidence.without_segments}", bool(evidence.without_segments)),
         ("loss", "the recovery point shows that they were on disk", gap.at_end),
         (
             "loss",
@@ -155,7 +160,7 @@ def missing(gap: Gap, evidence: Evidence, *, path: str, position: int) -> Missin
     Args:
         gap: the missing offsets.
         evidence: what the files around it show.
-        path: the segment before the gap.
+        path: the segment before the gap, or what stands for it.
         position: the end of its batches, in bytes.
     """
     cause, why = cause_of(gap, evidence)
@@ -165,10 +170,11 @@ def missing(gap: Gap, evidence: Evidence, *, path: str, position: int) -> Missin
     unit = "byte" if evidence.old else "offset"
     what = f"1 {unit}" if count == 1 else f"{count} {unit}s"
     reason = f"gap of {what} from {gap.first_offset} on: {why}"
+    stands_for_log = layout.stands_for_log(path)
     return MissingOffsets(
         reason,
-        position=position,
-        path=path,
+        position=None if stands_for_log else position,
+        path=os.path.dirname(path) if stands_for_log else path,
         first_offset=gap.first_offset,
         end_offset=gap.end_offset,
         certain=cause == "loss",

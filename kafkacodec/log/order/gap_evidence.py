@@ -14,6 +14,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import StoredFile, changed_ns, entries, full_path, open_file, optional
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.indexes import index_of
+from kafkacodec.log.opening.lost import lost_log
 from kafkacodec.log.order.continuity import Evidence, Gap
 from kafkacodec.log.segments.walk import walk
 from kafkacodec.records.columns import BatchHeaders
@@ -43,6 +44,9 @@ def gather(
 ) -> Evidence:
     """Collect the evidence about a gap after the segment in `file`, whose complete batches end at `end_position`."""
     directory = os.path.dirname(full_path(file.path))
+    if layout.stands_for_log(file.path):
+        lost = None if topic is None or partition is None else lost_log(directory, topic, partition)
+        return Evidence(without_segments="" if lost is None else lost.evidence)
     listing = _list(directory)
     name = layout.parse_file_name(os.path.basename(file.path))
     base_offset = gap.first_offset if name is None else name.base_offset

@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import NoReturn, Unpack
 
 from kafkacodec.arguments import num_threads, path_text, path_texts, require_text, suggestion
-from kafkacodec.log.checking.report import Report
+from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify_files import check_offset_checkpoints
 from kafkacodec.log.formats import layout
 from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.listing import directory_name, segment_files
 from kafkacodec.log.opening.packed import packed_as
-from kafkacodec.log.partitions.inside import end_offset_now
+from kafkacodec.log.partitions.inside import end_offset_now, without_directory
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.selection import Selection, verify_each
@@ -207,11 +207,27 @@ class LogDirectory:
             return {
                 (p.topic, p.partition): end_offset_now(p)
                 for p in chosen
-                if p.topic is not None and p.partition is not None and p.state == "current" and p.segments
+                if p.topic is not None and p.partition is not None and p.state == "current" and _has_segments(p)
             }
 
         check_offset_checkpoints(self.path, ends, report)
+        if partitions is None or {p.path for p in chosen} >= {p.path for p in self._current}:
+            self._note_absent(report)
         return report
+
+    def _note_absent(self, report: Report) -> None:
+        """Note topics that had records here according to the recovery points, but have no directory.
+
+        That is no fault for sure: copies of some topics have the checkpoints of all.
+        """
+        known, starts = {p.topic for p in self.all_partitions}, self.log_start_offsets
+        named = [key for key, end in sorted(self._recovery_points.items()) if end > starts.get(key, 0)]
+        absent = [f"{topic}-{partition}" for topic, partition in named if topic not in known]
+        if absent:
+            more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
+            text = f"it says that {absent[0]}{more} had records, but nothing of the topic is here:"
+            path = os.path.join(self.path, layout.RECOVERY_POINT_CHECKPOINT)
+            report.add(Finding("note", "absent", path, f"{text} deleted, left out of a copy, or lost"))
 
     @cached_property
     def log_start_offsets(self) -> Mapping[tuple[str, int], int]:
@@ -294,16 +310,24 @@ def _partitions_below(path: str, levels: int) -> list[Partition]:
     return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)] or found
 
 
+def _has_segments(partition: Partition) -> bool:
+    """Whether it has some that exist."""
+    return any(not layout.stands_for_log(segment.path) for segment in partition.segments)
+
+
 Offsets = Mapping[tuple[str, int], int]
 
 
 def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offsets) -> Iterator[Partition]:
-    directories = [entry for entry in entries(path) if entry.is_dir() and not layout.is_staging(entry.name)]
+    found = entries(path)
+    directories = [entry for entry in found if entry.is_dir() and not layout.is_staging(entry.name)]
+    known: list[layout.DirectoryName] = []
     for entry in directories:
         name = directory_name(entry.path)
         if name is None:
             yield from _uploaded_partitions(entry)
             continue
+        known.append(name)
         log_start, recovery_point = (
             offsets.get((name.topic, name.partition), 0) if name.state == "current" else 0
             for offsets in (log_starts, recovery_points)
@@ -318,6 +342,33 @@ def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offs
         )
         if name.state != "remote" or partition.segments:
             yield partition
+    yield from _absent_partitions(path, known, {entry.name for entry in found}, log_starts, recovery_points)
+
+
+def _absent_partitions(
+    path: str, known: list[layout.DirectoryName], names: set[str], log_starts: Offsets, recovery_points: Offsets
+) -> Iterator[Partition]:
+    """Partitions with records according to the recovery points, whose directory is gone, or is something else.
+
+    A topic without any directory is none of them: copies of some topics have the checkpoints of all.
+    """
+    there = {(name.topic, name.partition) for name in known}
+    topics = {name.topic for name in known if name.state == "current"}
+    for topic, number in sorted(recovery_points.keys() - there):
+        name = f"{topic}-{number}"
+        if topic in topics or name in names:
+            partition = without_directory(
+                Partition(
+                    os.path.join(path, name),
+                    topic=topic,
+                    partition=number,
+                    state="current",
+                    log_start_offset=log_starts.get((topic, number), 0),
+                    recovery_point=recovery_points[topic, number],
+                )
+            )
+            if partition.segments:
+                yield partition
 
 
 def _uploaded_partitions(directory: Entry) -> Iterator[Partition]:

@@ -19,6 +19,7 @@ __all__ = [
     "arranged_segments",
     "batch_at",
     "breaks_around",
+    "end_due",
     "end_of",
     "end_offset_now",
     "identity_of_log",
@@ -28,6 +29,7 @@ __all__ = [
     "segments_between",
     "surroundings",
     "verify_files",
+    "without_directory",
 ]
 
 
@@ -71,9 +73,22 @@ def segments_between(partition: Partition, start_offset: int | None, end_offset:
     return partition._segments_between(start_offset, end_offset)
 
 
+def without_directory(partition: Partition) -> Partition:
+    """The same partition, known not to have a directory, which is not looked for."""
+    partition._is_there = False
+    return partition
+
+
 def surroundings(partition: Partition, segment: Segment) -> Surroundings:
     """The required end of a segment's batches: the next segment of the directory, or the recovery point."""
     return partition._surroundings(segment)
+
+
+def end_due(partition: Partition, end_offset: int) -> int:
+    """Where the log should end: after its last record, `end_offset`, where other files show that there were more."""
+    last = partition.segments[-1:]
+    flushed = partition._surroundings(last[0]).flushed if last else None
+    return max(end_offset, flushed or 0)
 
 
 def breaks_around(

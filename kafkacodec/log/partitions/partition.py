@@ -22,9 +22,10 @@ from kafkacodec.log.opening import full_path, open_file, optional
 from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity, identify
 from kafkacodec.log.opening.listing import SettledDirectory, directory_name, partitions_below, segment_files
+from kafkacodec.log.opening.lost import LostLog, lost_log
 from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.partitions.breaks import breaks_around
-from kafkacodec.log.partitions.planning import Portion, end_of, least, plan_ranges, ranges_in_turn
+from kafkacodec.log.partitions.planning import Portion, least, offset_in_portion, plan_ranges, ranges_in_turn
 from kafkacodec.log.partitions.segment import Segment, checked_limits
 from kafkacodec.log.partitions.segment07 import listed_segment, segment_at
 from kafkacodec.log.reading.lookup import Lookup
@@ -92,9 +93,11 @@ class Partition(Readable):
             self.log_start_offset = log_start_offset
         if recovery_point is not None:
             self.recovery_point = recovery_point
+        self._is_there = True  # `directory` knows partitions whose directory is gone
         self._listed: SettledDirectory | None = None  # what was listed; see `planning.ranges_in_turn`
         if segments is not None:
-            self.segments = self._in_order([path_text(segment) for segment in segments])
+            named = [segment_at(path_text(path), topic=self.topic, partition=self.partition) for path in segments]
+            self.segments = sorted(named, key=lambda s: (_base_offset(s), s.path))
 
     def __repr__(self) -> str:
         return repr_of(self, self.path)
@@ -126,8 +129,18 @@ class Partition(Readable):
     def _list(self) -> list[Segment]:
         """The segments of any directory."""
         self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
-        self._listed = SettledDirectory.of(self.path)
-        return [listed_segment(file, self.topic, self.partition) for file in segment_files(self.path)]
+        self._listed = SettledDirectory.of(self.path) if self._is_there else None
+        files = segment_files(self.path) if self._is_there else ()
+        if not files and self._lost is not None:
+            files = [self._lost.stand_in(self.path)]
+        return [listed_segment(file, self.topic, self.partition) for file in files]
+
+    @cached_property
+    def _lost(self) -> LostLog | None:
+        """What other files say of this log if it has no segments."""
+        if self.state != "current" or self.topic is None or self.partition is None:
+            return None
+        return lost_log(self.path, self.topic, self.partition)
 
     @property
     def _origin(self) -> str:
@@ -231,22 +244,9 @@ class Partition(Readable):
         """
         time = milliseconds(timestamp, "timestamp")
         for portion in self._portions(self.log_start_offset, None):
-            found = self._search(portion, time, threads)
+            found = offset_in_portion(portion, time, threads)
             if found is not None:
                 return found
-        return None
-
-    @staticmethod
-    def _search(portion: Portion, timestamp: int, threads: int | None) -> int | None:
-        partition, first, end, _ = portion
-
-        def search(segment: Segment) -> int | None:
-            found, until = segment.offset_of_timestamp(timestamp, start_offset=first or 0), end_of(partition, segment)
-            return None if found is None or (until is not None and found >= until) else found
-
-        for offset in in_threads(search, partition._segments_between(first, end), threads, chunk=4):
-            if offset is not None and (end is None or offset < end):
-                return offset
         return None
 
     @suggests_options
@@ -314,7 +314,9 @@ class Partition(Readable):
     def _relisted(self) -> Partition:
         """The same partition as its directory is now: segments and checkpoints are read again."""
         named = None if self.has_all else [segment.path for segment in self.segments]
-        return Partition(self.path, topic=self.topic, partition=self.partition, state=self.state, segments=named)
+        now = Partition(self.path, topic=self.topic, partition=self.partition, state=self.state, segments=named)
+        now._is_there = self._is_there
+        return now
 
     def _surroundings(self, segment: Segment) -> Surroundings:
         """The required end of a segment's batches: the next segment of the directory, or the recovery point."""
@@ -322,8 +324,9 @@ class Partition(Readable):
             return Surroundings(None, None, self.topic, self.partition)
         i = bisect_right(self._base_offsets, segment.base_offset)
         following = self._base_offsets[i] if i < len(self._base_offsets) else None
-        flushed = self.recovery_point or None if following is None else None
-        return Surroundings(following, flushed, self.topic, self.partition)
+        lost = self._lost if layout.stands_for_log(segment.path) else None
+        flushed = self.recovery_point if lost is None else lost.end_offset
+        return Surroundings(following, flushed or None if following is None else None, self.topic, self.partition)
 
     @suggests_options
     def breaks(
@@ -457,6 +460,7 @@ class Partition(Readable):
     def _end_offset_now(self) -> int:
         """As `end_offset`, including segments added since they were listed."""
         now = Partition(self.path, topic=self.topic, partition=self.partition, log_start_offset=0, recovery_point=0)
+        now._is_there = self._is_there
         now.segments = now._list()
         return now.end_offset()
 
@@ -489,10 +493,6 @@ class Partition(Readable):
         first = 0 if start_offset is None else max(bisect_right(segments, start_offset, key=_base_offset) - 1, 0)
         stop = named if end_offset is None else bisect_left(segments, end_offset, key=_base_offset)
         return segments[min(first, named) : stop] + segments[named:]
-
-    def _in_order(self, paths: Iterable[str]) -> list[Segment]:
-        segments = [segment_at(path, topic=self.topic, partition=self.partition) for path in paths]
-        return sorted(segments, key=lambda s: (_base_offset(s), s.path))
 
 
 def _base_offset(segment: Segment) -> int:

@@ -21,7 +21,7 @@ from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.reading.transactions import Transactions
 from kafkacodec.log.segments.kinds import kind_of
 
-__all__ = ["Portion", "end_of", "least", "plan_ranges", "ranges_in_turn"]
+__all__ = ["Portion", "end_of", "least", "offset_in_portion", "plan_ranges", "ranges_in_turn"]
 
 
 class Log(Protocol):
@@ -88,6 +88,20 @@ def plan_ranges(
         threads: how many files to open at a time.
     """
     return list(_planned(partition, first, end, limits, committed=committed, threads=threads, in_turn=False))
+
+
+def offset_in_portion(portion: Portion, timestamp: int, threads: int | None) -> int | None:
+    """The first offset of a portion whose record is at or after a time (ms since 1970); None if there is none."""
+    partition, first, end, _ = portion
+
+    def search(segment: Segment) -> int | None:
+        found, until = segment.offset_of_timestamp(timestamp, start_offset=first or 0), end_of(partition, segment)
+        return None if found is None or (until is not None and found >= until) else found
+
+    for offset in in_threads(search, partition._segments_between(first, end), threads, chunk=4):
+        if offset is not None and (end is None or offset < end):
+            return offset
+    return None
 
 
 def ranges_in_turn(partition: Log, first: int | None, end: int | None, *, committed: bool) -> Iterator[SegmentRange]:

@@ -21,7 +21,7 @@ from kafkacodec.log.files.publishing import new_directory, write_file
 from kafkacodec.log.files.side_files import leads_out, links_out, read_inside
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch, encode_checkpoint, encode_leader_epochs
-from kafkacodec.log.opening import StoredFile, is_uploaded
+from kafkacodec.log.opening import StoredFile, is_directory, is_uploaded
 from kafkacodec.log.opening.checkpoints import read_topic_id
 from kafkacodec.log.opening.listing import segment_files
 from kafkacodec.log.order.epochs import EpochRun, EpochRuns, contradiction, judge_epochs, told_by
@@ -177,6 +177,8 @@ def _recover_partition(partition: Partition, target: str, root: str, advance: Ad
             _left_out(path, "no record can have the offset in its name", report)
             continue
         report.include(copier.copy(placed, advance))
+    if not is_directory(partition.path):
+        return
     epochs = encode_leader_epochs(_leader_epochs(copier.epochs.runs, partition, report))
     write_file(os.path.join(target, layout.LEADER_EPOCH_CHECKPOINT), epochs, sync=True)
     _write_producer_files(target)

@@ -9,6 +9,7 @@ from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.partitions.each_once import THREADS, steadily
+from kafkacodec.log.partitions.inside import end_due
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.exporting.report import ExportProblem
 from kafkacodec.spark.reading.bounds import EARLIEST, Bound
@@ -74,7 +75,7 @@ def plan(options: ReadOptions, stored: Mapping[TopicPartition, Position]) -> Pla
             losses[key] = Loss("{name} was deleted", "without it")
     spans = {key: (found.first, found.end) for key, found in parts.items() if found.first < found.end}
     tasks = divide(
-        [(parts[key].partition, first, parts[key].due) for key, (first, _) in spans.items()], options, Pruning()
+        [(part.partition, part.first, part.due) for part in parts.values() if part.first < part.due], options, Pruning()
     )
     losses.update({key: loss for key, loss in vanished(spans, covered(tasks)).items() if key not in losses})
     problems = [_reported(key, loss, fail=options.fail_on_data_loss) for key, loss in sorted(losses.items())]
@@ -94,7 +95,7 @@ def _part(partition: Partition, options: ReadOptions, position: Position | None)
         batch = batch_before(partition, position.offset)
         first, loss = resume(position, log, batch)
     end = max(first, min(end, log.readable_to))
-    due = max(end, partition.recovery_point) if end == log.end_offset else end
+    due = end_due(partition, end) if end == log.end_offset else end
     new = advance(position, first, end, log, batch_before(partition, end) if end else None)
     return _Part(partition, first, end, due, replace(new, start=None), loss)
 

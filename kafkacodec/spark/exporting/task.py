@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.log import SegmentRange
+from kafkacodec.log.formats import layout
 from kafkacodec.records.columns import Problem
 from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import without_traceback
@@ -109,6 +110,7 @@ class ExportTask:
         self, piece: SegmentRange, key: TopicPartition, problems: list[ExportProblem]
     ) -> Iterator[pa.RecordBatch]:
         def note(path: str, found: Sequence[Problem]) -> None:
+            path = "" if layout.stands_for_log(path) else path
             problems.extend(ExportProblem(*key, path, p.position, p.size_in_bytes, str(p.exception)) for p in found)
 
         batches = read_ranges(
