@@ -136,6 +136,10 @@ class _OutOfOrder(CorruptRecord):
     """A batch's offsets contradict what surrounds it. Readers of logs turn this into what is wrong."""
 
 
+class _Unreadable(CorruptRecord):
+    """A file that the system does not read, which readers of logs treat as damage."""
+
+
 class CorruptIndex(DecodeError):
     """An index file whose entries contradict one another or the segment."""
 

@@ -169,7 +169,8 @@ def check_new_file(path: str, inputs: Iterable[str], *, force: bool) -> None:
         raise click.UsageError(f"{path}: a file is written to this machine{tables}")
     if not os.path.lexists(path):
         return
-    if os.path.exists(path) and any(os.path.samefile(path, name) or _is_inside(path, name) for name in inputs):
+    there = [name for name in inputs if os.path.exists(name)] if os.path.exists(path) else []
+    if any(os.path.samefile(path, name) or _is_inside(path, name) for name in there):
         raise click.UsageError(f"{path} is part of the input; choose another output")
     if os.path.isdir(path):
         raise click.UsageError(f"{path} is a directory; choose a file")

@@ -156,18 +156,18 @@ class Reading(Span):
             "on_error": self.on_error,
             **(columns or {}),
         }
-        done = piece.start_position
+        done, damaged = piece.start_position, False
         try:
             for chunk in piece.read(gaps=self.gaps, max_rows=max_rows, max_bytes=max_bytes, threads=threads, **options):
                 yield chunk
                 advance(chunk.consumed - done)
-                done = chunk.consumed
+                done, damaged = chunk.consumed, damaged or bool(chunk.problems)
                 self.warn(piece, chunk.problems)
         except DecodeError:
             if done == 0 and piece.kind.has_batches:
                 self._check_begin(piece)
             raise
-        if done == 0 and piece.kind.has_batches:
+        if done == 0 and piece.kind.has_batches and not damaged:
             self._check_without_batches(piece)
         advance(piece.end_position - done)
 

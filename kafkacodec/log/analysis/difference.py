@@ -13,7 +13,7 @@ from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import CorruptRecord, DecodeError
 from kafkacodec.log.files.access import note
 from kafkacodec.log.order.continuity import ALWAYS_COMPACTED
-from kafkacodec.log.partitions.inside import origin_of
+from kafkacodec.log.partitions.inside import origin_of, readable_end_offset
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.named_rows import Tabular, fields_of
 from kafkacodec.records.columns import RecordColumns
@@ -266,7 +266,7 @@ class _Ranges:
         self.num_records = 0
         self.ranges = ranges
         self.limit = limit
-        self._start, self._end = other.start_offset(), other.end_offset()
+        self._start, self._end = other.start_offset(), readable_end_offset(other)
         self._cleaned_to = np.iinfo(np.int64).max if other.topic in ALWAYS_COMPACTED else other.cleaned_to
         self._open: int | None = None  # the cause of a range that the next record may continue
         self._dropped = False  # ranges that did not fit

@@ -6,13 +6,13 @@ from contextlib import suppress
 from typing import Any
 
 from kafkacodec.datatypes import dataclass, field
-from kafkacodec.errors import DecodeError, KafkaCodecError
+from kafkacodec.errors import DecodeError, KafkaCodecError, _Unreadable
 from kafkacodec.log.analysis.batch_rows import BatchRows, batches_of, messages_of
 from kafkacodec.log.analysis.batch_totals import BatchTotals
 from kafkacodec.log.analysis.record_totals import count_messages, count_records
 from kafkacodec.log.files.access import note
 from kafkacodec.log.formats.layout import is_upload
-from kafkacodec.log.opening import StoredFile, open_file
+from kafkacodec.log.opening import StoredFile, fault_of, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.gap_evidence import first_offset_in
 from kafkacodec.log.partitions.planning import least
@@ -47,9 +47,9 @@ class SegmentStatistics(BatchTotals):
 
     @property
     def unreadable(self) -> bool:
-        """Whether this is an unreadable upload."""
+        """Whether the file cannot be read."""
         nothing = not self.num_batches and self.damaged_bytes == self.size_in_bytes
-        return nothing and bool(self.problems) and is_upload(self.path)
+        return nothing and any(is_upload(self.path) or isinstance(found, _Unreadable) for found in self.problems)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON; problems as text."""
@@ -98,17 +98,18 @@ def statistics_among(
 ) -> SegmentStatistics:
     """As `segment_statistics`; with `records`, `missing_offsets` has those after the segment too, if it is damaged.
 
-    Batches and records from the offset `until` on do not count: the next segment has them. An upload with a damaged
-    manifest or chunk, which hides the rest of it, counts as damage as a whole.
+    Batches and records from the offset `until` on do not count: the next segment has them. A segment
+    that cannot be read, or the rest of it, counts as damage as a whole.
     """
     total = _nothing(segment, verify_crc=verify_crc)
     try:
         _count(total, segment, surroundings, start_offset, end_offset, until, records, verify_crc, threads)
-    except DecodeError as error:
-        if not is_upload(segment.path):
+    except (DecodeError, OSError) as error:
+        fault = fault_of(segment.path, error)
+        if fault is None:
             raise
         total = _nothing(segment, verify_crc=verify_crc)
-        note(total.problems, error)
+        note(total.problems, fault)
         if surroundings.following is not None and segment.base_offset is not None:
             total.missing_offsets = surroundings.following - segment.base_offset
         with suppress(OSError, KafkaCodecError):  # its manifest is the damage

@@ -23,7 +23,7 @@ from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify_batches import SegmentChecker
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.opening import StoredFile, identity_of, open_file
+from kafkacodec.log.opening import StoredFile, fault_of, identity_of, open_file
 from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.order.corrections import Corrections, bounds_of, corrections_of
@@ -176,7 +176,7 @@ def inspect_segment(
     advance: Advance | None,
     corrections: Corrections | None = None,
 ) -> Report:
-    """As `verify_segment`. That an upload has a damaged manifest or chunk, which hides the rest of it, is a finding."""
+    """As `verify_segment`. That a segment cannot be read, or the rest of it, is a finding."""
     try:
         return verify_segment(
             path,
@@ -187,12 +187,17 @@ def inspect_segment(
             threads=threads,
             advance=advance,
         )
-    except DecodeError as error:
-        if not layout.is_upload(path):
+    except (DecodeError, OSError) as error:
+        fault = fault_of(path, error)
+        if fault is None:
             raise
-        fault = error
+    return unreadable_segment(path, fault)
+
+
+def unreadable_segment(path: str, fault: DecodeError) -> Report:
+    """The report on a segment that cannot be read, nor what it hides."""
     report = Report(path, num_segments=1)
-    with suppress(OSError, KafkaCodecError):  # its manifest is the damage
+    with suppress(OSError, KafkaCodecError):  # an upload's manifest may be the damage
         report.size_in_bytes = report.damaged_bytes = identity_of(path).size
     report.add(Finding("error", UNREADABLE, fault.path or path, fault.reason, fault.position))
     return report

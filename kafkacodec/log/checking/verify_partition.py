@@ -15,7 +15,7 @@ from kafkacodec.log.checking.verify import UNREADABLE, inspect_segment
 from kafkacodec.log.checking.verify_files import check_partition_files, reporting
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.opening import is_directory, is_uploaded, open_file
+from kafkacodec.log.opening import entries, is_uploaded, open_file
 from kafkacodec.log.order.corrections import bounds_beside, corrections_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def check_files(partition: Partition, arranged: list[Placed], end_now: End, *, w
         OSError: the directory or a segment cannot be read.
     """
     report = Report(partition.path)
-    if not is_directory(partition.path):  # all is lost, which was told
+    try:
+        entries(partition.path)
+    except OSError:  # there is no directory, or it cannot be listed: the segments cannot be read, which was told
         return report
     epochs: list[LeaderEpoch] = []
     with reporting(report, "leader-epoch", os.path.join(partition.path, layout.LEADER_EPOCH_CHECKPOINT)):

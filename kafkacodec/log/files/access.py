@@ -242,9 +242,27 @@ def exists(path: str) -> bool:
     return True
 
 
+def state_of(path: str) -> os.stat_result:
+    """The result of `stat` for a file. Raises OSError, for a symbolic link to nothing not FileNotFoundError."""
+    with _telling_links(path):
+        return os.stat(path)
+
+
+@contextmanager
+def _telling_links(path: str) -> Iterator[None]:
+    """A missing file may have been deleted, but a link that leads nowhere stays: on a disk that is not there."""
+    try:
+        yield
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise OSError(errno.ELOOP, "the symbolic link leads to no file", path) from None
+        raise
+
+
 def open_regular(path: str) -> int:
     """A descriptor of a regular file. Without O_NONBLOCK, opening a named pipe would wait for a writer."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with _telling_links(path):
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
         with naming(path):
             mode = os.fstat(descriptor).st_mode

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafkacodec.errors import KafkaCodecError
-from kafkacodec.log.files.access import FileIdentity
+from kafkacodec.errors import DecodeError, KafkaCodecError, _Unreadable
+from kafkacodec.log.files.access import FileIdentity, reason_of
 from kafkacodec.log.files.preallocated import without_zeros
 from kafkacodec.log.formats import layout
 from kafkacodec.log.storage import places
 from kafkacodec.log.storage.interfaces import Entry, StoredFile
-from kafkacodec.log.storage.paths import check_local, full_path, is_url, optional
+from kafkacodec.log.storage.paths import check_local, full_path, is_unreadable, is_url, optional
 from kafkacodec.log.storage.places import changed_ns, is_directory
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "changed_ns",
     "check_local",
     "entries",
+    "fault_of",
     "full_path",
     "identity_of",
     "is_directory",
@@ -119,6 +120,19 @@ def entries(directory: str) -> Sequence[Entry]:
     from kafkacodec.log.tiered.directories import list_directory
 
     return list_directory(directory, found).entries
+
+
+def fault_of(path: str, error: Exception) -> DecodeError | None:
+    """The fault of a segment whose opening or reading raised an error, if that hides it, or the rest of it, for good.
+
+    That is a damaged manifest or chunk of an upload, or a file that the system does not read. None for other errors,
+    which are not the segment's, or may pass.
+    """
+    if isinstance(error, DecodeError):
+        return error if layout.is_upload(path) else None
+    if isinstance(error, OSError) and is_unreadable(path, error):
+        return _Unreadable(f"the file cannot be read: {reason_of(error)}", path=path)
+    return None
 
 
 def is_uploaded(path: str) -> bool:

@@ -20,6 +20,7 @@ from kafkacodec.log.opening import (
     Entry,
     changed_ns,
     entries,
+    fault_of,
     full_path,
     identity_of,
     is_uploaded,
@@ -54,6 +55,19 @@ def segment_files(directory: str) -> Sequence[SegmentFile]:
     if time.time_ns() - changed < SETTLED_SECONDS * 1e9:
         return _segment_files(directory, changed, 2)
     return _settled_files(directory, changed)
+
+
+def files_of_partition(directory: str, *, named: bool) -> Sequence[SegmentFile]:
+    """As `segment_files`; a directory `named` like a partition's has a segment if the system does not list it.
+
+    That segment cannot be read either.
+    """
+    try:
+        return segment_files(directory)
+    except OSError as error:
+        if not named or fault_of(directory, error) is None:
+            raise
+        return [SegmentFile(0, os.path.join(directory, layout.file_name(0, layout.LOG_SUFFIX)))]
 
 
 def ending_files(directory: str, names: Sequence[str]) -> Sequence[SegmentFile]:
@@ -105,10 +119,11 @@ def _list(directory: str, found: dict[int, str]) -> None:
         if not entry.name.endswith(_SUFFIXES):
             continue
         name = layout.parse_file_name(entry.name)
-        if name is None or name.suffix not in _SUFFIXES or not entry.is_file():
+        if name is None or name.suffix not in _SUFFIXES:
             continue
         other = found.get(name.base_offset)
-        if other is None or (other != entry.path and _replaces(entry, name, other)):
+        # Reading a directory, or a link to nothing, that has the name of a segment raises the error.
+        if other is None or (other != entry.path and entry.is_file() and _replaces(entry, name, other)):
             found[name.base_offset] = entry.path
 
 

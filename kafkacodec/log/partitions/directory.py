@@ -18,7 +18,7 @@ from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_di
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.listing import directory_name, segment_files
 from kafkacodec.log.opening.packed import packed_as
-from kafkacodec.log.partitions.inside import end_offset_now, without_directory
+from kafkacodec.log.partitions.inside import end_offset_now, unless_unreadable, without_directory
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.selection import Selection, verify_each
@@ -204,11 +204,12 @@ class LogDirectory:
         chosen = self._current if partitions is None else partitions
 
         def ends() -> dict[tuple[str, int], int]:
-            return {
-                (p.topic, p.partition): end_offset_now(p)
-                for p in chosen
-                if p.topic is not None and p.partition is not None and p.state == "current" and _has_segments(p)
-            }
+            found = {}
+            for p in chosen:
+                if p.topic is not None and p.partition is not None and p.state == "current" and _has_segments(p):
+                    with unless_unreadable(p):
+                        found[p.topic, p.partition] = end_offset_now(p)
+            return found
 
         check_offset_checkpoints(self.path, ends, report)
         if partitions is None or {p.path for p in chosen} >= {p.path for p in self._current}:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.checking.arrangement import Placed, placed_segments
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.checking.verify_partition import check_files
+from kafkacodec.log.opening import fault_of
 
 if TYPE_CHECKING:
-    from kafkacodec.errors import DecodeError
     from kafkacodec.log.opening.identity import BatchMark, LogIdentity
     from kafkacodec.log.order.continuity import Surroundings
     from kafkacodec.log.partitions.partition import Partition
@@ -23,11 +26,14 @@ __all__ = [
     "end_of",
     "end_offset_now",
     "identity_of_log",
+    "is_hidden",
     "listed",
     "origin_of",
+    "readable_end_offset",
     "relisted",
     "segments_between",
     "surroundings",
+    "unless_unreadable",
     "verify_files",
     "without_directory",
 ]
@@ -73,6 +79,17 @@ def segments_between(partition: Partition, start_offset: int | None, end_offset:
     return partition._segments_between(start_offset, end_offset)
 
 
+@contextmanager
+def unless_unreadable(partition: Partition) -> Iterator[None]:
+    """Ignore that a segment of a partition cannot be read, which its own inspection tells."""
+    try:
+        yield
+    except (DecodeError, OSError) as error:
+        path = getattr(error, "filename", None) or partition.segments[-1].path
+        if fault_of(path, error) is None:
+            raise
+
+
 def without_directory(partition: Partition) -> Partition:
     """The same partition, known not to have a directory, which is not looked for."""
     partition._is_there = False
@@ -84,11 +101,35 @@ def surroundings(partition: Partition, segment: Segment) -> Surroundings:
     return partition._surroundings(segment)
 
 
+def readable_end_offset(partition: Partition) -> int:
+    """As `Partition.end_offset`; a segment that cannot be read ends where it begins."""
+    try:
+        return partition.end_offset()
+    except (DecodeError, OSError) as error:
+        last = partition.segments[-1]
+        if last.base_offset is None or fault_of(last.path, error) is None:
+            raise
+        return last.base_offset
+
+
 def end_due(partition: Partition, end_offset: int) -> int:
-    """Where the log should end: after its last record, `end_offset`, where other files show that there were more."""
+    """Where the log should end: after its last record, `end_offset`, where other files show that there were more.
+
+    It is after the start of a last segment that cannot be read.
+    """
     last = partition.segments[-1:]
     flushed = partition._surroundings(last[0]).flushed if last else None
-    return max(end_offset, flushed or 0)
+    unreadable = readable_end_offset(partition) + 1 if last and is_hidden(last[0]) else 0
+    return max(end_offset, flushed or 0, unreadable)
+
+
+def is_hidden(segment: Segment) -> bool:
+    """Whether a segment cannot be read."""
+    try:
+        segment._end()
+    except (DecodeError, OSError) as error:
+        return fault_of(segment.path, error) is not None
+    return False
 
 
 def breaks_around(

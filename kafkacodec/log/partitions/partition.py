@@ -21,7 +21,7 @@ from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening import full_path, open_file, optional
 from kafkacodec.log.opening.checkpoints import known_offsets, read_leader_epochs
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity, identify
-from kafkacodec.log.opening.listing import SettledDirectory, directory_name, partitions_below, segment_files
+from kafkacodec.log.opening.listing import SettledDirectory, directory_name, files_of_partition, partitions_below
 from kafkacodec.log.opening.lost import LostLog, lost_log
 from kafkacodec.log.order.continuity import Gaps, Surroundings, check_gaps
 from kafkacodec.log.partitions.breaks import breaks_around
@@ -118,7 +118,7 @@ class Partition(Readable):
         Raises:
             FileNotFoundError: there are none, and the directory has not the name of a partition's; the message says
                 what it is, if that shows.
-            OSError: the directory cannot be listed.
+            OSError: the directory cannot be listed, and is not named like that of a partition.
         """
         found = self._list()
         if not found and self.topic is None:
@@ -130,7 +130,7 @@ class Partition(Readable):
         """The segments of any directory."""
         self.recovery_point  # noqa: B018  # read first, so that a log that is being written does not seem to lag it
         self._listed = SettledDirectory.of(self.path) if self._is_there else None
-        files = segment_files(self.path) if self._is_there else ()
+        files = files_of_partition(self.path, named=self.topic is not None) if self._is_there else ()
         if not files and self._lost is not None:
             files = [self._lost.stand_in(self.path)]
         return [listed_segment(file, self.topic, self.partition) for file in files]
@@ -154,8 +154,8 @@ class Partition(Readable):
 
     @property
     def size_in_bytes(self) -> int:
-        """The current size of all segments, in bytes."""
-        return sum(segment.size_in_bytes for segment in self.segments)
+        """The current size of all segments, in bytes; links to nothing have none."""
+        return sum(segment._identity().size for segment in self.segments)
 
     @cached_property
     def leader_epochs(self) -> list[LeaderEpoch]:
@@ -243,11 +243,8 @@ class Partition(Readable):
             threads: as in `ranges`.
         """
         time = milliseconds(timestamp, "timestamp")
-        for portion in self._portions(self.log_start_offset, None):
-            found = offset_in_portion(portion, time, threads)
-            if found is not None:
-                return found
-        return None
+        found = (offset_in_portion(portion, time, threads) for portion in self._portions(self.log_start_offset, None))
+        return next((offset for offset in found if offset is not None), None)
 
     @suggests_options
     def ranges(

@@ -11,7 +11,7 @@ from kafkacodec.datatypes import NamedTuple, replace
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.formats import layout
-from kafkacodec.log.opening import identity_of
+from kafkacodec.log.opening import fault_of, identity_of
 from kafkacodec.log.opening.identity import LogIdentity
 from kafkacodec.log.opening.listing import SettledDirectory, may_overlap
 from kafkacodec.log.order.continuity import Surroundings
@@ -159,10 +159,10 @@ def _ranges(
                 return pieces
             following = partition._surroundings(segment).following
             last = None if following is None else max(following - 1, segment.last_offset() or 0)
-        except DecodeError:
-            if not layout.is_upload(segment.path):
+        except (DecodeError, OSError) as error:
+            if fault_of(segment.path, error) is None:
                 raise
-            # Its manifest or a chunk is damaged, which who reads the range finds again.
+            # It cannot be read, which who reads the range finds again.
             last, until = None, least(stop, end_of(partition, segment))
             pieces = [partition._surroundings(segment).place(segment._whole(first, until))]
         return pieces if transactions is None else [transactions.exclude_aborted(piece, last) for piece in pieces]
@@ -192,11 +192,11 @@ def _ranges(
 
 
 def _end_of_log(partition: Log) -> int | None:
-    """The log end offset; None if the upload that tells it is damaged."""
+    """The log end offset; None if the segment that tells it cannot be read."""
     try:
         return partition.end_offset()
-    except DecodeError:
-        if not layout.is_upload(partition.segments[-1].path):
+    except (DecodeError, OSError) as error:
+        if fault_of(partition.segments[-1].path, error) is None:
             raise
         return None
 

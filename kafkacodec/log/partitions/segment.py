@@ -13,7 +13,7 @@ from kafkacodec.log.checking.report import Report
 from kafkacodec.log.files.access import FileIdentity
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.opening import StoredFile, full_path, identity_of, open_file
+from kafkacodec.log.opening import StoredFile, fault_of, full_path, identity_of, open_file
 from kafkacodec.log.order.continuity import ALONE, Surroundings
 from kafkacodec.log.reading.cuts import Limits, cut
 from kafkacodec.log.reading.lookup import Lookup
@@ -237,7 +237,7 @@ class Segment(Readable):
         following: int | None = None,
     ) -> SegmentRange:
         """The range of all batches, planned from the names of this segment and of the next one. Does not open it."""
-        return self._to_end(0, identity or identity_of(self.path), start_offset, end_offset, following)
+        return self._to_end(0, identity or self._identity(), start_offset, end_offset, following)
 
     def _replaced(self, start_offset: int | None, end_offset: int | None, known_at: int) -> SegmentRange:
         """The range of all offsets of a segment whose file was replaced or deleted: who reads it looks for them.
@@ -248,8 +248,17 @@ class Segment(Readable):
 
     def _nothing_to_read(self, start_offset: int | None = None, end_offset: int | None = None) -> SegmentRange:
         """An empty range at the end of the file, with the offset bounds of the reading that it is part of."""
-        identity = identity_of(self.path)
+        identity = self._identity()
         return self._to_end(identity.size, identity, start_offset, end_offset)
+
+    def _identity(self) -> FileIdentity:
+        """The identity of the file; without bytes if it is something else, or a link to nothing."""
+        try:
+            return identity_of(self.path)
+        except OSError as error:
+            if fault_of(self.path, error) is None:
+                raise
+            return FileIdentity(0, 0, 0, 0)
 
     def _to_end(
         self,

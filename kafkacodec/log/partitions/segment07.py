@@ -9,7 +9,7 @@ from kafkacodec.log.checking.kafka07 import verify_segment07
 from kafkacodec.log.checking.report import Report
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
-from kafkacodec.log.opening import open_file
+from kafkacodec.log.opening import fault_of, open_file
 from kafkacodec.log.opening.listing import SegmentFile
 from kafkacodec.log.order.continuity import Surroundings
 from kafkacodec.log.partitions.segment import Segment
@@ -82,7 +82,15 @@ class Kafka07Segment(Segment):
         advance: Advance | None = None,
     ) -> Report:
         """Inspect the segment: every message's checksum, and the compressed messages."""
-        report = verify_segment07(self.path, self._base, surroundings)
+        try:
+            report = verify_segment07(self.path, self._base, surroundings)
+        except OSError as error:
+            fault = fault_of(self.path, error)
+            if fault is None:
+                raise
+            from kafkacodec.log.checking.verify import unreadable_segment
+
+            return unreadable_segment(self.path, fault)
         if advance is not None:
             advance(report.size_in_bytes)
         return report

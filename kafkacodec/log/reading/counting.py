@@ -9,7 +9,7 @@ import numpy as np
 
 from kafkacodec.datatypes import replace
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.opening import open_file
+from kafkacodec.log.opening import fault_of, open_file
 from kafkacodec.log.order.placement import Bounds, in_order
 from kafkacodec.log.reading.ends import misplaced_ends
 from kafkacodec.log.segments.walk import walk
@@ -32,6 +32,10 @@ def count_by_headers(pieces: Iterable[SegmentRange], options: ReadOptions) -> in
         try:
             found = _count(piece, options)
         except DecodeError:  # an upload that is damaged
+            return None
+        except OSError as error:
+            if fault_of(piece.path, error) is None:
+                raise
             return None
         if found is None:
             return None

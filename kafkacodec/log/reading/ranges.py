@@ -9,7 +9,7 @@ from kafkacodec.arguments import num_threads, one_of
 from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets, Truncated, _OutOfOrder
 from kafkacodec.log.formats import layout
-from kafkacodec.log.opening import StoredFile
+from kafkacodec.log.opening import StoredFile, fault_of
 from kafkacodec.log.opening.listing import may_overlap
 from kafkacodec.log.order.continuity import Gaps, check_gaps
 from kafkacodec.log.order.corrections import bounds_beside, corrections_of, first_offsets
@@ -107,12 +107,13 @@ class SegmentRange(Extent):
                 yield chunk
         except MissingOffsets:
             raise
-        except DecodeError as error:
-            if not layout.is_upload(self.path):
+        except (DecodeError, OSError) as error:
+            fault = fault_of(self.path, error)
+            if fault is None or (isinstance(error, OSError) and options.get("on_error", "raise") == "raise"):
                 raise
-            # A damaged manifest or chunk hides the rest, also where batches begin.
-            left = self.end_position - consumed
-            yield self._report(Problem(consumed, None, left, error.within(self.path)), options)
+            # The rest is hidden, also where batches begin.
+            left = max(self.end_position - consumed, 0)
+            yield self._report(Problem(consumed, None, left, fault.within(self.path)), options)
 
     def _parts(self, how: _How, lost: Lost, options: DecodeOptions) -> Iterator[RecordColumns]:
         """The chunks of `read`, from the files that have the range's offsets now."""
@@ -301,14 +302,14 @@ def layout_of(pieces: Iterable[SegmentRange], wanted: Layout) -> Layout:
 
 
 def _layout_of(piece: SegmentRange, wanted: Layout) -> Layout | None:
-    """The layout of a range's records; None if there are none, or their upload is damaged."""
+    """The layout of a range's records; None if there are none, or their file cannot be read."""
     try:
         for part in locate(piece):
             if not isinstance(part, MissingOffsets):
                 with part[1] as file:
                     return piece.kind.layout(file, part[0], wanted)
-    except DecodeError:
-        if not layout.is_upload(piece.path):
+    except (DecodeError, OSError) as error:
+        if fault_of(piece.path, error) is None:
             raise
     return None
 

@@ -21,7 +21,7 @@ from kafkacodec.internal_records import ControlType
 from kafkacodec.log.files.access import note, reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot
-from kafkacodec.log.opening import entries, open_file
+from kafkacodec.log.opening import entries, fault_of, open_file
 from kafkacodec.log.opening.checkpoints import read_producer_snapshot
 from kafkacodec.log.opening.indexes import read_transaction_index
 from kafkacodec.log.opening.listing import may_overlap
@@ -248,10 +248,11 @@ class TransactionTracker:
                     if enough is not None and self.decided(enough):
                         whole = False
                         break
-        except DecodeError as error:
-            if not layout.is_upload(segment.path):
+        except (DecodeError, OSError) as error:
+            fault = fault_of(segment.path, error)
+            if fault is None:
                 raise
-            self._lose(error, lost)  # a damaged manifest or chunk hides the rest
+            self._lose(fault, lost)
         if index is None:
             return
         self.aborted += index.inside(lost)

@@ -13,10 +13,17 @@ from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.log.files.access import note
 from kafkacodec.log.files.pool import in_threads
-from kafkacodec.log.opening import open_file
+from kafkacodec.log.opening import fault_of, open_file
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.each_once import THREADS
-from kafkacodec.log.partitions.inside import breaks_around, end_offset_now, segments_between
+from kafkacodec.log.partitions.inside import (
+    breaks_around,
+    end_offset_now,
+    is_hidden,
+    segments_between,
+    surroundings,
+    unless_unreadable,
+)
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.planning import end_of, least
 from kafkacodec.log.partitions.segment import Segment
@@ -230,7 +237,7 @@ class _Logs:
         high_watermark = partition.high_watermark  # first: it is not after the end of a log that grows meanwhile
         end = self._end_of(partition)
         if high_watermark is not None and high_watermark > end:  # in a segment that is new since they were listed?
-            with suppress(DecodeError):
+            with unless_unreadable(partition), suppress(DecodeError):
                 end = max(end, end_offset_now(partition))
         stable = None
         if self.isolation_level == "read_committed":
@@ -248,9 +255,21 @@ class _Logs:
 
     def _gaps_at(self, partition: Partition, segment: Segment) -> list[Span]:
         if segment.path not in self._gaps:
-            errors = breaks_around(partition, segment)
-            self._gaps[segment.path] = [(e.first_offset, e.end_offset) for e in errors if isinstance(e, MissingOffsets)]
+            self._gaps[segment.path] = self._read_gaps(partition, segment)
         return self._gaps[segment.path]
+
+    def _read_gaps(self, partition: Partition, segment: Segment) -> list[Span]:
+        """The offsets missing around a segment; all of its own if it cannot be read, which is a problem."""
+        try:
+            errors = breaks_around(partition, segment)
+        except OSError as error:
+            fault = fault_of(segment.path, error)
+            if fault is None or self.problems is None:
+                raise
+            self._report(fault)
+            around, base = surroundings(partition, segment), segment.base_offset or 0
+            return [(base, max(around.following or around.flushed or 0, base + 1))]
+        return [(e.first_offset, e.end_offset) for e in errors if isinstance(e, MissingOffsets)]
 
     def _end_of(self, partition: Partition) -> int:
         """The log end offset, after damage too, which is a problem."""
@@ -263,6 +282,17 @@ class _Logs:
         return 0
 
     def _last_offset(self, segment: Segment) -> int | None:
+        """The last offset of a segment; None too if it cannot be read, which is a problem."""
+        try:
+            return self._read_last_offset(segment)
+        except (DecodeError, OSError) as error:
+            fault = fault_of(segment.path, error)
+            if fault is None or self.problems is None:
+                raise
+            self._report(fault)
+            return None
+
+    def _read_last_offset(self, segment: Segment) -> int | None:
         if not kind_of(segment.path).has_batches:
             return segment.last_offset()
         with open_file(segment.path) as file:
@@ -291,7 +321,7 @@ class _Logs:
     def _first_record(self, partition: Partition, offset: int, end: int) -> tuple[int, int | None] | None:
         """The offset and timestamp of the first record from an offset on."""
         for segment in segments_between(partition, offset, end):
-            if not kind_of(segment.path).has_batches:
+            if not kind_of(segment.path).has_batches or is_hidden(segment):
                 return None
             chunks = segment.read(
                 start_position=segment.position_of_offset(offset),

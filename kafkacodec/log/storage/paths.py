@@ -10,12 +10,15 @@ from contextlib import contextmanager
 
 from kafkacodec.errors import KafkaCodecError
 
-__all__ = ["REPLACED", "check_local", "full_path", "is_passing", "is_url", "optional"]
+__all__ = ["REPLACED", "check_local", "full_path", "is_passing", "is_unreadable", "is_url", "optional"]
 
 REPLACED = "the object was replaced while it was read; read it again"
 """The reason of `errno.ESTALE`."""
 
 _PASSING = (errno.EIO, errno.ESTALE)
+
+# No permission, a bad disk, something else than a file, and a link to nothing or to itself.
+_UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.EISDIR, errno.EINVAL, errno.ENXIO, errno.ELOOP)
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -38,6 +41,14 @@ def check_local(path: str) -> None:
 def is_passing(path: str, error: Exception) -> bool:
     """Whether the store gave no answer, so that the error of reading a file says nothing about the file."""
     return is_url(path) and getattr(error, "errno", None) in _PASSING
+
+
+def is_unreadable(path: str, error: OSError) -> bool:
+    """Whether an error is about the file: it exists, but cannot be read, now or later.
+
+    An object never is: a store refuses everything if the credentials have expired.
+    """
+    return error.errno in _UNREADABLE and not is_url(path)
 
 
 @contextmanager

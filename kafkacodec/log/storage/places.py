@@ -54,7 +54,7 @@ def read_used(path: str, limit: int, *, to_end: bool) -> tuple[bytes, int]:
 def identity_of(path: str) -> FileIdentity:
     """The identity of a file, without opening it. Raises as `open_file`."""
     if not is_url(path):
-        return FileIdentity.of(os.stat(path))
+        return FileIdentity.of(files.state_of(path))
     from kafkacodec.log.storage import objects
 
     return objects.identity_of(path)

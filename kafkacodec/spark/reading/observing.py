@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity
 from kafkacodec.log.partitions.each_once import steadily
-from kafkacodec.log.partitions.inside import batch_at, identity_of_log, relisted
+from kafkacodec.log.partitions.inside import batch_at, identity_of_log, readable_end_offset, relisted
 from kafkacodec.spark.reading.checkpoint import Observed
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading.planning import readable_end
@@ -24,7 +24,7 @@ def observe(partition: Partition, options: ReadOptions) -> tuple[Partition, Obse
     """A partition as it is now, and its log."""
     identity = identity_of_log(partition)
     for _ in range(MAX_TRIES):
-        end = partition.end_offset()
+        end = readable_end_offset(partition) if options.permissive else partition.end_offset()
         readable, start = min(end, readable_end(partition, options)), partition.start_offset()
         again = identity_of_log(partition)
         if again == identity:

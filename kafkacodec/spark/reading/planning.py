@@ -15,6 +15,7 @@ from kafkacodec.datatypes import dataclass
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.files.pool import in_threads
 from kafkacodec.log.partitions.each_once import THREADS, steadily
+from kafkacodec.log.partitions.inside import readable_end_offset
 from kafkacodec.log.reading.cuts import Limits
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.reading.checkpoint import deleted_before
@@ -127,6 +128,10 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
 
 def readable_end(partition: Partition, options: ReadOptions) -> int:
     """The offset where reading ends: with ``read_committed``, at most that of the first open transaction."""
+    if options.permissive:
+        end = readable_end_offset(partition)
+        stable = partition.transactions(start_offset=end).last_stable_offset if options.read_committed else None
+        return min(end, end if stable is None else stable, _end_limit(partition, options))
     end = partition.last_stable_offset() if options.read_committed else partition.end_offset()
     return min(end, _end_limit(partition, options))
 

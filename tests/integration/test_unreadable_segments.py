@@ -1,0 +1,121 @@
+"""One file that the system does not read: it is damage, and the rest is read."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+import kafkacodec as kc
+
+RECORDS = {"orders": 600, "customers": 48}
+FIRST, LAST = 78, 155  # the offsets of the last segment of orders-2
+NAME = f"{FIRST:020d}.log"
+
+
+def link(segment: Path, _: pytest.MonkeyPatch) -> str:
+    segment.unlink()
+    segment.symlink_to("/nonexistent/disk")
+    return "the symbolic link leads to no file"
+
+
+def directory(segment: Path, _: pytest.MonkeyPatch) -> str:
+    segment.unlink()
+    segment.mkdir()
+    return "Is a directory"
+
+
+def pipe(segment: Path, _: pytest.MonkeyPatch) -> str:
+    segment.unlink()
+    os.mkfifo(segment)
+    return "not a regular file"
+
+
+def forbid(path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """No permission for it, or for what is in it, also for root."""
+    for name in ("open", "scandir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name), str(path)))
+    return "Permission denied"
+
+
+def refusing(call, path):
+    def refuse(name=".", *arguments, **options):
+        if str(name).startswith(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        return call(name, *arguments, **options)
+
+    return refuse
+
+
+@pytest.fixture(params=[link, directory, pipe, forbid], ids=lambda make: make.__name__)
+def logs(request, tmp_path, monkeypatch):
+    path = tmp_path / "logs"
+    kc.sample(path)
+    kc.sample(tmp_path / "whole")
+    return path, request.param(path / "orders-2" / NAME, monkeypatch)
+
+
+def test_readers(logs):
+    path, reason = logs
+    topic = kc.log.LogDirectory(path).topic("orders")
+    left = RECORDS["orders"] - (LAST - FIRST)
+    for read in (topic.count, topic.to_arrow):
+        with pytest.raises(OSError, match=reason) as e:
+            read()
+        assert e.value.filename == str(path / "orders-2" / NAME)
+    for options in ({}, {"isolation_level": "read_committed"}):
+        problems: list[kc.Problem] = []
+        assert len(topic.to_arrow(on_error="skip", problems=problems, **options)) == left
+        (text,) = {str(problem.exception) for problem in problems}
+        assert text == f"{path / 'orders-2' / NAME}: the file cannot be read: {reason}"
+    assert topic.count(on_error="skip", problems=[]) == left
+    assert len(kc.log.LogDirectory(path).select("customers").to_arrow()) == RECORDS["customers"]
+
+
+def test_reports(logs, tmp_path):
+    path, reason = logs
+    text = f"the file cannot be read: {reason}"
+    report = kc.log.LogDirectory(path).verify()
+    assert [(f.kind, f.path, f.text) for f in report.findings if f.level == "error"] == [
+        ("unreadable", str(path / "orders-2" / NAME), text)
+    ]
+    damaged = [s for s in kc.log.statistics(path) if s.damaged]
+    assert [(s.topic, s.partition, [p.reason for p in s.problems]) for s in damaged] == [("orders", 2, [text])]
+    saved = kc.log.recover(path, tmp_path / "saved")
+    assert saved.counts["error", "left-out"] == 1
+    counts = [kc.log.LogDirectory(tmp_path / "saved").topic(name).count() for name in RECORDS]
+    assert counts == [RECORDS["orders"] - (LAST - FIRST), RECORDS["customers"]]
+
+
+def test_commands(logs, tmp_path, kafkacodec):
+    path, reason = logs
+    text = f"{path / 'orders-2' / NAME}: "
+    code, out, _ = kafkacodec("verify", path)
+    assert (code, text in out, "7 intact, 1 damaged" in out) == (1, True, True)
+    code, out, _ = kafkacodec("diff", tmp_path / "whole", path)
+    assert (code, text in out, "8 partitions, 7 equal" in out) == (1, True, True)
+    code, _, err = kafkacodec("topics", path)
+    assert (code, text in err, "1 of 8 partitions damaged" in err) == (1, True, True)
+    for options in (("-o", tmp_path / "o.parquet"), ("-o", tmp_path / "out", "--partition-by", "topic")):
+        code, _, err = kafkacodec("convert", path, "--topic", "orders", *options)
+        assert (code, f"error: {text}{reason}" in err) == (1, True)
+        code, _, err = kafkacodec("convert", path, "--topic", "orders", *options, "--on-error", "skip")
+        assert (code, text in err, reason in err, "523 records" in err) == (0, True, True, True)
+    code, out, err = kafkacodec("lag", path, "--on-error", "skip")
+    assert (code, text in err, "2 groups" in out) == (0, True, True)
+
+
+def test_a_directory_that_cannot_be_listed(tmp_path, monkeypatch):
+    path = tmp_path / "logs"
+    kc.sample(path)
+    forbid(path / "orders-2", monkeypatch)
+    log = kc.log.LogDirectory(path)
+    problems: list[kc.Problem] = []
+    assert log.topic("orders").count(on_error="skip", problems=problems) == RECORDS["orders"] - LAST
+    assert {"Permission denied" in str(problem.exception) for problem in problems} == {True}
+    errors = [f.kind for f in log.verify().findings if f.level == "error"]
+    assert errors == ["unreadable"]
+    assert not kc.log.recover(path, tmp_path / "saved").ok
+    assert kc.log.LogDirectory(tmp_path / "saved").topic("orders").count() == RECORDS["orders"] - LAST
