@@ -424,6 +424,7 @@ class Serving:
         self._record(registrations(catalog, self.ids, self._node.brokers.addresses), "the brokers cannot be recorded")
         for machine in (self._states, self._groups, self._transactions):
             self._run(loaded(self._node, machine, now))
+        self._topics.tell_unserved(self._dialects.has_topic)
         for name, count in topics.items():
             if catalog.topic(name) is None:
                 self._create(name, count or self._config.number("num.partitions"), {})

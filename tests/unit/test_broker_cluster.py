@@ -10,11 +10,13 @@ import socket
 import threading
 import uuid
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec import errors
+from kafkacodec.broker.host.sessions import Session
 from kafkacodec.client import Consumer, Producer  # here: imported in threads, pytest could fail to rewrite them
 from tests.broker_wire import Wire
 
@@ -548,3 +550,22 @@ def test_in_an_event_loop():
             await kafka.start_broker(1)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+def test_clients_of_a_broker_that_listens_everywhere_are_told_the_address_that_they_have_reached(host):
+    found = {}
+
+    class Told(Session):
+        def connection_made(self, transport):
+            super().connection_made(transport)
+            found["session"] = self
+
+    with pytest.MonkeyPatch.context() as patch, kc.broker.serve() as broker:
+        patch.setattr("kafkacodec.broker.host.listener.Session", Told)
+        with kc.client.Admin(broker.bootstrap_servers) as admin:
+            admin.list_topics()
+            listener: Any = found["session"].listener
+            patch.setattr(listener, "address", (host, listener.address[1]))
+            (described,) = admin.describe_cluster().brokers
+    assert (described.host, described.port) == ("127.0.0.1", int(broker.bootstrap_servers.rpartition(":")[2]))

@@ -188,3 +188,25 @@ def test_what_was_rolled_is_on_the_disk_soon_and_is_not_read_again_after_a_crash
         assert not log.has_sealed_unflushed
         point = tmp_path / "recovery-point-offset-checkpoint"
         eventually(lambda: f"t 0 {log.recovery_point}\n" in point.read_text())
+
+
+def test_a_full_disk_is_logged_once_until_it_has_room(tmp_path, monkeypatch, caplog):
+    real, full = Disk.write, True
+
+    def write(self, file, data, position):
+        if full and file.path.endswith("orders-0/00000000000000000000.log"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        real(self, file, data, position)
+
+    monkeypatch.setattr(Disk, "write", write)
+    with (
+        kc.broker.serve(tmp_path, topics=["orders"]) as broker,
+        client.Producer(broker.bootstrap_servers, retry_backoff_ms=10, retry_backoff_max_ms=10) as producer,
+    ):
+        for number in range(2):
+            before, full = producer.metrics()["producer.retries"], True
+            sent = producer.send("orders", b"value")
+            eventually(lambda before=before: producer.metrics()["producer.retries"] > before + 1)
+            full = False
+            sent.result(60)
+            assert caplog.text.count("could not be appended to: [Errno 28] No space left on device: ") == number + 1

@@ -158,11 +158,29 @@ def test_a_broker_does_not_start_without_a_partition(tmp_path: Path) -> None:
     kc.broker.serve(tmp_path).stop()
 
 
-def test_a_directory_of_a_topic_that_is_gone_is_set_aside(tmp_path: Path) -> None:
+def test_directories_that_the_metadata_does_not_know_are_told_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with kc.broker.serve(tmp_path) as kafka:
+        kafka.create_topic("known")
+    kc.broker.serve(tmp_path).stop()
+    assert caplog.text == ""
+    for name in ("journal-0", "journal-1", "audit-0"):
+        (tmp_path / name).mkdir()
+    kc.broker.serve(tmp_path).stop()
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"audit, journal: not served, since the cluster's metadata in {tmp_path} has no such topic; a read-only broker "
+        "serves them, and new topics of these names set the directories aside"
+    )
+
+
+def test_a_directory_of_a_topic_that_is_gone_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with kc.broker.serve(tmp_path) as kafka:
         (tmp_path / "t-0").mkdir()
         (tmp_path / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAEQ")
         kafka.create_topic("t")
         assert produced(kafka, "t") == 0
-    assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
+    (aside,) = tmp_path.glob("t-0.*-stray")
+    assert f"set aside as {aside}, whose records are not served" in caplog.text
     assert kc.broker.serve(tmp_path).stop() is None

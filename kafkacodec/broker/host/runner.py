@@ -56,6 +56,7 @@ class Runner:
         self._ahead = time.time() * 1000 - loop.time() * 1000  # of the loop's clock
         self._timer = DeadlineTimer(loop, self._due)
         self._closed = False
+        self._failing: set[Any] = set()  # the logs that the disk refuses, as was logged
 
     @property
     def now(self) -> float:
@@ -109,6 +110,8 @@ class Runner:
             log = append.log
             try:
                 done.append((append, self._store.append(log, append.data)))
+                if self._failing:
+                    self._failing.discard(log)
             except Exception as error:
                 self._failed(append, error, effect, waiting)
                 effect = Effect((), ())
@@ -132,6 +135,9 @@ class Runner:
     def _failed(self, append: Append, error: Exception, effect: Effect, waiting: deque[Effect]) -> None:
         if not isinstance(error, OSError):
             _log.error("%s could not be appended to", append.log, exc_info=error)
+        elif append.log not in self._failing:
+            self._failing.add(append.log)
+            _log.error("%s could not be appended to: %s", append.log, error)
         if append.token is not None:
             waiting.append(self._service.not_appended(append.token, error, self.now))
             return

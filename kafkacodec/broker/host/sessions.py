@@ -99,6 +99,12 @@ class Session(asyncio.BufferedProtocol):
         self._later: deque[Any] = deque()  # received requests that have not started
         self._corked = self._full = self._paused = self._rests = self._ending = self._ended = False
 
+    @property
+    def reached_at(self) -> str:
+        """The address of this machine that the client has connected to; empty if it is not known."""
+        name = self._transport and self._transport.get_extra_info("sockname")
+        return str(name[0]).removeprefix("::ffff:") if isinstance(name, tuple) else ""
+
     # Called by asyncio
 
     def connection_made(self, transport: Any) -> None:

@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Topics"]
 
 _log = logging.getLogger("kafkacodec.broker")
+_MOST_NAMES: Final = 5
 _METADATA: Final = (CLUSTER_METADATA, 0)
 
 
@@ -156,8 +157,8 @@ class Topics:
         try:
             log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
         except ValueError as error:  # of a topic of that name that was deleted when the disk did not rename it
-            _log.warning("%s: set aside", error)
-            self._directory.set_aside(topic.name, number)
+            aside = self._directory.set_aside(topic.name, number)
+            _log.warning("%s: set aside as %s, whose records are not served", error, aside)
             log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
         log.begin_epoch(epoch)
         del self._unopened[topic.name, number]
@@ -165,6 +166,17 @@ class Topics:
         self._partitions[topic.name, number] = partition
         self.flushes.watch(partition)
         return partition
+
+    def tell_unserved(self, is_elsewhere: Callable[[str], bool]) -> None:
+        """Warn of partitions in the directory that belong to no topic; `is_elsewhere` tells those of dialects."""
+        names = sorted({name for name, _ in self._directory.unopened if not is_elsewhere(name)})
+        if names:
+            _log.warning(
+                "%s: not served, since the cluster's metadata in %s has no such topic; a read-only broker serves them, "
+                "and new topics of these names set the directories aside",
+                ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" * (len(names) > _MOST_NAMES)),
+                self._directory.path,
+            )
 
     def open_metadata(self, topic_id: uuid.UUID) -> Partition:
         """Open the metadata log."""

@@ -116,6 +116,11 @@ class GrowingDirectory:
                     found.append(PartitionFound(parts.topic, parts.partition, topic_id))
         return sorted(found, key=lambda p: (p.topic, p.partition))
 
+    @property
+    def unopened(self) -> set[Key]:
+        """The partitions in the directory that are not open."""
+        return self._found - self.logs.keys()
+
     def open(
         self, topic: str, partition: int, config: LogConfig | None = None, *, topic_id: uuid.UUID | None = None
     ) -> PartitionLog:
@@ -249,7 +254,7 @@ class GrowingDirectory:
             OSError: the disk failed; the directory is then as after a crash. It is unlocked in any case.
         """
         try:
-            unopened = self._found - self.logs.keys()
+            unopened = self.unopened
             for log in self.logs.values():
                 log.close()
             self.write_checkpoints()

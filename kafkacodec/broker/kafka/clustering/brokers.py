@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec.broker.state.leaders import NO_LEADER, spread
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Brokers"]
 
 Address = tuple[str, int]
+_EVERYWHERE: Final = frozenset(["", "0.0.0.0", "::"])
 
 
 class Brokers:
@@ -55,11 +56,14 @@ class Brokers:
         return self._places[session.listener.name][0] if self.several else self.ids[0]
 
     def address(self, broker: int, session: Any) -> Address:
-        """Return host and port at which the client of a connection reaches a broker."""
-        if not self.several:
-            address: Address = session.listener.address
-            return address
-        return self._addresses[broker, self._places[session.listener.name][1]]
+        """Return host and port at which the client of a connection reaches a broker.
+
+        Where the broker listens on all addresses, the host is the one that the client has connected to.
+        """
+        address: Address = session.listener.address
+        if self.several:
+            address = self._addresses[broker, self._places[session.listener.name][1]]
+        return (session.reached_at or address[0], address[1]) if address[0] in _EVERYWHERE else address
 
     def addresses(self, broker: int) -> list[Address]:
         """Host and port of each listener of a broker."""
