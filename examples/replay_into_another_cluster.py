@@ -5,7 +5,6 @@
 Without arguments: the sample of the package, into a broker in this process.
 """
 
-import contextlib
 import sys
 
 import kafkacodec as kc
@@ -13,11 +12,14 @@ import kafkacodec as kc
 
 def replay(topic: kc.log.Topic, servers: str) -> int:
     """The number of records that the cluster has acknowledged."""
-    with kc.client.Admin(servers) as admin, contextlib.suppress(kc.BrokerError):  # the topic may be there
-        admin.create_topics(kc.client.NewTopic(topic.name, len(topic.partitions), replication_factor=1))
+    with kc.client.Admin(servers) as admin:
+        if topic.name not in admin.list_topics():
+            admin.create_topics(kc.client.NewTopic(topic.name, len(topic.partitions), replication_factor=1))
     sent = 0
     with kc.client.Producer(servers, compression_type="zstd", enable_idempotence=True) as producer:
-        for batch in topic.reader(columns=["partition", "timestamp", "key", "value", "headers"]):
+        # Without aborted transactions, and those that never ended: consumers did not see their records.
+        columns = ["partition", "timestamp", "key", "value", "headers"]
+        for batch in topic.reader(columns=columns, isolation_level="read_committed"):
             sent += producer.send_columns(batch, topic=topic.name).result().rows
     return sent
 

@@ -44,10 +44,30 @@ def sample(copy_to: str | os.PathLike[str] | None = None, *, damaged: bool = Fal
         raise NotADirectoryError(errno.ENOTDIR, "is a file, not a directory", os.fspath(target))
     if target.is_dir() and any(target.iterdir()):
         raise FileExistsError(errno.EEXIST, "the directory is not empty", os.fspath(target))
-    shutil.copytree(SAMPLE, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    try:
+        _copy(target)
+    except BaseException:
+        for entry in target.glob("*"):  # a half copy would look like a damaged log
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        raise
     if damaged:
         _damage(target)
     return LogDirectory(target)
+
+
+def _copy(target: Path) -> None:
+    """Copy the files of the sample. Raises OSError, which names the new file."""
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in sorted(SAMPLE.rglob("*")):
+        new = target / entry.relative_to(SAMPLE)
+        if entry.is_dir():
+            new.mkdir()
+        else:
+            try:
+                new.write_bytes(entry.read_bytes())
+            except OSError as error:
+                error.filename = error.filename or os.fspath(new)  # a full disk has none
+                raise
 
 
 def _damage(directory: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import kafkacodec as kc
+from kafkacodec.log.sample import SAMPLE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
@@ -49,6 +50,14 @@ def test_every_example_is_listed_and_tested() -> None:
 @pytest.mark.parametrize("name", [name for name in PRINTED if not name.startswith(("spark", "test"))])
 def test_programs(tmp_path: Path, name: str) -> None:
     assert re.fullmatch(PRINTED[name], run(tmp_path, EXAMPLES / f"{name}.py"))
+
+
+@pytest.mark.slow
+def test_a_topic_is_replayed_into_one_that_is_there_without_aborted_transactions(tmp_path: Path) -> None:
+    with kc.broker.serve() as kafka:
+        arguments = (SAMPLE, "payments", kafka.bootstrap_servers)
+        for _ in range(2):
+            assert run(tmp_path, EXAMPLES / "replay_into_another_cluster.py", *arguments) == "88 records sent\n"
 
 
 @pytest.mark.slow

@@ -195,8 +195,19 @@ def test_what_cannot_be_a_table(tmp_path):
     catalog = {"type": "sql", "uri": "sqlite:///:memory:", "warehouse": str(tmp_path)}
     with pytest.raises(kc.spark.OptionError, match=r"target: expected namespace.table for Iceberg, not 'records'"):
         kc.spark.export(None, LOGS, "records", format="iceberg", catalog=catalog)
-    with pytest.raises(kc.spark.OptionError, match="catalog: missing"):
-        kc.spark.export(None, LOGS, "kafka.records", format="iceberg")
+    for missing in (None, ""):
+        with pytest.raises(kc.spark.OptionError, match="catalog: missing"):
+            kc.spark.export(None, LOGS, "kafka.records", format="iceberg", catalog=missing)
+    for wrong, reason in (
+        ("no-such-catalog", "URI missing"),
+        ({"type": "sqll"}, "sqll"),
+        (
+            {"type": "sql", "uri": "sqlite:////no/such/x.db", "warehouse": str(tmp_path)},
+            "unable to open database file$",
+        ),
+    ):
+        with pytest.raises(kc.errors.KafkaCodecError, match=f"^catalog: .*{reason}"):
+            kc.spark.export(None, LOGS, "kafka.records", format="iceberg", catalog=wrong)
     with pytest.raises(kc.spark.OptionError, match=r"target: .* is not empty and is not a Delta table"):
         kc.spark.export(None, LOGS, LOGS, format="delta")
 

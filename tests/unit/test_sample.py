@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,21 @@ def test_copies_can_be_damaged(tmp_path: Path) -> None:
     with pytest.raises(kc.CrcMismatch):
         kc.log.LogDirectory(tmp_path / "damaged").topic("orders").count()
     (tmp_path / "copy" / "orders-0" / "00000000000000000000.log").write_bytes(b"x")  # the copy can be written
+
+
+def test_a_copy_on_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, written = Path.write_bytes, []
+
+    def write(self: Path, data: bytes) -> int:
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(self)
+        return real(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        kc.sample(tmp_path)
+    assert caught.value.filename.startswith(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert kc.sample(tmp_path).verify().clean

@@ -99,3 +99,23 @@ def test_one_sentence_when_neither_serves(machine, has, expected):
 def test_versions_by_spark(monkeypatch, spark, java):
     monkeypatch.setattr(jvm.metadata, "version", lambda name: spark)  # type: ignore[attr-defined]
     assert jvm._supported_versions() == java
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (
+            "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+            ": org.apache.spark.SparkException: Could not parse Master URL: 'local[x]'\n"
+            "\tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:3222)\n"
+            "\tat java.base/java.lang.Thread.run(Thread.java:840)\n\t... 3 more\n",
+            "Could not parse Master URL: 'local[x]'",
+        ),
+        ("Job aborted\nkafkacodec.errors.MissingOffsets: orders-0: a gap", "orders-0: a gap"),
+        ("", "no reason given"),
+    ],
+)
+def test_the_reason_in_messages_of_spark(message: str, reason: str) -> None:
+    from kafkacodec.spark.sessions.own_session import _reason
+
+    assert _reason(message) == reason

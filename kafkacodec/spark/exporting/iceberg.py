@@ -59,8 +59,10 @@ class IcebergDirectory(Destination):
 
     def __init__(self, target: str | os.PathLike[str], table: Table, catalog: object, access: S3Access) -> None:
         self._name = os.fspath(target)
-        self._catalog = _catalog(catalog)
-        self._iceberg = self._load_or_create(table)
+        with _told(OptionError):
+            self._catalog = _catalog(catalog)
+        with _told(KafkaCodecError):
+            self._iceberg = self._load_or_create(table)
         _check(self._iceberg, table)
         location = target_path("target", self._iceberg.location())
         super().__init__(os.path.join(location, "data"), table, parse(_offsets(self._iceberg)))
@@ -122,6 +124,18 @@ class IcebergDirectory(Destination):
 
 
 @contextmanager
+def _told(kind: type[KafkaCodecError]) -> Iterator[None]:
+    """Raise what a catalog raises as an error of this kind: its errors are those of databases and of other services."""
+    try:
+        yield
+    except (KafkaCodecError, ImportError, OSError):
+        raise
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise kind(f"catalog: {reason}") from error
+
+
+@contextmanager
 def _without_warnings() -> Iterator[None]:
     """pyiceberg warns of each file that values have no statistics, which they have not on purpose."""
 
@@ -143,7 +157,7 @@ def _catalog(given: object) -> Any:
     if isinstance(given, Mapping):
         properties: dict[str, Any] = dict(given)
         return catalogs.load_catalog(properties.pop("name", "default"), **properties)
-    if isinstance(given, str):
+    if isinstance(given, str) and given:
         return catalogs.load_catalog(given)
     raise OptionError("catalog: missing; pass a catalog, its properties or its name in pyiceberg's configuration")
 

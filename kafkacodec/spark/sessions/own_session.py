@@ -23,7 +23,8 @@ __all__ = ["in_own_session"]
 
 T = TypeVar("T")
 
-_CLASS = re.compile(r"kafkacodec\.errors\.\w+: ")
+_CLASS = re.compile(r"kafkacodec\.errors\.\w+: |^org\.apache\.spark\.(?:\w+\.)*\w+: ")
+_OF_TRACE = re.compile(r"at [\w.$/@]+\(|\.\.\. \d+ (?:more|common frames)")
 
 
 def in_own_session(
@@ -82,8 +83,10 @@ def in_own_session(
 
 
 def _reason(message: str) -> str:
-    """The last line of a message of Spark, where a task's error is."""
-    return _CLASS.sub("", (message.strip().splitlines() or ["no reason given"])[-1], count=1)
+    """The last line of a message of Spark, where a task's error is, before the lines of a stack trace of Java."""
+    lines = [line.strip().removeprefix(": ") for line in message.splitlines()]
+    told = [line for line in lines if line and not _OF_TRACE.match(line)]
+    return _CLASS.sub("", (told or ["no reason given"])[-1], count=1)
 
 
 @contextmanager
