@@ -17,6 +17,7 @@ __all__ = ["advised", "in_words", "options_of", "wrong_usage"]
 # The name of an error code where a message has nothing but that, also for one of several items.
 _CODE = re.compile(r"(?:^|(?<=: ))[A-Z0-9]+(?:_[A-Z0-9]+)+(?=$|;)", re.MULTILINE)
 _GAPS = "; gaps='accept' ignores gaps"
+_NO_PATH = re.compile(r"Path '([\w.-]*[\w-])' does not exist\.$")  # what may be a topic
 _OF_VALUE = re.compile(r"offset \d+: (?:key|value)(?:$|\W)")
 
 
@@ -32,6 +33,8 @@ _INSTEAD: Mapping[str, Mapping[str, str]] = {
         "--from-beginning": "not needed: it starts at the beginning",
         **dict.fromkeys(("--max-messages", "--max-records", "--count"), "use --limit N"),
         **dict.fromkeys(("--timeout", "--timeout-ms"), "use --exit-at-end"),
+        "-u": "not needed: output is flushed when there is no more for now",
+        **dict.fromkeys(("-C", "-P", "-L"), "kcat's modes are the commands consume, produce and topics"),
     },
     "produce": dict.fromkeys(("--file", "--input", "-i", "-l"), "name the files after the topic"),
     "topics": dict.fromkeys(("--list", "--describe"), "not needed")
@@ -49,14 +52,21 @@ def wrong_usage(error: click.UsageError) -> str:
     """What is wrong with the arguments. For an option that only other tools have, what to write in its place."""
     import click
 
+    topic = _NO_PATH.search(error.message) if isinstance(error, click.BadParameter) else None
+    if topic is not None and error.ctx is not None and _takes(error.ctx.command, "--topic"):
+        return f"{error.format_message()} For a topic: --topic {topic[1]}"
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error.format_message()
     command = error.ctx.command
     known = _INSTEAD.get(command.name or "", {})
-    if any("--bootstrap" in option.opts for option in command.params):
+    if _takes(command, "--bootstrap"):
         known = {**_OF_BROKERS, **known}
     found = known.get(error.option_name)
     return f"{error.message.rstrip('.')}; {found}" if found else error.format_message()
+
+
+def _takes(command: click.Command, option: str) -> bool:
+    return any(option in parameter.opts for parameter in command.params)
 
 
 def in_words(message: str) -> str:

@@ -45,15 +45,15 @@ def test_errors_of_exports_name_the_commands_options(kafkacodec, tmp_path):
 def test_only_the_given_options_match_nothing(kafkacodec):
     log = kc.sample().path
     code, _, err = kafkacodec("convert", log, "--partition", "7", "-o", "-", "--format", "csv")
-    assert (code, err) == (BAD_INPUT, f"kafkacodec: error: {log}: no partition matches --partition\n")
+    assert (code, err) == (BAD_INPUT, f"kafkacodec: error: {log}: no partition matches --partition; there are 0 to 2\n")
     _, _, err = kafkacodec("dump", log, "--partition", "7", "--topic", "orders")
-    assert err.endswith("no partition matches --topic and --partition\n")
+    assert err.endswith("no partition matches --topic and --partition; there are 0 to 2\n")
 
 
 def test_a_partition_that_is_not_there_is_named(kafkacodec):
     log = kc.sample().path
     code, out, err = kafkacodec("dump", log, "--topic", "orders", "--partition", "0", "--partition", "7")
-    assert (code, out, err) == (BAD_INPUT, "", f"kafkacodec: error: {log}: no partition 7\n")
+    assert (code, out, err) == (BAD_INPUT, "", f"kafkacodec: error: {log}: no partition 7; there are 0 to 2\n")
 
 
 def test_globs_that_match_nothing_are_named(kafkacodec):
@@ -115,6 +115,14 @@ def test_copies_are_verified_by_path(kafkacodec, tmp_path):
         (("serve", "--port", "9092"), "No such option '--port'; use --listen kafka://127.0.0.1:9092"),
         (("consume", "t", "--from-beginning"), "'--from-beginning'; not needed: it starts at the beginning"),
         (("topics", "--broker-list", "a:1"), "No such option '--broker-list'; use --bootstrap HOST:PORT"),
+        (("consume", "t", "-u"), "No such option '-u'; not needed: output is flushed"),
+        (("consume", "-C"), "No such option '-C'; kcat's modes are the commands consume, produce and topics"),
+        (("dump", ".", "orders"), "Path 'orders' does not exist. For a topic: --topic orders"),
+        (("report", ".", "-o", "r.pdf"), "-o r.pdf: the page is HTML, not pdf"),
+        (
+            ("admin", "groups", "reset-offsets", "g", "-b", "a:1", "--by-duration", "1x"),
+            "Error: --by-duration is '1x', which is no duration such as 1h, 1d12h or PT1H",
+        ),
         (("dump", "--broker-list", "a:1"), "No such option '--broker-list'"),
         (("dump", ".", "-n", "ten"), "Invalid value for '-n' / '--limit': 'ten' is not a valid integer."),
         (("dump", ".", "-n", "-1"), "-1 is not in the range x>=0."),

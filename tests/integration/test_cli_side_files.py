@@ -108,6 +108,9 @@ def test_several_files_with_segments(kafkacodec):
     assert lines[0] == f"{index}:"
     assert f"{BROKER / 'recovery-point-offset-checkpoint'}:" in lines
     assert any(line.startswith("offset  timestamp (UTC)") for line in lines)
+    for option, value in (("--grep", "x"), ("--topic", "foo"), ("--start-offset", "3")):
+        code, _, err = kafkacodec("dump", index, option, value)
+        assert (code, f"{index} has no records: {option} cannot choose any" in err) == (WRONG_USAGE, True), err
     code, _, err = kafkacodec("dump", index, "--follow")
     assert (code, "has no records" in err) == (WRONG_USAGE, True)
 

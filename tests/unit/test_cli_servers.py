@@ -135,6 +135,21 @@ def test_no_option_of_a_client_is_without_effect(line, reason):
     assert (found.exit_code, reason in found.output) == (2, True), found.output
 
 
+def test_options_of_other_clients_in_a_file_have_no_effect_unless_they_are_about_trust(tmp_path, capsys):
+    file = tmp_path / "client.properties"
+    file.write_text("interceptor.classes=com.X\nkey.deserializer=Y\ndebug=all\nlinger.ms=5\nacks=1\n")
+    with open(file, "a") as more:
+        more.write("value.deserializer=org.apache.kafka.common.serialization.StringDeserializer\n")
+    found = servers(bootstrap="a:1", config=str(file)).options(ConsumerSettings)
+    assert found == {"bootstrap_servers": "a:1"}
+    without = f"kafkacodec: warning: {file}: without effect here: interceptor.classes, key.deserializer, debug\n"
+    assert capsys.readouterr().err == without
+    for wrong in ("ssl.protocol=TLS", "sasl.client.callback.handler.class=Z", "lingr.ms=1"):
+        file.write_text(wrong)
+        with pytest.raises(click.UsageError, match=rf"^{file}: unknown option '{wrong.partition('=')[0]}'"):
+            servers(bootstrap="a:1", config=str(file)).options(ConsumerSettings)
+
+
 def test_options_of_a_file_that_a_command_decides_are_named(tmp_path, capsys):
     file = tmp_path / "client.properties"
     file.write_text("group.id=g\nisolation.level=read_committed\n")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kafkacodec.cli.console import ending
 from kafkacodec.cli.options.inputs import OnceReading, once_reading_options
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from kafkacodec.cli.rows.record_rows import Page
     from kafkacodec.cli.rows.side_files import SideFile
     from kafkacodec.log import Partition
+
+
+# What chooses records.
+_OF_RECORDS = frozenset(
+    ["topics", "numbers", "start_offset", "end_offset", "start_time", "end_time", "isolation_level"]
+).union(Wanted.__annotations__)
 
 
 @click.command()
@@ -101,6 +108,14 @@ def _print_sides(
 ) -> None:
     from kafkacodec.cli.rows.side_files import print_side_files
 
+    context = click.get_current_context()
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in _OF_RECORDS and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given and not reading.paths:
+        raise click.UsageError(f"{sides[0].path} has no records: {', '.join(given)} cannot choose any")
     if only_records or printing.columns is not None or printing.template is not None:
         raise click.UsageError(f"{sides[0].path} has no records: --follow, --tail, --columns and --format do not apply")
     titles = len(sides) > 1 or bool(reading.paths)

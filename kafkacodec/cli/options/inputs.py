@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -51,10 +51,13 @@ class Choice:
         chosen = [partition for partition in found if self.wants(partition)]
         place = ", ".join(self.paths)
         refuse_strangers("topic", self.topics, {partition.topic for partition in found if partition.topic}, place)
+        there = sorted(
+            {one.partition for one in found if one.partition is not None and matches(one.topic or "", self.topics)}
+        )
         if not chosen:
             given = " and ".join(name for name, of in (("--topic", self.topics), ("--partition", self.numbers)) if of)
-            raise click.ClickException(f"{place}: no partition matches {given}")
-        self.refuse_missing((partition.partition for partition in chosen), place)
+            raise click.ClickException(f"{place}: no partition matches {given}{_which(there)}")
+        self.refuse_missing((partition.partition for partition in chosen), place, there)
         if not any(partition.segments for partition in chosen) and not any(map(_has_kafka_files, chosen)):
             reason = f"no Kafka log segments: {chosen[0].path} has the name of a partition, but none of its files"
             raise click.ClickException(f"{place}: {reason}")
@@ -86,17 +89,29 @@ class Choice:
             given = sorted({os.path.dirname(found.path) for path in given for found in discover(path, levels=levels)})
         return [LogDirectory(path) for path in given]
 
-    def refuse_missing(self, chosen: Iterable[int | None], place: str = "") -> None:
-        """Raise click.ClickException if a number of --partition is that of none of the chosen partitions."""
+    def refuse_missing(self, chosen: Iterable[int | None], place: str = "", there: Sequence[int] = ()) -> None:
+        """Raise click.ClickException if a number of --partition is that of none of the chosen partitions.
+
+        The error names the partitions that are `there`.
+        """
         missing = sorted(set(self.numbers) - set(chosen))
         if missing:
             where = f"{place}: " if place else ""
-            raise click.ClickException(f"{where}no partition {', '.join(map(str, missing))}")
+            raise click.ClickException(f"{where}no partition {', '.join(map(str, missing))}{_which(there)}")
 
     def wants(self, partition: Partition) -> bool:
         """Whether --topic and --partition choose it."""
         topic = matches(partition.topic or "", self.topics)
         return topic and (not self.numbers or partition.partition in self.numbers)
+
+
+def _which(numbers: Sequence[int]) -> str:
+    """The end of an error about partitions that are not there: which are."""
+    if not numbers:
+        return ""
+    if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"; there are {numbers[0]} to {numbers[-1]}"
+    return f"; there {'is' if len(numbers) == 1 else 'are'} {', '.join(map(str, numbers))}"
 
 
 @dataclass(frozen=True)

@@ -73,9 +73,10 @@ class Servers:
         show_warnings()
         own, decided = own or {}, decided or {}
         known = option_defaults(settings)
-        with _wrong_options():
+        with _wrong_options(f"{self._path()}: "):
             filed = self._file(known)
             found = config_options(filed, known)
+        with _wrong_options():
             for name in sorted(decided.keys() & found.keys()):
                 note(f"kafkacodec: warning: {self._path()}: {name.replace('_', '.')} does not apply: {decided[name]}")
                 del found[name]
@@ -155,6 +156,7 @@ class Servers:
         if not path:
             return {}
         from kafkacodec.cli.options.properties import read_properties
+        from kafkacodec.client.core.foreign_options import is_harmless
 
         try:
             with open(path, encoding="utf-8") as file:
@@ -162,7 +164,17 @@ class Servers:
         except (OSError, ValueError) as error:
             where = path if self.config else f"{_CONFIG_VARIABLE}={path}"
             raise click.UsageError(f"{where}: {getattr(error, 'strerror', None) or error}") from None
-        return {name: value for name, value in found.items() if known is None or not _is_of_others(name, known)}
+        if known is None:
+            return found
+        own = {
+            name: value
+            for name, value in found.items()
+            if not _is_of_others(name, known) and not value.startswith(_JAVA_SERIALIZERS)
+        }
+        idle = [name for name in own if name.endswith("serializer") or (is_harmless(name) and not _has(known, name))]
+        if idle:
+            note(f"kafkacodec: warning: {path}: without effect here: {', '.join(idle)}")
+        return {name: value for name, value in own.items() if name not in idle}
 
 
 def made(kind: Callable[..., Client], options: Mapping[str, Any]) -> Client:
@@ -172,11 +184,11 @@ def made(kind: Callable[..., Client], options: Mapping[str, Any]) -> Client:
 
 
 @contextmanager
-def _wrong_options() -> Iterator[None]:
+def _wrong_options(where: str = "") -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, OSError) as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(f"{where}{error}") from None
 
 
 def _refuse_options_of_files(context: click.Context) -> None:
@@ -194,6 +206,9 @@ def legal_topic(topic: str) -> None:
         check_topic(topic)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+_JAVA_SERIALIZERS = "org.apache.kafka.common.serialization."  # of bytes, text and numbers: commands have bytes
 
 
 def _is_of_others(name: str, known: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafkacodec.arguments import meant
 
-__all__ = ["PARTITIONERS", "instead_of", "unknown_options"]
+__all__ = ["PARTITIONERS", "instead_of", "is_harmless", "unknown_options"]
 
 _LOGS = "logs go to Python's logger 'kafkacodec.client': set its level"
 _AHEAD = "prefetch_bytes limits the memory for records fetched ahead"
@@ -85,6 +85,13 @@ def instead_of(wrong: str, known: Collection[str]) -> str:
     dotted = wrong.replace("_", ".")
     found = _INSTEAD.get(dotted) or next((why for name, why in _INSTEAD.items() if _begins(dotted, name)), None)
     return found or meant(wrong, known) or "no option has a similar name, and the page on options lists them all"
+
+
+def is_harmless(name: str) -> bool:
+    """Whether an option of other clients may be left out: it says neither whom to trust nor who the client is."""
+    dotted = name.replace("_", ".")
+    known = dotted in _INSTEAD or any(_begins(dotted, start) for start in _INSTEAD)
+    return known and not dotted.startswith(("ssl.", "sasl.", "oauth."))
 
 
 def unknown_options(wrong: Sequence[str], known: Collection[str]) -> TypeError:

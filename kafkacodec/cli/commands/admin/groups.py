@@ -246,4 +246,8 @@ def _ago(text: str) -> int:
         except ValueError as error:
             raise click.UsageError(f"--by-duration: {error}") from None
         return _not_negative("--by-duration", text, time)
-    return _time("--by-duration", f"-{text}")
+    try:
+        time = milliseconds(f"-{text}")
+    except ValueError:
+        raise click.UsageError(f"--by-duration is {text!r}, which is no duration such as 1h, 1d12h or PT1H") from None
+    return _not_negative("--by-duration", text, time)
