@@ -175,6 +175,7 @@ class Broker:
 
         Raises:
             KeyError: there is no such topic.
+            DecodeError: a batch is damaged; the path names its partition.
         """
         return self._thread.run(lambda: self._serving.read(topic))()
 

@@ -28,6 +28,10 @@ def new_rule(
 ) -> Rule:  # fmt: skip
     """Make a rule from the arguments of `Broker.inject`. Raises ValueError."""
     named = {APIS[key].name: key for key in TABLE}
+    if not isinstance(api, str):
+        raise TypeError(f"api must be a name, such as 'Produce', not {api!r}")
+    if isinstance(delay, bool) or not isinstance(delay, (int, float)):
+        raise TypeError(f"delay must be seconds, not {delay!r}")
     if api not in named:
         raise ValueError(f"api is {api!r}, which this broker does not serve: {suggestion(api, named, 'they')}")
     fates = (error is not None) + drop + close
@@ -57,6 +61,11 @@ def _code(error: str | int) -> int:
     return code
 
 
+def _raise_failure(rule: Rule) -> None:
+    if rule.failure is not None:
+        raise rule.failure
+
+
 @names_statements
 class Injection:
     """An injected fault. As a context manager, it removes the rule at its end.
@@ -67,7 +76,7 @@ class Injection:
 
     def __init__(self, rule: Rule, remove: Callable[[], None]) -> None:
         self.met = 0
-        self._remove = remove
+        self._rule, self._remove = rule, remove
         self._changed = threading.Condition()
         rule.noticed = self._notice
 
@@ -81,6 +90,8 @@ class Injection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.remove()
+        if error is None:
+            _raise_failure(self._rule)
 
     def remove(self) -> None:
         """Let it concern no further request. What it has dropped stays unanswered. Removing twice does nothing."""
@@ -95,14 +106,17 @@ class Injection:
 
         Raises:
             TimeoutError: it has not.
+            Exception: what the function `when` has raised; so does the end of a ``with`` block.
         """
         with self._changed:
-            if not self._changed.wait_for(lambda: self.met >= times, timeout):
-                raise TimeoutError(f"{self.met} of {times} requests came within {timeout} s")
+            over = self._changed.wait_for(lambda: self.met >= times or self._rule.failure is not None, timeout)
+        _raise_failure(self._rule)
+        if not over:
+            raise TimeoutError(f"{self.met} of {times} requests came within {timeout} s")
 
     def _notice(self) -> None:
         with self._changed:
-            self.met += 1
+            self.met += self._rule.failure is None
             self._changed.notify_all()
 
 
@@ -116,7 +130,7 @@ class AsyncInjection:
 
     def __init__(self, rule: Rule, remove: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.met = 0
-        self._remove = remove
+        self._rule, self._remove = rule, remove
         self._waiting: list[asyncio.Future[None]] = []
         rule.noticed = self._notice
 
@@ -130,6 +144,8 @@ class AsyncInjection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.remove()
+        if error is None:
+            _raise_failure(self._rule)
 
     async def remove(self) -> None:
         """As `Injection.remove`."""
@@ -138,13 +154,14 @@ class AsyncInjection:
     async def wait(self, times: int = 1, timeout: float | None = 60) -> None:
         """As `Injection.wait`."""
         async with asyncio.timeout(timeout):
-            while self.met < times:
+            while self.met < times and self._rule.failure is None:
                 future = asyncio.get_running_loop().create_future()
                 self._waiting.append(future)
                 await future
+        _raise_failure(self._rule)
 
     def _notice(self) -> None:
-        self.met += 1
+        self.met += self._rule.failure is None
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)

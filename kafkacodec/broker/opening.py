@@ -139,6 +139,10 @@ def _topics(topics: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
     if isinstance(topics, (str, bytes)):  # whose letters would be topics
         raise TypeError(f"topics must be a list of names or partitions by name, not {topics!r:.80}")
     if not isinstance(topics, Mapping):
+        topics = list(topics)
+        for name in topics:
+            if not isinstance(name, str):
+                raise TypeError(f"topics must be names, or partitions by name as in {{'orders': 3}}, not {name!r:.80}")
         return dict.fromkeys(topics, 0)
     return {name: limit(f"topics: the partitions of {name!r}", number, 1) for name, number in topics.items()}
 

@@ -20,6 +20,11 @@ _NOBODY: Final = (
     "nobody can log in: pass users or tokens (--user, --users), or add SCRAM users through a listener without SASL"
 )
 
+_UNUSED = (
+    "users and tokens have no effect: nobody logs in at listeners without SASL; listen at kafka+sasl:// or "
+    "kafka+sasl+tls://"
+)
+
 
 @dataclass(frozen=True)
 class Security:
@@ -54,6 +59,9 @@ class Security:
         """Return warnings for the log about a listener: too many rights, or nobody to log in; `anyone`: whether there
         is a user.
         """
+        urls = list(urls)
+        if (self.users or self.tokens) and not any(url.has_sasl for url in urls):
+            yield _UNUSED
         for url in urls:
             risk = self._risk(url)
             if risk is not None:

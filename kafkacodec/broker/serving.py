@@ -35,7 +35,7 @@ from kafkacodec.broker.state.leaders import moved, registrations, started, stopp
 from kafkacodec.broker.state.sharing.states import ShareStates
 from kafkacodec.broker.state.transactions import TransactionCoordinator
 from kafkacodec.broker.statistics import Statistics, statistics_of
-from kafkacodec.broker.topics.committed import committed_batches
+from kafkacodec.broker.topics.committed import committed_records
 from kafkacodec.broker.topics.topics import Topics
 from kafkacodec.broker.topics.waiting import Waiting
 from kafkacodec.errors import BrokerError, error
@@ -43,7 +43,6 @@ from kafkacodec.log.growing.directory import GrowingDirectory
 from kafkacodec.net.frames import FrameBuffers
 from kafkacodec.net.service import Effect
 from kafkacodec.protocol.terms import CONFIG_RESOURCES
-from kafkacodec.records.decode import decode
 
 if TYPE_CHECKING:
     from kafkacodec.broker.clock import Clock
@@ -242,8 +241,7 @@ class Serving:
             return owner.read(topic)
         found = self._node.catalog.known(topic)
         logs = [self._topics.partition(topic, number) for number in range(found.partitions)]
-        pieces = [piece for log in logs if log is not None for piece in committed_batches(log)]
-        return lambda: decode(b"".join(pieces), columns=None)
+        return committed_records(log for log in logs if log is not None)
 
     async def append(self, topic: str, number: int, data: bytes) -> int:
         """Append batches; returns the first offset. Raises KeyError, EncodeError, OSError."""

@@ -132,10 +132,20 @@ def test_a_request_is_chosen_by_what_is_in_it(broker, wire, topic):
         assert produce(wire, topic).error_code == errors.KAFKA_STORAGE_ERROR
 
 
-def test_a_choice_that_raises_closes_the_connection(broker, wire, topic):
-    with broker.inject("Produce", "KAFKA_STORAGE_ERROR", when=lambda request: 1 // 0):
+def test_a_choice_that_raises_closes_the_connection_and_the_test_gets_the_error(broker, wire, topic):
+    injected = broker.inject("Produce", "KAFKA_STORAGE_ERROR", when=lambda request: 1 // 0)
+    with pytest.raises(ZeroDivisionError), injected:
         assert produce(wire, topic) is None
+    with pytest.raises(ZeroDivisionError):
+        injected.wait()
+    assert injected.met == 0
     assert values(broker, topic) == []
+
+
+@pytest.mark.parametrize(("arguments", "options"), [((0, 3), {}), ((None, "X"), {}), (("Produce",), {"delay": "1"})])
+def test_wrong_types_of_faults(broker, arguments, options):
+    with pytest.raises(TypeError, match=r"^(api must be a name, such as 'Produce'|delay must be seconds), not "):
+        broker.inject(*arguments, **options)
 
 
 def test_errors_of_a_fetch_are_for_all_partitions_of_its_session_which_goes_on(broker, wire, topic):

@@ -184,3 +184,20 @@ def test_a_directory_of_a_topic_that_is_gone_is_set_aside(tmp_path: Path, caplog
     (aside,) = tmp_path.glob("t-0.*-stray")
     assert f"set aside as {aside}, whose records are not served" in caplog.text
     assert kc.broker.serve(tmp_path).stop() is None
+
+
+def test_damaged_records_are_those_of_a_partition(tmp_path: Path) -> None:
+    with kc.broker.serve(tmp_path, topics={"t": 2}) as kafka:
+        for partition in range(2):
+            kafka.write("t", [(0, None, 0, None, b"value", [])], partition=partition)
+        log = tmp_path / "t-1" / f"{0:020}.log"
+        data = bytearray(log.read_bytes())
+        data[-2] ^= 1
+        log.write_bytes(data)
+        with pytest.raises(kc.CrcMismatch, match=r"^t-1: "):
+            kafka.records("t")
+
+
+def test_topics_are_names() -> None:
+    with pytest.raises(TypeError, match=r"^topics must be names, or partitions by name as in {'orders': 3}, not \('a'"):
+        kc.broker.serve(topics=[("a", 3)])  # type: ignore[list-item]

@@ -61,6 +61,8 @@ def test_a_listener_at_which_nobody_can_log_in_says_so(caplog):
     caplog.clear()
     with kc.broker.serve(listen="kafka+sasl://127.0.0.1:0", tokens="unsecured"):
         assert not caplog.records
+    with kc.broker.serve(listen="kafka://127.0.0.1:0", users={"alice": "secret"}):
+        assert "users and tokens have no effect: nobody logs in at listeners without SASL" in caplog.text
 
 
 @pytest.mark.parametrize("name", sasl_scripts.SCENARIOS)

@@ -39,7 +39,8 @@ class Rule:
         after: handle the request first; replace only the answer.
         left: the number of further requests that match; None for all.
         when: whether a request matches.
-        noticed: called for each request that matches.
+        noticed: called for each request that matches, and when `when` has failed.
+        failure: what `when` raised first.
     """
 
     key: int
@@ -51,6 +52,17 @@ class Rule:
     left: int | None = None
     when: Callable[[Request], bool] | None = None
     noticed: Callable[[], None] | None = None
+    failure: Exception | None = None
+
+    def matches(self, request: Request) -> bool:
+        """Whether it concerns a request."""
+        try:
+            return self.key == request.key and (self.when is None or self.when(request))
+        except Exception as failure:
+            self.failure = self.failure or failure
+            if self.noticed is not None:
+                self.noticed()
+            raise
 
 
 @dataclass(eq=False)
@@ -159,7 +171,7 @@ class Faults:
 
     def _concerned(self, request: Request) -> Rule | None:
         for rule in self.rules:
-            if rule.key == request.key and (rule.when is None or rule.when(request)):
+            if rule.matches(request):
                 if rule.left is not None:
                     rule.left -= 1
                     if rule.left <= 0:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from kafkacodec.errors import DecodeError
+from kafkacodec.records.decode import decode
 from kafkacodec.records.headers import scan
 
 if TYPE_CHECKING:
+    from kafkacodec import RecordColumns
     from kafkacodec.broker.topics.partition import Partition
 
-__all__ = ["aborted_batches", "batches", "committed_batches"]
+__all__ = ["aborted_batches", "batches", "committed_batches", "committed_records"]
 
 _READ_BYTES: Final = 1 << 20
 _COLUMNS: Final = (
@@ -28,6 +31,31 @@ def committed_batches(partition: Partition) -> Iterator[bytes]:
     """The batches up to the last stable offset, without markers and aborted transactions."""
     for data, aborted in _runs(partition, partition.last_stable_offset):
         yield b"".join(_kept(data, aborted))
+
+
+def committed_records(partitions: Iterable[Partition]) -> Callable[[], RecordColumns]:
+    """A function that decodes the committed records of partitions, one after another.
+
+    It raises DecodeError, whose path names the partition.
+    """
+    pieces = {"{}-{}".format(*one.key): b"".join(committed_batches(one)) for one in partitions}
+
+    def read() -> RecordColumns:
+        try:
+            return decode(b"".join(pieces.values()), columns=None)
+        except DecodeError:
+            for name, data in pieces.items():
+                _refuse_damaged(name, data)
+            raise
+
+    return read
+
+
+def _refuse_damaged(name: str, data: bytes) -> None:
+    try:
+        decode(data)
+    except DecodeError as error:
+        raise error.within(name) from None
 
 
 def _runs(partition: Partition, end: int, begin: int = 0) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:

@@ -247,7 +247,8 @@ class ConsumerGroup:
             return UnsupportedVersion(f"{NOT_OFFERED}: {problem}")
         if isinstance(problem, BrokerError) and problem.code == INCONSISTENT_GROUP_PROTOCOL:
             return type(problem)(
-                f"{problem}: its members lack the assignors of partition_assignment_strategy, or use another protocol"
+                f"{problem}: its members lack the assignors of partition_assignment_strategy, or use another protocol; "
+                "a member that is gone counts until its session ends or Admin.remove_members removes it"
             )
         return problem
 
