@@ -201,3 +201,20 @@ def test_damaged_records_are_those_of_a_partition(tmp_path: Path) -> None:
 def test_topics_are_names() -> None:
     with pytest.raises(TypeError, match=r"^topics must be names, or partitions by name as in {'orders': 3}, not \('a'"):
         kc.broker.serve(topics=[("a", 3)])  # type: ignore[list-item]
+
+
+def test_a_damaged_partition_is_not_taken_for_that_of_another_topic(tmp_path: Path) -> None:
+    """The broker does not start, as Kafka's does not; it had set all of the partition aside and begun an empty one."""
+    with kc.broker.serve(tmp_path, topics=["t"]) as kafka:
+        for _ in range(3):
+            kafka.write("t", [(0, None, 0, None, b"value", [])])
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    whole = log.read_bytes()
+    magic = len(whole) // 3 + 16
+    log.write_bytes(whole[:magic] + b"\x09" + whole[magic + 1 :])
+    with pytest.raises(OSError, match=r"no batch begins here .* serve it read-only, or a copy .* kafkacodec recover"):
+        kc.broker.serve(tmp_path)
+    assert list(tmp_path.glob("t-0*")) == [tmp_path / "t-0"]
+    log.write_bytes(whole)
+    with kc.broker.serve(tmp_path) as kafka:
+        assert len(kafka.records("t")) == 3

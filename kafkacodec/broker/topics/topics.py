@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -17,8 +18,9 @@ from kafkacodec.broker.topics.flushes import RolledFlushes, TimedFlushes
 from kafkacodec.broker.topics.metadata_snapshots import MetadataSnapshots
 from kafkacodec.broker.topics.partition import Appended, Cut, EndMarker, Flush, Partition, Synced
 from kafkacodec.datatypes import dataclass, field
-from kafkacodec.errors import KAFKA_STORAGE_ERROR, NONE, UNKNOWN_TOPIC_OR_PARTITION
+from kafkacodec.errors import KAFKA_STORAGE_ERROR, NONE, UNKNOWN_TOPIC_OR_PARTITION, DecodeError
 from kafkacodec.internal_records import CLUSTER_METADATA
+from kafkacodec.log.growing.directory import OtherTopic
 from kafkacodec.net.service import NOTHING, Effect
 from kafkacodec.records.encode import encode
 from kafkacodec.records.record import Record
@@ -156,7 +158,10 @@ class Topics:
         self._unopened[topic.name, number] = epoch
         try:
             log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)
-        except ValueError as error:  # of a topic of that name that was deleted when the disk did not rename it
+        except DecodeError as error:
+            way_out = "serve it read-only, or a copy without what is damaged, which kafkacodec recover makes"
+            raise OSError(errno.EIO, f"{error}; {way_out}") from error
+        except OtherTopic as error:  # of a topic of that name that was deleted when the disk did not rename it
             aside = self._directory.set_aside(topic.name, number)
             _log.warning("%s: set aside as %s, whose records are not served", error, aside)
             log = self._directory.open(topic.name, number, config.of_log(), topic_id=topic.id)

@@ -22,7 +22,7 @@ from kafkacodec.log.growing.refused import DirectoryRefused, partition_names, re
 from kafkacodec.log.growing.settings import LogConfig, now_ms
 from kafkacodec.log.opening.checkpoints import read_checkpoint, read_topic_id
 
-__all__ = ["DirectoryRefused", "GrowingDirectory", "PartitionFound", "has_segments07"]
+__all__ = ["DirectoryRefused", "GrowingDirectory", "OtherTopic", "PartitionFound", "has_segments07"]
 
 _LONGEST_NAME = 255
 Key = tuple[str, int]
@@ -32,6 +32,10 @@ def has_segments07(path: str) -> bool:
     """Whether a partition's directory has segments of Kafka 0.6 or 0.7. Raises OSError."""
     with os.scandir(path) as entries:
         return any(entry.name.endswith(layout.KAFKA07_SUFFIX) for entry in entries)
+
+
+class OtherTopic(ValueError):
+    """A partition's directory is of a topic of the same name with another id."""
 
 
 class PartitionFound(NamedTuple):
@@ -132,7 +136,9 @@ class GrowingDirectory:
             topic_id: written into ``partition.metadata`` if it is missing.
 
         Raises:
-            ValueError: an invalid topic name, or the partition is of a topic with another id.
+            ValueError: an invalid topic name.
+            OtherTopic: the partition is of a topic with another id.
+            DecodeError: a file is damaged.
             OSError: a file cannot be read or written.
         """
         key = (topic, partition)
@@ -144,7 +150,7 @@ class GrowingDirectory:
         path = self._path_of(topic, partition)
         known = self._topic_id(path)
         if topic_id is not None and known is not None and known != topic_id:
-            raise ValueError(f"{path}: the topic's id is {topic_id}, but the partition has {known}")
+            raise OtherTopic(f"{path}: the topic's id is {topic_id}, but the partition has {known}")
         os.makedirs(path, exist_ok=True)
         if topic_id is not None and known is None:
             self._disk.replace(
