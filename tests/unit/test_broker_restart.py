@@ -203,7 +203,9 @@ def test_topics_are_names() -> None:
         kc.broker.serve(topics=[("a", 3)])  # type: ignore[list-item]
 
 
-def test_a_damaged_partition_is_not_taken_for_that_of_another_topic(tmp_path: Path) -> None:
+def test_a_damaged_partition_is_not_taken_for_that_of_another_topic(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The broker does not start, as Kafka's does not; it had set all of the partition aside and begun an empty one."""
     with kc.broker.serve(tmp_path, topics=["t"]) as kafka:
         for _ in range(3):
@@ -215,6 +217,16 @@ def test_a_damaged_partition_is_not_taken_for_that_of_another_topic(tmp_path: Pa
     with pytest.raises(OSError, match=r"no batch begins here .* serve it read-only, or a copy .* kafkacodec recover"):
         kc.broker.serve(tmp_path)
     assert list(tmp_path.glob("t-0*")) == [tmp_path / "t-0"]
+    with kc.broker.serve(tmp_path, read_only=True) as kafka:
+        assert len(kafka.records("t")) == 1
+    size = len(whole) // 3
+    rest = f"t-0: {2 * size} bytes from byte {size} of {log} on are not served: no complete batch begins there"
+    assert rest in caplog.messages
+    caplog.clear()
+    log.write_bytes(whole + bytes(100))
+    with kc.broker.serve(tmp_path, read_only=True) as kafka:
+        assert len(kafka.records("t")) == 3
+    assert caplog.messages == []
     log.write_bytes(whole)
     with kc.broker.serve(tmp_path) as kafka:
         assert len(kafka.records("t")) == 3

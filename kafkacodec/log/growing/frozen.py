@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FrozenAppend", "FrozenLog", "FrozenRange"]
 
+_LOOKED_AT = 64  # bytes by which a preallocated end is known
 _LONGEST = (1 << 63) - 1
 _HEADS = ("position", "size_in_bytes", "magic", "last_offset")
 
@@ -148,6 +149,17 @@ class FrozenLog:
             if start < stop:
                 return self._range(segment, start, stop, end, max_bytes, at_least_one)
         return FrozenRange()
+
+    def unserved(self) -> Iterator[tuple[str, int, int]]:
+        """Yield file, position and number of the bytes after the complete batches of segments, if they are not zeros.
+
+        Raises:
+            OSError, DecodeError: a segment cannot be read.
+        """
+        for segment in self._segments:
+            start, size = segment.end_position(), segment.size_in_bytes
+            if start < size and any(self._mapped(segment)[start : start + _LOOKED_AT]):
+                yield segment.path, start, size - start
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """Return the first readable record at or after a time in ms; None if there is none."""

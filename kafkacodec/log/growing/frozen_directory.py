@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from kafkacodec.log.growing.settings import LogConfig
 from kafkacodec.log.opening.checkpoints import read_properties, read_topic_id
 
 __all__ = ["FrozenDirectory"]
+
+_log = logging.getLogger("kafkacodec.broker")
 
 Key = tuple[str, int]
 
@@ -74,8 +77,17 @@ class FrozenDirectory:
             except KafkaCodecError as error:
                 raise ValueError(f"{topic}-{partition} cannot be read: {error}") from None
             best = max(replicas, key=lambda log: (log.leader_epoch, log.end_offset), default=None)
+            if best is not None:
+                self._tell_unserved(f"{topic}-{partition}", best)
             self.logs[key] = best or FrozenLog(None, config, forgets=forgets)
         return self.logs[key]
+
+    @staticmethod
+    def _tell_unserved(name: str, log: FrozenLog) -> None:
+        with suppress(OSError, KafkaCodecError):  # reading it shows the reason
+            for path, position, size in log.unserved():
+                rest = "%s: %d bytes from byte %d of %s on are not served: no complete batch begins there"
+                _log.warning(rest, name, size, position, path)
 
     def abandon(self) -> None:
         """Close the logs."""
