@@ -60,3 +60,10 @@ def test_times_that_brokers_cannot_look_up(capsys, server, options, reason):
 def test_times_that_no_offsets_are_reset_to(capsys, server, options):
     assert run(["admin", "groups", "reset-offsets", "g", "-b", server, "--topic", "t", *options]) == WRONG_USAGE
     assert "is before 1970" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("time", "warns"), [("1741564951", True), ("1741564951000", False), ("0", False)])
+def test_seconds_that_are_taken_for_milliseconds(capsys, time, warns):
+    assert run(["dump", LOG, "-n", "0", "--start-time", time]) == DONE
+    warning = f"kafkacodec: warning: --start-time {time} is in 1970, in milliseconds; for seconds, add 000\n"
+    assert capsys.readouterr().err == (warning if warns else "")

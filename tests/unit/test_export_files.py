@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -37,3 +40,25 @@ def test_values_and_their_encoding(tmp_path, values, encoding, compression):
     by_path = {group.column(n).path_in_schema: group.column(n).encodings for n in range(group.num_columns)}
     assert encoding in next(found for path, found in by_path.items() if path.startswith("value"))
     assert "DELTA_BINARY_PACKED" in by_path["offset"]
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    """A process that may not write more: pyarrow's error had neither the file nor the system's words."""
+    program = """
+import resource, signal, sys
+import pyarrow as pa
+from kafkacodec.spark.exporting.files import RecordFile
+from kafkacodec.spark.exporting.options import FileOptions
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+rows = pa.record_batch({"offset": [0], "value": [bytes(range(256)) * 99]})
+file = RecordFile(sys.argv[1], rows.schema, FileOptions())
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+try:
+    file.write(rows)
+    file.close("t", 0, None)
+except OSError as error:
+    print(error)
+"""
+    path = tmp_path / "x.parquet"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == f"[Errno 27] File too large: '{path}'\n"

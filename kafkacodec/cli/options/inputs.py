@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -242,9 +243,12 @@ class OnceReading(Reading):
 def moment(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
     """A time by its text, in milliseconds since 1970."""
     try:
-        return None if value is None else milliseconds(value, "the time")
+        time = None if value is None else milliseconds(value, "the time")
     except ValueError as error:
         raise click.BadParameter(str(error), context, option) from None
+    if value is not None and _SECONDS.fullmatch(value):
+        note(f"kafkacodec: warning: {option.opts[0]} {value} is in 1970, in milliseconds; for seconds, add 000")
+    return time
 
 
 def broker_moment(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
@@ -271,6 +275,7 @@ def check_times(start: int | None, end: int | None, name: str = "--start-time") 
         raise click.UsageError(f"--end-time is before {name}: no record is between them")
 
 
+_SECONDS = re.compile(r"\d{10}")  # of the years since 2001; as milliseconds, all are in 1970
 TIMES = "milliseconds since 1970, ISO 8601 (UTC by default), today, yesterday, or -1h for an hour ago"
 """What a TIME may be, for the help of options."""
 

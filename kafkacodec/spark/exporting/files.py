@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -64,8 +66,9 @@ class RecordFile:
             OSError: it cannot be written.
         """
         self._flush()
-        self._writer.close()
-        self._sink.close()
+        with self._named():
+            self._writer.close()
+            self._sink.close()
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -77,8 +80,19 @@ class RecordFile:
     def _flush(self) -> None:
         if self._rows:
             rows = min(self._rows, self._options.row_group_rows)
-            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema), row_group_size=rows)
+            with self._named():
+                self._writer.write_table(pa.Table.from_batches(self._batches, self._schema), row_group_size=rows)
             self._batches, self._rows, self._bytes = [], 0, 0
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the file in the system's errors, as of a full disk; pyarrow says what it did with the bytes instead."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is None or error.filename is not None:
+                raise
+            raise OSError(error.errno, os.strerror(error.errno), self.path) from error
 
 
 class _Seen:
