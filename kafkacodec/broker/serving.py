@@ -262,7 +262,9 @@ class Serving:
         self._service.faults.rules.append(rule)
 
     async def advance(self, seconds: float) -> None:
-        """Move the clock forward, and do what is due then. Raises ValueError."""
+        """Move the clock forward, and do what is due then. Raises TypeError, ValueError."""
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+            raise TypeError(f"seconds must be a number, not {seconds!r}")
         if not 0 <= seconds < math.inf:
             raise ValueError(f"seconds is {seconds}; a clock only moves forward")
         self.clock.advance(seconds * 1000)

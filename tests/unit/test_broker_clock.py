@@ -127,3 +127,8 @@ def test_written_records_without_a_time_have_that_of_the_clock():
         kafka.write("t", table)
         first, own, late, other = kafka.records("t")["timestamp"].astype(int).tolist()
     assert (own, other, late - first) == (7, 9, 90_000)
+
+
+def test_a_clock_moves_by_numbers():
+    with kc.broker.serve(clock="manual") as kafka, pytest.raises(TypeError, match="seconds must be a number, not '1'"):
+        kafka.advance("1")

@@ -86,6 +86,11 @@ def test_dotted_names(nobody, face):
         (lambda c: c.subscribe("orders"), TypeError, "topics must be a list of names, not 'orders'"),
         (lambda c: c.subscribe(["or ders"]), ValueError, "illegal topic 'or ders'"),
         (lambda c: c.subscribe([".."]), ValueError, "illegal topic '..'"),
+        (
+            lambda c: c.assign_ranges({("t", 0): 5}),
+            TypeError,
+            "needs a first offset and an end, .*, not 5",
+        ),
         (lambda c: c.subscribe([5]), TypeError, "a topic must be text"),
         (lambda c: c.subscribe(), ValueError, "either topics or a pattern"),
         (lambda c: c.subscribe(["a"], pattern="b"), ValueError, "either topics or a pattern"),

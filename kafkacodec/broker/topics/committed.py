@@ -10,8 +10,8 @@ from kafkacodec.records.decode import decode
 from kafkacodec.records.headers import scan
 
 if TYPE_CHECKING:
-    from kafkacodec import RecordColumns
     from kafkacodec.broker.topics.partition import Partition
+    from kafkacodec.records.columns import RecordColumns
 
 __all__ = ["aborted_batches", "batches", "committed_batches", "committed_records"]
 

@@ -180,6 +180,9 @@ class ConsumerBase(AsyncClient):
             ranges: by (topic, number): the first offset to read, and the offset to stop before.
         """
         wanted = by_partition("ranges", ranges)
+        for key, bound in wanted.items():
+            if not isinstance(bound, (tuple, list)) or len(bound) != 2:
+                raise TypeError(f"ranges: {key} needs a first offset and an end, such as (0, 100), not {bound!r}")
         bounds = {key: (offset_number(first), offset_number(end, "end")) for key, (first, end) in wanted.items()}
         await self.assign(bounds)
         parts = self._started()
