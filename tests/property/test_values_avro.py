@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings, strategies as st
 
 import kafkacodec as kc
+from kafkacodec.cli.files.json_columns import nested_values
 from kafkacodec.values.avro.decode import AvroDecoder, _Rows
 from kafkacodec.values.avro.library import AvroLibrary, readable
 from kafkacodec.values.avro.schema import parse_avro
@@ -30,6 +31,17 @@ def test_reading_one_by_one_reads_the_same(sample: Sample) -> None:
     kind = parse_avro(json.dumps(sample.schema))
     payloads, _ = payloads_of(encoded(sample.schema, sample.written))
     assert _Rows(kind).decode(payloads.joined()).to_pylist() == sample.read
+
+
+@given(samples())
+def test_what_is_printed_of_values_is_encoded_to_the_same_bytes(sample: Sample) -> None:
+    text = json.dumps(sample.schema)
+    written = encoded(sample.schema, sample.written)
+    column = kc.values.decode(written, kc.values.Schema(text)).values
+    encoder = kc.values.Encoder({1: text}, subject="s")
+    for data, value in zip(written, [value for chunk in column.chunks for value in nested_values(chunk)], strict=True):
+        again = encoder(json.loads(json.dumps(value)))
+        assert value is None or again == b"\0\0\0\0\1" + data
 
 
 # The library leaves bytes of no meaning in the fields of a null record.
