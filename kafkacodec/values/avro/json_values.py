@@ -127,9 +127,10 @@ class _Record:
         if not value.keys() <= self._known:
             unknown = next(name for name in value if name not in self._known)
             raise Mismatch(f"unknown field {unknown!r}; {suggestion(str(unknown), self._names, 'fields')}")
-        for name in self.required:
-            if name not in value:
-                raise Mismatch(f"no field {name!r}")
+        if len(value) < len(self._names):
+            missing = next((name for name in self.required if name not in value), None)
+            if missing is not None:
+                raise Mismatch(f"no field {missing!r}")
         made, name = None, ""
         try:
             for name, prepare in self.prepare.items():
