@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import sys
@@ -9,7 +10,7 @@ import sys
 import pytest
 
 import kafkacodec as kc
-from kafkacodec.cli.__main__ import DONE, WRONG_USAGE, run
+from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE, run
 from tests.integration.zookeeper import ZooKeeperServer
 from tests.patience import eventually
 
@@ -45,6 +46,19 @@ def test_lines_go_to_a_broker_and_come_back(command):
         for number in (0, 1):
             found = values(command("consume", "t", "-b", url, "-p", str(number), "-e", "-J")[1])
             assert set(found) <= {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("listen", ["kafka://127.0.0.1:0", "kafka07://127.0.0.1:0"])
+def test_what_went_out_before_a_damaged_file_ends_is_told(command, tmp_path, listen):
+    path = tmp_path / "lines.gz"
+    path.write_bytes(gzip.compress(b"".join(b"%d\n" % number**9 for number in range(10_000)))[:-10_000])
+    with kc.broker.serve(listen=listen, topics={"t": 1}) as broker:
+        url = broker.listeners[0].removeprefix("kafka://")
+        code, _, notes = command("produce", "t", "-b", url, str(path), "--format", "lines")
+        sent = len(command("consume", "t", "-b", url, "-e", "-J")[1].splitlines())
+    assert (code, sent > 0) == (BAD_INPUT, True)
+    out = f"{sent:,} records went out" if listen.startswith("kafka:") else f"{sent:,} messages went out at most"
+    assert notes == f"t: {out}\nkafkacodec: error: {path}: the gzip data end too early\n"
 
 
 @pytest.mark.java

@@ -68,9 +68,8 @@ class Lines:
         """The columns key and value of lines; the end of the file ends a last record that is not empty."""
         splitter = LineSplitter(self.delimiter, self.key_delimiter, self.key, self.empty_as_null)
         with source.opened() as file:
-            reader: Any = file
             rest, searched = bytearray(), 0
-            while piece := reader.read1(_PIECE):
+            while piece := _piece(file, source.name):
                 rest += piece
                 if rest.find(self.delimiter, searched) >= 0:
                     yield from _split(splitter, rest)
@@ -79,6 +78,15 @@ class Lines:
                     raise click.ClickException(f"{source.name}: a record is longer than {MAX_BYTES >> 20} MiB")
             if rest:
                 yield splitter.split(rest, True, _ROWS)[0]
+
+
+def _piece(file: Any, name: str) -> bytes:
+    """What is there of a file. Raises click.ClickException: its compressed data are damaged."""
+    try:
+        found: bytes = file.read1(_PIECE)
+    except ValueError as error:
+        raise click.ClickException(f"{name}: {error}") from None
+    return found
 
 
 def _split(splitter: LineSplitter, text: bytearray) -> Iterator[Table]:
