@@ -29,6 +29,8 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?
 _OF_DAY = re.compile(r"(\d\d):(\d\d)(?::(\d\d))?(?:\.(\d{1,9}))?")
 _DIGITS = {"millis": 3, "micros": 6, "nanos": 9}
 _UNITS = {3: 1_000, 6: 1_000_000, 9: 1_000_000_000}  # in a second
+_NO_FLOATS = frozenset({int, str})
+_NO_NUMBERS = ("nan", "inf", "-inf")  # which JSON has as text
 _DURATION = ("months", "days", "milliseconds")
 _TYPE = "-type"  # with which fastavro has the name of a record in the record
 
@@ -122,7 +124,7 @@ class _Record:
         self.required: list[str] = []
 
     def __call__(self, value: Any) -> Any:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             return value
         if not value.keys() <= self._known:
             unknown = next(name for name in value if name not in self._known)
@@ -189,10 +191,8 @@ class _Union:
                     return value if prepare is None else (name, prepare(value))
                 except Mismatch as error:
                     reason = reason or error
-        for schema, name, prepare in self._parts:
+        for _, name, prepare in self._parts:
             if prepare is None:
-                if schema["type"] in ("float", "double") and type(value) is int:
-                    return name, float(value)
                 continue
             try:
                 made = prepare(value)
@@ -238,9 +238,12 @@ def _array(prepare: Prepare | None) -> Prepare | None:
         return None
 
     def made(value: Any) -> Any:
-        if not isinstance(value, list):
+        if not isinstance(value, list) or (prepare is _float and _NO_FLOATS.isdisjoint(map(type, value))):
             return value
-        return [_inside(prepare, item, f"[{number}]") for number, item in enumerate(value)]
+        try:
+            return [prepare(item) for item in value]
+        except Mismatch:  # again, with the place
+            return [_inside(prepare, item, f"[{number}]") for number, item in enumerate(value)]
 
     return made
 
@@ -250,9 +253,14 @@ def _map(prepare: Prepare | None) -> Prepare | None:
         return None
 
     def made(value: Any) -> Any:
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             return value
-        return {name: _inside(prepare, item, str(name)) for name, item in value.items()}
+        if prepare is _float and _NO_FLOATS.isdisjoint(map(type, value.values())):
+            return value
+        try:
+            return {name: prepare(item) for name, item in value.items()}
+        except Mismatch:  # again, with the place
+            return {name: _inside(prepare, item, str(name)) for name, item in value.items()}
 
     return made
 
@@ -266,6 +274,8 @@ def _leaf(schema: dict[str, Any]) -> Prepare | None:
         return _of_text(lambda text: _time_of_day(text, _DIGITS[unit]))
     if (kind, logical) == ("int", "date"):
         return _of_text(_day)
+    if kind in ("float", "double"):
+        return _float
     if kind not in ("bytes", "fixed"):
         return None
     if logical == "decimal":
@@ -277,6 +287,10 @@ def _leaf(schema: dict[str, Any]) -> Prepare | None:
     if (kind, logical, schema.get("size")) == ("fixed", "duration", 12):
         return _duration
     return _bytes
+
+
+def _float(value: Any) -> Any:
+    return float(value) if type(value) is int or (type(value) is str and value in _NO_NUMBERS) else value
 
 
 def _of_text(made: Callable[[str], Any]) -> Prepare:
