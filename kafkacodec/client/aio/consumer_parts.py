@@ -19,6 +19,7 @@ from kafkacodec.client.consuming.reset_policy import reset_policy
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.consuming.unanswered import Unanswered
 from kafkacodec.client.consuming.validation import Validation
+from kafkacodec.client.core.held_up import RECENT_MS, HeldUp
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
 from kafkacodec.datatypes import replace
@@ -86,6 +87,7 @@ class ConsumerParts:
         network.add(MissingTopics(network.cluster))
         away_ms = settings.request_timeout_ms + settings.fetch_max_wait_ms
         network.add(Unanswered(self.positions, self.reader, lambda: network.answered_at, away_ms))
+        network.add(HeldUp(network.cluster.hindrances, lambda: self.reader.asks(RECENT_MS)))
         self._add_gauges()
 
     @property

@@ -12,6 +12,7 @@ from kafkacodec.client.checks import row_limit, seconds, topic_names
 from kafkacodec.client.consuming.positions import Key
 from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
+from kafkacodec.client.core.held_up import RECENT_MS, HeldUp
 from kafkacodec.client.core.missing import MissingTopics
 from kafkacodec.client.driver.network import Network
 from kafkacodec.client.groups.membership import Assigned, Broken, Failed, GroupSettings, Left, Lost, Revoke
@@ -83,7 +84,8 @@ class ShareConsumer(AsyncClient):
         self._fault: Exception | None = None  # of a machine
         self._broken: Exception | None = None  # raised once
         self._outcomes: dict[Key, Exception | None] = {}
-        self._flushed_at = 0.0
+        self._flushed_at = self._asked_at = 0.0
+        self._asking = 0  # the reads under way
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *topics: str, **options: Any) -> Self:
@@ -144,11 +146,14 @@ class ShareConsumer(AsyncClient):
         self._deliveries.processed()
         self._acknowledge_sometimes(network)
         self._membership.polled(network.now(), waiting=True)
+        self._asking += 1
         try:
             if await self._filled(network, limit):
                 return await answering(self._deliveries.next, most)
             return []
         finally:
+            self._asking -= 1
+            self._asked_at = network.now()
             self._membership.polled(network.now())
 
     def __aiter__(self) -> AsyncIterator[ShareRecord]:
@@ -291,6 +296,7 @@ class ShareConsumer(AsyncClient):
         for machine in (membership, self._reader):
             network.add(machine, self._hold.calling(ShareConsumer._changed), self._hold.calling(ShareConsumer._end))
         network.add(MissingTopics(network.cluster))
+        network.add(HeldUp(network.cluster.hindrances, self._hold.calling(ShareConsumer._asks)))
         if self._first_topics:
             membership.subscribe(Subscription(self._first_topics), network.now())
         return network
@@ -300,6 +306,11 @@ class ShareConsumer(AsyncClient):
         if not self._subscribed:
             raise LocalProtocolError("the share consumer reads nothing: call subscribe() first")
         return network
+
+    def _asks(self) -> bool:
+        """Whether the application asks for records now."""
+        assert self._network is not None
+        return self._asking > 0 or self._network.now() - self._asked_at < RECENT_MS
 
     def _changed(self) -> None:
         """A machine was called."""

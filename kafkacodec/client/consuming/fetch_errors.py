@@ -10,7 +10,7 @@ from kafkacodec.client.consuming.positions import PartitionState, Positions
 from kafkacodec.client.consuming.settings import ConsumerSettings
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.cluster import Cluster
-from kafkacodec.errors import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE, error
+from kafkacodec.errors import CORRUPT_MESSAGE, LEADER_NOT_AVAILABLE, OFFSET_OUT_OF_RANGE, error
 
 __all__ = ["FetchErrors"]
 
@@ -45,6 +45,7 @@ class FetchErrors:
         else:
             self._moved(state, entry.current_leader, endpoints, refusal.stale_metadata or state.failures > 0)
             self._again(state, now)
+            self._hold_up(state, entry.error_code, now)
 
     def for_user(self, state: PartitionState, problem: Exception) -> None:
         """Report an error once the records already fetched are read."""
@@ -53,11 +54,13 @@ class FetchErrors:
         elif not state.failing:
             self._positions.fail(state, problem)
 
-    def no_leader(self, state: PartitionState) -> None:
+    def no_leader(self, state: PartitionState, now: float) -> None:
         """Refresh metadata that names no leader, or report why the partition cannot be read."""
         topic = self._cluster.topics.get(state.topic)
         if topic is not None:
             self._cluster.refresh()
+            if topic.partitions:
+                self._hold_up(state, LEADER_NOT_AVAILABLE, now)
             if topic.refusal is not None:
                 self.for_user(state, topic.refusal(f"topic {state.topic!r}: {topic.refusal.name}"))
 
@@ -94,6 +97,9 @@ class FetchErrors:
         )
         if stale and not newer:
             self._cluster.refresh()
+
+    def _hold_up(self, state: PartitionState, code: int, now: float) -> None:
+        self._cluster.hindrances.refused(f"{state.topic}-{state.number} cannot be fetched", code, now)
 
     def _again(self, state: PartitionState, now: float) -> None:
         state.failures += 1

@@ -351,6 +351,7 @@ class Fetcher:
         node.session.lost(known=code not in _SESSION_GONE)
         if code not in _SESSION_ENDED:
             self._cluster.refresh()
+            self._cluster.hindrances.refused(f"broker {asked.node} cannot be read from", code, now)
             if not error(code).retriable and code != _UNKNOWN:
                 for state, version, _ in asked.asked.values():
                     if state.version == version:

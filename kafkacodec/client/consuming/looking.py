@@ -109,7 +109,7 @@ class Looking:
         leader = self._cluster.leader(state.topic, state.number)
         if leader is None:
             self._look.passing.add(state)
-            self._errors.no_leader(state)
+            self._errors.no_leader(state, now)
             return None
         topic_id = self._cluster.topic_id(state.topic)
         if state.topic_id is None:

@@ -224,6 +224,7 @@ class OffsetLookup:
             problem = refusal(f"{want.key[0]}-{want.key[1]}: {refusal.name}")
             if refusal.retriable or entry.error_code == _UNKNOWN:
                 self._again([want], problem, now)
+                self._hold_up(want, entry.error_code)
             else:
                 self._refuse(want, problem)
         elif version < _FIRST_BY_TIME:
@@ -255,6 +256,11 @@ class OffsetLookup:
     def _note(self, want: _Want, refusal: Any, text: str) -> None:
         if want.query is not None:
             want.query.last_error = refusal(text)
+
+    def _hold_up(self, want: _Want, code: int) -> None:
+        if want.state is not None:
+            what = f"the position in {want.key[0]}-{want.key[1]} is not found"
+            self._cluster.hindrances.refused(what, code, self._now)
 
     def _refuse(self, want: _Want, problem: Exception) -> None:
         if not want.needed:

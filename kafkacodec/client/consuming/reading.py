@@ -118,6 +118,10 @@ class Reader:
         """The next records of one partition, whose position moves with the iterator; None if nothing is ready."""
         return self._whole(self._iterator)
 
+    def asks(self, recent_ms: float) -> bool:
+        """Whether the user waits for records, or asked for some not long ago."""
+        return self.waiting or (time.monotonic() - self.asked_at) * 1000 < recent_ms
+
     def wait(self, waiting: bool) -> None:
         """Note that the user starts or stops waiting for records."""
         self.waiting, self.asked_at = waiting, time.monotonic()

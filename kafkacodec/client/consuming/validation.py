@@ -149,6 +149,7 @@ class Validation:
                 self._cluster.refresh()
             if refusal.retriable or entry.error_code == _UNKNOWN:
                 self._again(state, now)
+                self._cluster.hindrances.refused(f"the position in {place} cannot be checked", entry.error_code, now)
             else:
                 self._positions.fail(state, refusal(f"{place}: {refusal.name}"))
             return

@@ -18,6 +18,7 @@ from kafkacodec.client.core.absence import Absence
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
 from kafkacodec.client.core.coordinators import Coordinators
+from kafkacodec.client.core.held_up import Hindrances
 from kafkacodec.client.core.metadata import BrokerAddress, Partition, Topic, alike, newer
 from kafkacodec.client.core.wanted import Group, Wanted
 from kafkacodec.datatypes import dataclass, replace
@@ -76,6 +77,7 @@ class Cluster:
         controller_id: None while unknown.
         generation: increases with each change; compare it to detect changes.
         answers: the number of metadata responses received.
+        hindrances: what brokers refuse for now; who is refused notes it.
         absence: whether there is a cluster at all; the driver updates it.
     """
 
@@ -101,8 +103,9 @@ class Cluster:
         self.auto_create = auto_create
         self._silence_ms = silence_ms
         self._silence: tuple[float, float] | None = None  # the times of the first and last consecutive failure
-        self.coordinators = Coordinators(backoff or Backoff(), max_idle_ms)
         self._backoff = backoff or Backoff()
+        self.hindrances = Hindrances(self._backoff.most_ms)
+        self.coordinators = Coordinators(self._backoff, max_idle_ms, self.hindrances)
         self._max_age_ms, self._max_idle_ms = max_age_ms, max_idle_ms
         self._wanted = Wanted(self._backoff)
         self._want_all = False

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Coordinator, Send, Versions
+from kafkacodec.client.core.held_up import Hindrances
 from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import RemoteProtocolError, UnsupportedVersion, error
 from kafkacodec.messages.keys import FIND_COORDINATOR
@@ -33,6 +34,7 @@ class _Wanted:
     failures: int = 0
     next_at: float = 0.0
     refusal: Exception | None = None
+    last_error: Exception | None = None
     used_at: float | None = None  # None: since the last poll
 
 
@@ -42,9 +44,11 @@ class Coordinators:
     Args:
         backoff: the waits between look-ups.
         max_idle_ms: coordinators are forgotten after this long without a request.
+        hindrances: look-ups that brokers refuse are noted there.
     """
 
-    def __init__(self, backoff: Backoff, max_idle_ms: float = 300_000) -> None:
+    def __init__(self, backoff: Backoff, max_idle_ms: float = 300_000, hindrances: Hindrances | None = None) -> None:
+        self._hindrances = Hindrances(backoff.most_ms) if hindrances is None else hindrances
         self._backoff, self._max_idle_ms = backoff, max_idle_ms
         self._wanted: dict[Coordinator, _Wanted] = {}
 
@@ -67,6 +71,11 @@ class Coordinators:
         """Why the coordinator cannot be found: an error that is not retriable, or answers that violate the protocol."""
         wanted = self._wanted.get(place)
         return None if wanted is None else wanted.refusal
+
+    def last_error(self, place: Coordinator) -> Exception | None:
+        """Why the last look-up has not found the coordinator, which is looked up again; None without such an error."""
+        wanted = self._wanted.get(place)
+        return None if wanted is None else wanted.last_error
 
     def lost(self, place: Coordinator) -> None:
         """Look up a coordinator again: the broker is not the coordinator (errors 14, 15, 16) or does not answer."""
@@ -122,9 +131,12 @@ class Coordinators:
             if not refusal.retriable:
                 wanted.refusal = refusal(f"{send.context}: {found.error_message or refusal.name}")
                 return
+            wanted.last_error = refusal()
+            self._hindrances.refused(f"the {send.context!r} is not found", found.error_code, now)
             self._again(wanted, now)
             return
         wanted.node, wanted.host, wanted.port, wanted.failures = found.node_id, found.host, found.port, 0
+        wanted.last_error = None
         # Do not look up a coordinator that refuses at once in a tight loop.
         wanted.next_at = now + self._backoff.first_ms
 

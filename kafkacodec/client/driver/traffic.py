@@ -323,7 +323,7 @@ class Traffic:
                 continue
             node = flight.node
             where = self._named(node) if node is not None else repr(flight.send.to)
-            last = self._cluster.last_error if node is None else None if flight.written else node.error
+            last = self._why_without_node(flight) if node is None else None if flight.written else node.error
             if last is None:
                 reason = f"no answer from {where} within {flight.wait_ms:.0f} ms"
             else:
@@ -332,6 +332,12 @@ class Traffic:
             if flight.written and node is not None and node.link is not None:
                 node.overdue = True
                 node.link.close(ConnectionFailed(f"{node.link.name}: closed, since it did not answer in time"))
+
+    def _why_without_node(self, flight: Flight) -> Exception | None:
+        """Why it is not known to which broker a request goes."""
+        place = flight.send.to
+        refused = self._cluster.coordinators.last_error(place) if isinstance(place, Coordinator) else None
+        return refused or self._cluster.last_error
 
     def _named(self, node: Node) -> str:
         address = self._cluster.address(node.number)

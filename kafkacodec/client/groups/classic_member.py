@@ -162,6 +162,8 @@ class ClassicMember(GroupMember):
     def _refused(self, code: int, now: float, *, beat: bool = False) -> None:
         """An error code of JoinGroup or SyncGroup, or of a heartbeat."""
         reason = f"the coordinator answered {error(code).name}"
+        if not beat:
+            self._note_refusal(code, now)
         if code in COORDINATOR_MOVED:
             self._cluster.coordinators.lost(self._place)
         if code in (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION):

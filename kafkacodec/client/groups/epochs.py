@@ -283,6 +283,8 @@ class EpochMembership(GroupMember):
 
     def _refused(self, found: Any, now: float) -> None:
         code = found.error_code
+        if self._state is _State.JOINING:
+            self._note_refusal(code, now)
         if code in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH):
             joining = self._state is _State.JOINING
             self._lose()

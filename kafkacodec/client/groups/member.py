@@ -51,6 +51,10 @@ class GroupMember:
             ownership.revoke(ownership.owned)
         return not ownership.revoking
 
+    def _note_refusal(self, code: int, now: float) -> None:
+        """The coordinator does not let the member join now."""
+        self._cluster.hindrances.refused(f"group {self._settings.group_id!r} cannot be joined", code, now)
+
     def _tell_broken(self, fault: Exception, failures: int) -> None:
         """Report a request that the broker repeatedly fails."""
         if isinstance(fault, RemoteProtocolError) and failures >= MOST_BROKEN:

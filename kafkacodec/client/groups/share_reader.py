@@ -247,6 +247,7 @@ class ShareReader:
         response, session = answer.message, self._sessions[node]
         if response.error_code:
             self._lose(node, error(response.error_code)(response.error_message), now)
+            self._cluster.hindrances.refused(f"broker {node} cannot be read from", response.error_code, now)
             return
         ids, sent = session.sent_ids, session.succeeded()
         before, refused = len(self._fetched), False
@@ -293,6 +294,9 @@ class ShareReader:
             self._results.append(Acknowledged(place, tuple(runs), error(code)() if code else None))
         if partition.error_code:
             self._refused(place, partition, response, fetching)
+            if fetching:
+                what = f"{place.topic}-{place.partition} cannot be fetched"
+                self._cluster.hindrances.refused(what, partition.error_code, self._now)
         elif fetching and partition.acquired_records:
             self.errors.pop(place, None)
             acquired = tuple(
