@@ -212,6 +212,10 @@ class ClientSettings:
             raise TypeError(f"sasl_oauth_token_provider must be a function, not {type(provider).__name__}")
 
 
+_NAMES_SENT: Final = ("_id", "_rack", "_assignor")  # the ends of names of options whose text is sent to brokers
+_MOST_TEXT_BYTES: Final = 2**15 - 1
+
+
 def _check_type(name: str, kind: str, value: Any) -> None:
     """Check a value against its option's type, given as text; classes check the rest. Raises TypeError, ValueError.
 
@@ -224,6 +228,8 @@ def _check_type(name: str, kind: str, value: Any) -> None:
         raise TypeError(f"{name} must be True or False, not {value!r}")
     if kind == "str":
         require_text(name, value)
+        if name.endswith(_NAMES_SENT) and (size := len(value.encode(errors="replace"))) > _MOST_TEXT_BYTES:
+            raise ValueError(f"{name} is too long: {size:,} bytes, but Kafka's texts have at most {_MOST_TEXT_BYTES:,}")
     if kind.startswith("str | os.PathLike") and not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be the path of a file, not {type(value).__name__}")
     if name.endswith("_ms"):

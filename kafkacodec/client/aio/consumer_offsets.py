@@ -243,6 +243,8 @@ class ConsumerOffsets(ConsumerBase):
     ) -> tuple[ConsumerGroup, dict[Key, CommittedOffset], dict[Key, int] | None]:
         """Return the group, the offsets to commit, and the versions of partitions for positions. For any thread."""
         group = self._require_group("commit")
+        if parts.refusal is not None:  # the group's: there is nothing to commit as, and never will be
+            raise parts.refusal.with_traceback(None)
         parts.reader.update_position()
         versions: dict[Key, int] | None = None
         if offsets is None:

@@ -76,10 +76,10 @@ class HeldUp:
 
     Args:
         hindrances: what brokers refuse.
-        asks: whether the application asks for records now.
+        asks: whether the application asks for records now; None once it is gone.
     """
 
-    def __init__(self, hindrances: Hindrances, asks: Callable[[], bool]) -> None:
+    def __init__(self, hindrances: Hindrances, asks: Callable[[], bool | None]) -> None:
         self._hindrances, self._asks = hindrances, asks
         self._next_at = 0.0
 

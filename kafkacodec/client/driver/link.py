@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec.client.core.authentication import Authentication, Exchange, Request
 from kafkacodec.client.core.foreign import foreign_protocol
 from kafkacodec.client.core.opening import OPENING_FRAME_BYTES, SILENCE_MS, Opening, renewal_time
-from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, RemoteProtocolError
+from kafkacodec.errors import ConnectionFailed, DecodeError, KafkaCodecError, LimitExceeded, RemoteProtocolError
 from kafkacodec.net.frames import Frame, FrameBuffers, FrameReader
 from kafkacodec.net.tls import tls_error
 from kafkacodec.net.writing import PieceWriter
@@ -196,6 +196,8 @@ class Link(asyncio.BufferedProtocol):
         """Close the connection for an error of the broker."""
         if isinstance(error, DecodeError):
             reason = foreign_protocol(self._reader.head())
+            if reason is None and isinstance(error, LimitExceeded):
+                reason = f"{error.reason}, which is receive_message_max_bytes"
             self.close(RemoteProtocolError(f"{self.name}: {reason or error}"))
         else:
             self.close(self._named(error))

@@ -221,4 +221,7 @@ def refuse_in(loop: asyncio.AbstractEventLoop | None) -> None:
     """Refuse to block the event loop of the client that must deliver the record. A blocking client has its own loop."""
     here = running_loop()
     if here is not None and here is loop:
-        raise LocalProtocolError(f"result() would block {loop!r}: await the delivery, or call result() when it is done")
+        raise LocalProtocolError(
+            "result() would wait for ever: the outcome of this record is not known yet, and the client learns it in "
+            "the thread that runs callbacks and coroutines; await the delivery, or call result() once done() is true"
+        )

@@ -246,7 +246,8 @@ class Sender:
             return
         kind = error(code)
         where = f"{batch.queue.topic}-{batch.queue.number}"
-        reason = kind(f"{kind.name}: {where}{f': {part.error_message}' if part.error_message else ''}")
+        hint = ": the record is larger than max.message.bytes of the topic" if code == MESSAGE_TOO_LARGE else ""
+        reason = kind(f"{kind.name}: {where}{hint}{f': {part.error_message}' if part.error_message else ''}")
         if code in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE) and batch.count > 1:
             self._split(batch)
         elif code in _SEQUENCES_LOST and batch.producer is not None:
