@@ -62,7 +62,9 @@ def mapping(name: str, values: Any) -> Mapping[Any, Any]:
 
 def _key(partition: Any) -> tuple[str, int]:
     if not isinstance(partition, tuple) or len(partition) != 2:
-        raise TypeError(f"a partition is a pair of topic and number, not {partition!r}")
+        among = isinstance(partition, (list, tuple)) and partition and isinstance(partition[0], tuple)
+        hint = ": give each pair as an argument of its own" if among else "; ('orders', 0) is one"
+        raise TypeError(f"a partition is a pair of topic and number, not {partition!r}{hint}")
     topic, number = partition
     if isinstance(number, bool) or not hasattr(number, "__index__"):
         raise TypeError(f"the number of a partition must be an integer, not {number!r}")

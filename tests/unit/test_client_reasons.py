@@ -83,3 +83,12 @@ def test_a_callback_that_waits_for_another_record_is_told_so(broker):
         producer.flush()
     assert len(told) == 1
     assert told[0].startswith("result() would wait for ever")
+
+
+def test_partitions_in_another_form_show_the_right_one(broker):
+    with kc.client.Consumer(bootstrap_servers=broker.bootstrap_servers) as consumer:
+        consumer.assign([("t", 0)])
+        with pytest.raises(TypeError, match=r"not \[\('t', 0\)\]: give each pair as an argument of its own$"):
+            consumer.pause([("t", 0)])
+        with pytest.raises(TypeError, match=r"not 't'; \('orders', 0\) is one$"):
+            consumer.assign(("t", 0))
