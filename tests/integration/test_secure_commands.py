@@ -77,7 +77,8 @@ def test_a_wrong_password(command, arguments):
     began = time.monotonic()
     code, out, err = command("SASL", *arguments, *given, stdin=b"x")
     assert time.monotonic() - began < 30
-    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    lines = ["t: 0 records went out"] if arguments[0] == "produce" else []
+    assert (code, out, err.splitlines()[:-1]) == (1, "", lines)
     assert "uthentication" in err
     assert "oops" not in err
 

@@ -39,11 +39,11 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
     The page is one HTML file, which loads nothing from elsewhere and runs no scripts. It appears when it is complete.
     Damage is shown in the page and is not an error here: verify exits with 1.
     """
+    if path != STANDARD:
+        check_new_file(path, choice.paths, force=force)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in ("", ".html", ".htm"):
         raise click.UsageError(f"-o {path}: the page is HTML, not {suffix[1:]}; a browser prints it into a PDF")
-    if path != STANDARD:
-        check_new_file(path, choice.paths, force=force)
     from kafkacodec.cli.commands.report.page import render
     from kafkacodec.log.analysis.copies import copies_of, copies_sentence
     from kafkacodec.log.analysis.survey import survey
