@@ -562,24 +562,36 @@ ctypedef size_t (*lz4_compress_t)(uint8_t *, size_t, const uint8_t *, size_t, co
 ctypedef unsigned (*lz4_is_error_t)(size_t) noexcept nogil
 
 
+cdef lz4_bound_t lz4_bound = NULL
+cdef lz4_compress_t lz4_compress = NULL
+cdef lz4_is_error_t lz4_is_error = NULL
+cdef bint frames_sought = False
+
+
+cdef int find_frames() except -1:
+    """Find the functions of frames, once; they are in another library than that of blocks."""
+    global lz4_bound, lz4_compress, lz4_is_error, frames_sought
+    if not frames_sought:
+        library = _library("lz4.frame._frame")
+        lz4_bound = <lz4_bound_t> function_of(library, "LZ4F_compressFrameBound")
+        lz4_compress = <lz4_compress_t> function_of(library, "LZ4F_compressFrame")
+        lz4_is_error = <lz4_is_error_t> function_of(library, "LZ4F_isError")
+        frames_sought = True
+    return 0
+
+
 cdef class Lz4Frames:
     cdef lz4_preferences preferences
-    cdef lz4_bound_t bound
-    cdef lz4_compress_t compress
-    cdef lz4_is_error_t is_error
 
     def __init__(self, int level):
-        library = _library("lz4.frame._frame")
-        self.bound = <lz4_bound_t> function_of(library, "LZ4F_compressFrameBound")
-        self.compress = <lz4_compress_t> function_of(library, "LZ4F_compressFrame")
-        self.is_error = <lz4_is_error_t> function_of(library, "LZ4F_isError")
+        find_frames()
         memset(&self.preferences, 0, sizeof(self.preferences))
         self.preferences.block_mode = LZ4_INDEPENDENT
         self.preferences.level = level
 
     @property
     def is_there(self):
-        return self.bound != NULL and self.compress != NULL and self.is_error != NULL
+        return lz4_bound != NULL and lz4_compress != NULL and lz4_is_error != NULL
 
     def __call__(self, data):
         cdef Py_buffer view
@@ -593,16 +605,16 @@ cdef class Lz4Frames:
             size = <size_t> view.len
             # Readers reserve a whole block; more than one of 64 KiB would be compressed worse, and read more slowly.
             preferences.block_size = LZ4_MAX_64_KIB if size <= 1 << 16 else LZ4_MAX_256_KIB
-            room = self.bound(size, &preferences)
+            room = lz4_bound(size, &preferences)
             made = new_block(room)
             if size < LONG_BYTES:
-                size = self.compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
+                size = lz4_compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
             else:
                 with nogil:
-                    size = self.compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
+                    size = lz4_compress(made.buffer.data, room, <const uint8_t *> view.buf, size, &preferences)
         finally:
             PyBuffer_Release(&view)
-        if self.is_error(size):
+        if lz4_is_error(size):
             raise MemoryError("LZ4 cannot compress the records")
         made.buffer.size = size
         return PyMemoryView_FromObject(made)
