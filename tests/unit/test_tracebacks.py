@@ -70,7 +70,7 @@ def test_blocking_clients_raise_what_their_loop_finds_at_the_call(model):
             consumer.commit,
         ):
             _, names = frames(call)
-            assert len(names) <= 5
+            assert len(names) <= 6
             assert not any(name.startswith(("asyncio", "concurrent", "kafkacodec.client.aio")) for name in names)
         assert isinstance(frames(consumer.commit)[0], LocalProtocolError)
 

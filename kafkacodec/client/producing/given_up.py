@@ -74,7 +74,8 @@ class Unseen:
         return end - first - sum(first <= index < end for index in self._seen)
 
     def __del__(self) -> None:
-        self._given_up.dropped(self)
+        if hasattr(self, "_given_up"):  # not if the constructor has not run
+            self._given_up.dropped(self)
 
 
 @dataclass(slots=True)
