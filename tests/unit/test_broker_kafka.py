@@ -230,8 +230,9 @@ def test_topics_are_made_found_and_deleted(broker, wire):
     assert wire.ask("DeleteTopics", 6, topics=[{"name": name}], timeout_ms=9000).responses[0].error_code == 0
     gone = wire.ask("Metadata", 12, topics=[{"name": name}], allow_auto_topic_creation=False).topics[0]
     assert gone.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
-    with pytest.raises(errors.InvalidPartitionsError):
-        broker.create_topic(name, 0)
+    for count in (0, 10_001, 10**7):
+        with pytest.raises(errors.InvalidPartitionsError):
+            broker.create_topic(name, count)
 
 
 def test_configurations_apply_at_once(wire, topic):

@@ -118,7 +118,7 @@ def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
         if numbers != list(range(len(numbers))):
             return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, "the partitions are not numbered from 0 without a gap")
         return _refuses_replicas(node, [row.broker_ids for row in topic.assignments])
-    if topic.num_partitions == 0 or topic.num_partitions < -1:
+    if topic.num_partitions == 0 or not -1 <= topic.num_partitions <= _MOST_PER_REQUEST:
         text = f"the number of partitions must be 1 to {_MOST_PER_REQUEST}, or -1 for the default"
         return _Wrong(errors.INVALID_PARTITIONS, text)
     most = len(node.brokers.ids)
