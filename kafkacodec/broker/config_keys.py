@@ -16,6 +16,15 @@ _ENDS: Final = {CONFIG_TYPES["int"]: 1 << 31, CONFIG_TYPES["long"]: _END}
 _LOWEST: Final = {
     "log.cleaner.backoff.ms": 0, "log.cleaner.threads": 0, "log.flush.interval.ms": 0, "log.roll.hours": 1,
     "log.roll.jitter.hours": 0, "log.roll.jitter.ms": 0, "log.roll.ms": 1, "producer.id.expiration.ms": 1,
+    **dict.fromkeys((
+        "group.max.size", "log.retention.check.interval.ms", "num.partitions", "offsets.retention.check.interval.ms",
+        "offsets.retention.minutes", "offsets.topic.num.partitions", "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.prune.interval.ms",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms", "transaction.max.timeout.ms",
+        "transaction.state.log.num.partitions", "transactional.id.expiration.ms",
+        *(f"group.{kind}.{limit}{time}.ms" for kind in ("consumer", "share", "streams")
+          for limit in ("", "min.", "max.") for time in ("heartbeat.interval", "session.timeout")),
+    ), 1),
 }  # fmt: skip
 _RETENTION: Final = "retention.ms"
 _UNCHECKED: Final = frozenset({"log.flush.interval.ms"})

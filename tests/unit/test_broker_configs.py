@@ -138,3 +138,13 @@ def test_retention_of_minus_one_hour_has_no_limit():
     with kc.broker.serve(topics=["orders"], config=config) as broker, Admin(broker.bootstrap_servers) as admin:
         found = admin.describe_configs([("topic", "orders")])
         assert found["topic", "orders"]["retention.ms"].value == "-1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["num.partitions", "offsets.topic.num.partitions", "log.retention.check.interval.ms", "group.max.size",
+     "group.consumer.session.timeout.ms", "group.streams.min.heartbeat.interval.ms", "transaction.max.timeout.ms"],
+)  # fmt: skip
+def test_a_broker_starts_only_with_numbers_that_kafka_takes(name):
+    with pytest.raises(ValueError, match=f"{name}='0': must be from 1"):
+        kc.broker.serve(config={name: 0})
