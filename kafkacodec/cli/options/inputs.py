@@ -213,11 +213,13 @@ class Reading(Span):
     @staticmethod
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:
         """Print a warning on standard error for each problem."""
+        from kafkacodec.log.formats.layout import stands_for_log
+
         for problem in problems:
             skipped = (
                 "" if isinstance(problem.exception, MissingOffsets) else f"{problem.size_in_bytes:,} bytes skipped: "
             )
-            path = getattr(problem.exception, "path", None) or piece.path
+            path = os.path.dirname(piece.path) if stands_for_log(piece.path) else piece.path
             reason = advised(problem.exception, ["--gaps"]).removeprefix(f"{path}: ")
             note(f"kafkacodec: warning: {path}: {skipped}{reason}")
 
