@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kafkacodec import errors
-from kafkacodec.errors import DecodeError, SchemaError
+from kafkacodec.errors import DecodeError, MissingOffsets, SchemaError
 
 if TYPE_CHECKING:
     import click
@@ -18,6 +18,7 @@ __all__ = ["advised", "in_words", "options_of", "wrong_usage"]
 _CODE = re.compile(r"(?:^|(?<=: ))[A-Z0-9]+(?:_[A-Z0-9]+)+(?=$|;)", re.MULTILINE)
 _GAPS = "; gaps='accept' ignores gaps"
 _NO_PATH = re.compile(r"Path '([\w.-]*[\w-])' does not exist\.$")  # what may be a topic
+_IN_SEGMENT = re.compile(r"\.log(?:$|\W)")
 _OF_VALUE = re.compile(r"offset \d+: (?:key|value)(?:$|\W)")
 
 
@@ -96,6 +97,18 @@ def advised(message: str | Exception, options: Collection[str] = ()) -> str:
     if "have the number of a schema" in text and "--schemas" in options:
         text += "; --schemas names the registry"
     path = message.path if isinstance(message, DecodeError | SchemaError) else None
-    if path and "--on-value-error" in options and _OF_VALUE.search(path):
-        text += "; --on-value-error null makes such values null"
+    if path and _OF_VALUE.search(path):
+        if "--on-value-error" in options:
+            text += "; --on-value-error null makes such values null"
+    elif path and "--on-error" in options and _in_segment(message, path):
+        text += "; --on-error skip reads what follows"
     return text
+
+
+def _in_segment(error: str | Exception, path: str) -> bool:
+    """Whether an error is damage in a segment, with a path, that readers can skip. Messages about gaps have advice."""
+    return (
+        _IN_SEGMENT.search(path) is not None
+        and isinstance(error, DecodeError)
+        and not isinstance(error, MissingOffsets)
+    )

@@ -107,6 +107,9 @@ def _sum(found: Sequence[PartitionLag]) -> str:
     parts = [counted(len({line.group for line in found}), "group"), counted(len(found), "partition")]
     if here or not found:
         parts.append(f"lag {sum(lag or 0 for lag in here):,}")
+    uncommitted = sum(lag is None for lag in here)
+    if uncommitted:
+        parts.append(f"without {counted(uncommitted, 'partition')} that nothing is committed of")
     if len(here) < len(found):
         parts.append(f"{counted(len(found) - len(here), 'partition')} not in the directory")
     return ", ".join(parts)

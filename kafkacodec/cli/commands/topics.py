@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.options.globs import matches, refuse_strangers
-from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, optional_choice_options, place
+from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, gaps_option, optional_choice_options, place
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import MINUTES, Column, counted, full_option, offsets, print_table, progress, size, timestamp
 from kafkacodec.internal_records import INTERNAL_TOPICS
@@ -23,6 +23,8 @@ from kafkacodec.log.analysis.partition_statistics import (
     partition_statistics,
     per_topic,
 )
+
+Gaps = Literal["error", "accept"]
 
 # --sort -> key, largest first but for names.
 _ORDERS: dict[str, Callable[[PartitionStatistics], Any]] = {
@@ -43,9 +45,12 @@ _ORDERS: dict[str, Callable[[PartitionStatistics], Any]] = {
 @click.option(
     "--sort", "order", type=click.Choice(list(_ORDERS)), default="name", show_default=True, help="Order of the lines."
 )
+@gaps_option
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 @full_option
-def topics(choice: Choice, servers: Servers, by_partition: bool, records: bool, order: str, as_json: bool) -> None:
+def topics(
+    choice: Choice, servers: Servers, by_partition: bool, records: bool, order: str, gaps: Gaps, as_json: bool
+) -> None:
     """List topics: records, offsets, times, sizes, codecs, batches, producers, and what is missing.
 
     Reads only batch headers, so it is fast; "-" is what they do not say. --records also reads the records, and finds
@@ -54,12 +59,12 @@ def topics(choice: Choice, servers: Servers, by_partition: bool, records: bool, 
     With --bootstrap, lists the topics of a cluster: partitions, leaders, replicas, offsets, sizes.
     """
     if servers.instead_of(choice.paths, "PATH..."):
-        if records or order == "latest":
-            raise click.UsageError("--records and --sort latest need files")
+        if records or order == "latest" or gaps == "accept":
+            raise click.UsageError("--records, --sort latest and --gaps accept need files")
         _of_brokers(choice, servers, by_partition, order, as_json)
         return
     partitions = choice.partitions(levels=TREE_LEVELS)
-    found = _statistics(partitions, records)
+    found = _statistics(partitions, records, gaps)
     lines = sorted(found if by_partition else per_topic(found), key=_ORDERS[order])
     set_aside = _set_aside(choice, partitions)
     copies = _copies(found)
@@ -93,11 +98,11 @@ def _of_brokers(choice: Choice, servers: Servers, by_partition: bool, order: str
     (show_partitions if by_partition else show_topics)(found, order, as_json=as_json)
 
 
-def _statistics(partitions: Sequence[Partition], records: bool) -> list[PartitionStatistics]:
+def _statistics(partitions: Sequence[Partition], records: bool, gaps: Gaps) -> list[PartitionStatistics]:
     found = []
     with progress("reading", sum(partition.size_in_bytes for partition in partitions)) as advance:
         for partition in partitions:
-            found.append(partition_statistics(partition, records=records))
+            found.append(partition_statistics(partition, records=records, gaps=gaps))
             advance(found[-1].size_in_bytes)
     return found
 

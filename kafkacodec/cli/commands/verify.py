@@ -9,7 +9,15 @@ import click
 
 from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say, say_json
-from kafkacodec.cli.options.inputs import TREE_LEVELS, Choice, choice_options, place, size_of, threads_option
+from kafkacodec.cli.options.inputs import (
+    TREE_LEVELS,
+    Choice,
+    choice_options,
+    gaps_option,
+    place,
+    size_of,
+    threads_option,
+)
 from kafkacodec.cli.output import Column, counted, full_option, print_table, progress, size
 
 if TYPE_CHECKING:
@@ -22,19 +30,22 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Fail on warnings too: wrong index files or checkpoints, torn tails.")
 @click.option("--all", "everything", is_flag=True, help="List intact partitions too.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per partition instead of a table.")
+@gaps_option
 @threads_option
-def verify(choice: Choice, strict: bool, everything: bool, as_json: bool, threads: int | None) -> None:
+def verify(choice: Choice, strict: bool, everything: bool, as_json: bool, gaps: str, threads: int | None) -> None:
     """Check every batch, the order of offsets, the index files, and a data directory's checkpoints.
 
     Decompresses and reads all records. An error means that records are lost or cannot be trusted; a warning does not.
     The exit code is 1 if there are errors, with --strict also if there are warnings. A PATH may be a tree of data
-    directories. Partitions that are not intact are listed, with --all every one.
+    directories. Partitions that are not intact are listed, with --all every one. --gaps accept is for logs whose gaps
+    are known, such as recovered ones.
     """
     partitions = choice.partitions(levels=TREE_LEVELS)
     reports: list[tuple[Partition, Report]] = []
     with progress("verifying", sum(map(size_of, partitions))) as advance:
         for partition in partitions:
-            reports.append((partition, partition.verify(threads=threads, advance=advance)))
+            report = partition.verify(threads=threads, advance=advance)
+            reports.append((partition, report.with_gaps_accepted() if gaps == "accept" else report))
     checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories(levels=TREE_LEVELS)]
     if as_json:
         for partition, report in reports:

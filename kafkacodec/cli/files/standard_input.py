@@ -47,4 +47,6 @@ def _copy(context: click.Context) -> str:
         if error.filename is None:
             error.filename = "standard input"
         raise
+    if not os.path.getsize(path):
+        console.note("kafkacodec: warning: standard input is empty")
     return path

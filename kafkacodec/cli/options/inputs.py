@@ -185,6 +185,8 @@ class Reading(Span):
             raise
         if done == 0 and piece.kind.has_batches and not damaged:
             self._check_without_batches(piece)
+        elif done < piece.end_position and piece.base_offset is None and not damaged:
+            self._note_rest(piece, done)
         advance(piece.end_position - done)
 
     @staticmethod
@@ -209,6 +211,18 @@ class Reading(Span):
             start = file.read(0, _START)
         if any(start) or piece.size_in_bytes < _SMALLEST_UNUSED:  # else it is preallocated
             note(f"kafkacodec: warning: {piece.path}: no complete batch in {piece.size_in_bytes:,} bytes")
+
+    def _note_rest(self, piece: SegmentRange, end: int) -> None:
+        """Warn of a partial batch at the end of a file that may be a copy which ended early, such as a pipe's."""
+        from kafkacodec.log.opening import open_file
+
+        if self.end_offset is not None or self.end_time is not None:
+            return
+        with open_file(piece.path) as file:
+            rest = file.read(end, _START)
+        if any(rest):
+            size = piece.end_position - end
+            note(f"kafkacodec: warning: {piece.path}: the last {size:,} bytes, of a partial batch, are not read")
 
     @staticmethod
     def warn(piece: SegmentRange, problems: list[Problem]) -> None:
@@ -329,17 +343,18 @@ _CHOICE_OPTIONS = (
     click.option("--partition", "numbers", metavar="N", type=int, multiple=True, help="Only partition N; repeatable."),
     tiered_key_option,
 )
+gaps_option = click.option(
+    "--gaps",
+    type=click.Choice(["error", "accept"]),
+    default="error",
+    show_default=True,
+    help="Offsets missing between segments that compaction does not explain: treat as damage, or read on.",
+)
 _SPAN_OPTIONS = (
     click.option("--start-offset", "--offset", "start_offset", metavar="N", type=int, help="Start at this offset."),
     click.option("--end-offset", metavar="N", type=int, help="Stop before this offset."),
     click.option("--crc/--no-crc", "verify_crc", default=True, help="Verify checksums (default) or not."),
-    click.option(
-        "--gaps",
-        type=click.Choice(["error", "accept"]),
-        default="error",
-        show_default=True,
-        help="Offsets missing between segments that compaction does not explain: treat as damage, or read on.",
-    ),
+    gaps_option,
 )
 _READING_OPTIONS = (
     click.option(

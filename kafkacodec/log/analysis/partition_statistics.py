@@ -12,6 +12,7 @@ from kafkacodec.log.analysis.batch_totals import OF_RECORDS, BatchTotals, added
 from kafkacodec.log.analysis.segment_totals import SegmentStatistics, statistics_among
 from kafkacodec.log.files.access import note
 from kafkacodec.log.formats.layout import is_stand_in
+from kafkacodec.log.order.continuity import Gaps
 from kafkacodec.log.partitions.directory import discover
 from kafkacodec.log.partitions.inside import breaks_around, origin_of, relisted, surroundings
 from kafkacodec.log.partitions.partition import Partition
@@ -206,18 +207,25 @@ def _common(values: Sequence[str | None]) -> str | None:
 
 
 def partition_statistics(
-    partition: Partition, *, records: bool = False, verify_crc: bool = False, threads: int | None = 1
+    partition: Partition,
+    *,
+    records: bool = False,
+    verify_crc: bool = False,
+    gaps: Gaps = "error",
+    threads: int | None = 1,
 ) -> PartitionStatistics:
-    """The statistics of one partition; arguments and errors as in `statistics`."""
+    """The statistics of one partition; arguments and errors as in `statistics`, `gaps` as in `Partition.read`."""
     for _ in range(ATTEMPTS):
         try:
-            return _statistics_of(partition, records, verify_crc, threads)
+            return _statistics_of(partition, records, verify_crc, gaps, threads)
         except FileNotFoundError:  # a broker deleted or replaced a segment since it was listed
             partition = relisted(partition)
-    return _statistics_of(partition, records, verify_crc, threads)
+    return _statistics_of(partition, records, verify_crc, gaps, threads)
 
 
-def _statistics_of(partition: Partition, records: bool, verify_crc: bool, threads: int | None) -> PartitionStatistics:
+def _statistics_of(
+    partition: Partition, records: bool, verify_crc: bool, gaps: Gaps, threads: int | None
+) -> PartitionStatistics:
     total = PartitionStatistics(
         path=origin_of(partition),
         topic=partition.topic,
@@ -241,7 +249,10 @@ def _statistics_of(partition: Partition, records: bool, verify_crc: bool, thread
         total.trailing_bytes += part.trailing_bytes
         if not part.unreadable:
             readable.append(segment)
-        for problem in (*part.problems, *breaks_of(partition, segment, part)):
+        breaks = breaks_of(partition, segment, part)
+        if gaps == "accept":
+            breaks = [problem for problem in breaks if not isinstance(problem, MissingOffsets)]
+        for problem in (*part.problems, *breaks):
             note(total.problems, problem)
             if isinstance(problem, MissingOffsets) and not counts_all:
                 total.missing_offsets += problem.missing_offsets

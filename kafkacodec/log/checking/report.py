@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from kafkacodec.datatypes import dataclass, field
+from kafkacodec.datatypes import dataclass, field, replace
 from kafkacodec.errors import MissingOffsets
 from kafkacodec.named_rows import Tabular, fields_of
 from kafkacodec.shown import html_table
@@ -133,6 +133,17 @@ class Report(Tabular):
         self.add(
             Finding("error", "gap", error.path or "", error.reason, error.position, size_in_bytes or None, first, end)
         )
+
+    def with_gaps_accepted(self) -> Report:
+        """The same report, in which gaps between segments are notes: they are known, as in a recovered log.
+
+        `missing_offsets` still counts them.
+        """
+        findings = [f if f.kind != "gap" else replace(f, level="note") for f in self.findings]
+        counts = Counter[tuple[str, str]]()
+        for (level, kind), count in self.counts.items():
+            counts["note" if kind == "gap" else level, kind] += count
+        return replace(self, findings=findings, counts=counts)
 
     def include(self, part: Report) -> None:
         """Add the report of a part, such as a segment, to this one."""
