@@ -52,9 +52,11 @@ def lost_log(directory: str, topic: str, partition: int) -> LostLog | None:
     Raises:
         OSError: an object store does not answer.
     """
+    log_dir = os.path.dirname(full_path(directory))
     found: Sequence[Entry] = ()
     with optional(directory):
-        found = entries(directory)
+        if not _has_unfinished_writes(log_dir):
+            found = entries(directory)
     names = [name for name in (layout.parse_file_name(entry.name) for entry in found) if name is not None]
     bases = [name.base_offset for name in names if name.suffix in _INDEXES]
     ends = list(_from_checkpoints(directory, topic, partition))
@@ -64,10 +66,15 @@ def lost_log(directory: str, topic: str, partition: int) -> LostLog | None:
         ends += [(epoch.start_offset, f"leader epoch {epoch.epoch} begins at {epoch.start_offset}") for epoch in epochs]
     for name in names:
         ends += _from_index(directory, name)
-    starts = known_offsets(os.path.dirname(full_path(directory)), layout.LOG_START_CHECKPOINT)
+    starts = known_offsets(log_dir, layout.LOG_START_CHECKPOINT)
     first = max(starts.get((topic, partition), 0), min(bases, default=0))
     end, evidence = max(ends, key=lambda known: known[0], default=(0, ""))
     return LostLog(first, end, evidence) if first < end else None
+
+
+def _has_unfinished_writes(log_dir: str) -> bool:
+    """Whether a job that writes to a log directory has not ended: it publishes indexes before their segment."""
+    return any(entry.name == layout.WRITE_STATE or layout.is_staging(entry.name) for entry in entries(log_dir))
 
 
 def _from_checkpoints(directory: str, topic: str, partition: int) -> Iterator[tuple[int, str]]:
