@@ -36,6 +36,7 @@ bool kc_utf8_is_ascii(const uint8_t *s, size_t size) {
 }
 
 bool kc_utf8_valid(const uint8_t *s, size_t size) {
+    if (!size) return true; /* s may be NULL */
     const uint8_t *end = s + size;
     while (end - s >= 8) {
         if (load(s) & HIGH_BITS) break;
@@ -52,6 +53,7 @@ bool kc_utf8_valid(const uint8_t *s, size_t size) {
 static const uint8_t replacement[3] = {0xef, 0xbf, 0xbd}; /* U+FFFD */
 
 size_t kc_utf8_repair(const uint8_t *s, size_t size, uint8_t *out) {
+    if (!size) return 0;
     const uint8_t *end = s + size;
     uint8_t *start = out;
     while (s < end) {

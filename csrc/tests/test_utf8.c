@@ -101,3 +101,10 @@ TEST(utf8_ascii_has_no_high_bit_anywhere) {
         }
     }
 }
+
+TEST(utf8_of_nothing) {
+    uint8_t out[3];
+    CHECK(kc_utf8_valid(NULL, 0));
+    CHECK(kc_utf8_is_ascii(NULL, 0));
+    CHECK_EQ(kc_utf8_repair(NULL, 0, out), 0);
+}

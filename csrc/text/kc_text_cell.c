@@ -80,8 +80,10 @@ static int add_spaces(kc_text *t, size_t count, kc_error *error) {
 
 /* Cuts the text from `start` on to `most` columns, if it takes more; *columns is how many it takes then. */
 static int cut(kc_text *t, size_t start, size_t most, size_t *columns, kc_error *error) {
-    const uint8_t *const s = t->out.data + start, *const end = t->out.data + t->out.size;
     const size_t size = t->out.size - start;
+    *columns = 0;
+    if (!size) return KC_OK; /* there may be no data yet */
+    const uint8_t *const s = t->out.data + start, *const end = s + size;
     span kept = {most - 1, most - 1};
     if (kc_utf8_is_ascii(s, size)) {
         *columns = size;
