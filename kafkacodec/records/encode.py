@@ -127,7 +127,7 @@ class EncodePlan:
             object.__setattr__(self, "default_timestamp", milliseconds(self.default_timestamp, "default_timestamp"))
         require_int("magic", self.magic, 0, 2)
         one_of("codec", self.codec, CODECS)
-        for name, (lowest, highest) in _RANGES.items():
+        for name, lowest, highest in _RANGES:
             require_int(name, getattr(self, name), lowest, highest)
         if (self.first_offset < 0) != (self.last_offset < 0) or self.last_offset < self.first_offset:
             given = f"{self.first_offset} and {self.last_offset}"
@@ -175,18 +175,18 @@ class EncodePlan:
         )
 
 
-_RANGES: Final = {
-    "base_offset": (0, 2**63 - 2),
-    "first_offset": (-1, 2**63 - 2),
-    "last_offset": (-1, 2**63 - 2),
-    "batch_bytes": (1, 2**31 - 1),
-    "producer_id": (-1, 2**63 - 1),
-    "producer_epoch": (-1, 2**15 - 1),
-    "base_sequence": (-1, 2**31 - 1),
-    "timestamp_type": (0, 1),
-    "partition_leader_epoch": (-1, 2**31 - 1),
-    "default_timestamp": (-1, 2**63 - 1),
-}
+_RANGES: Final = (
+    ("base_offset", 0, 2**63 - 2),
+    ("first_offset", -1, 2**63 - 2),
+    ("last_offset", -1, 2**63 - 2),
+    ("batch_bytes", 1, 2**31 - 1),
+    ("producer_id", -1, 2**63 - 1),
+    ("producer_epoch", -1, 2**15 - 1),
+    ("base_sequence", -1, 2**31 - 1),
+    ("timestamp_type", 0, 1),
+    ("partition_leader_epoch", -1, 2**31 - 1),
+    ("default_timestamp", -1, 2**63 - 1),
+)
 
 _BATCHES_ONLY: Final = (
     "first_offset",

@@ -180,7 +180,7 @@ def test_spark_and_cookbook(place: Place) -> None:
     """The recipes of the cookbook without a broker (tests of clients run the others), and pages on Spark."""
     recipes = BLOCK.findall(PAGES["docs/cookbook.md"].read_text())
     alone = [block for block in recipes if "localhost:9092" not in block[0]]
-    assert (len(recipes), len(alone)) == (12, 10)
+    assert (len(recipes), len(alone)) == (13, 11)
     of_spark = BLOCK.findall(PAGES["docs/spark.md"].read_text())
     assert len(of_spark) > 8
     rest = "".join(PAGES[f"docs/{page}.md"].read_text() for page in ("spark-sql", "values"))
