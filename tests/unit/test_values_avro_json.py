@@ -192,3 +192,27 @@ def test_a_missing_field_is_named() -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "long"}]}
     with pytest.raises(kc.EncodeError, match="no field 'b'"):
         encoded(schema, {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "reason"),
+    [
+        ("int", 3.5, "3.5 is no whole number"),
+        ("long", 1.0, "1.0 is no whole number"),
+        ("int", True, "True is no whole number"),
+        ("int", Decimal("1.5"), "is no whole number"),
+        ("int", 1 << 31, "does not fit into int, which has 32 bits"),
+        ("long", -(1 << 63) - 1, "does not fit into long, which has 64 bits"),
+        ({"type": "int", "logicalType": "date"}, 3.7, "3.7 is no whole number"),
+        ({"type": "array", "items": "int"}, [1, 1.5], "1.5 is no whole number"),
+        ("boolean", "false", "'false' is neither true nor false"),
+        ("boolean", 1, "1 is neither true nor false"),
+    ],
+    ids=str,
+)
+def test_a_value_that_would_be_changed_is_refused(kind: Any, given: Any, reason: str) -> None:
+    """Fastavro cuts fractions, takes any text for true, and writes numbers that no reader takes."""
+    schema = {"type": "record", "name": "Row", "fields": [{"name": "part", "type": kind}]}
+    encode = kc.values.Encoder({1: json.dumps(schema)}, subject="s")
+    with pytest.raises(kc.EncodeError, match=rf"part.*{reason}"):
+        encode({"part": given})

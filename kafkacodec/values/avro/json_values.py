@@ -269,11 +269,15 @@ def _leaf(schema: dict[str, Any]) -> Prepare | None:
     kind, logical = schema["type"], schema.get("logicalType") or ""
     stem, _, unit = logical.rpartition("-")
     if kind == "long" and stem in ("timestamp", "local-timestamp") and unit in _DIGITS:
-        return _of_text(lambda text: _moment(text, _DIGITS[unit], stem == "timestamp"))
+        return _whole(kind, lambda text: _moment(text, _DIGITS[unit], stem == "timestamp"))
     if (kind, logical) in (("int", "time-millis"), ("long", "time-micros")):
-        return _of_text(lambda text: _time_of_day(text, _DIGITS[unit]))
+        return _whole(kind, lambda text: _time_of_day(text, _DIGITS[unit]))
     if (kind, logical) == ("int", "date"):
-        return _of_text(_day)
+        return _whole(kind, _day)
+    if kind in ("int", "long"):
+        return _whole(kind)
+    if kind == "boolean":
+        return _boolean
     if kind in ("float", "double"):
         return _float
     if kind not in ("bytes", "fixed"):
@@ -291,6 +295,29 @@ def _leaf(schema: dict[str, Any]) -> Prepare | None:
 
 def _float(value: Any) -> Any:
     return float(value) if type(value) is int or (type(value) is str and value in _NO_NUMBERS) else value
+
+
+def _whole(kind: str, of_text: Callable[[str], int] | None = None) -> Prepare:
+    """Refuses what fastavro would cut: fractions, truth values and numbers of too many bits."""
+    bits = 32 if kind == "int" else 64
+    most = 1 << (bits - 1)
+
+    def made(value: Any) -> Any:
+        if of_text is not None and isinstance(value, str):
+            value = of_text(value)
+        if isinstance(value, (bool, float, Decimal)):
+            raise Mismatch(f"{value!r} is no whole number")
+        if isinstance(value, int) and not -most <= value < most:
+            raise Mismatch(f"{value} does not fit into {kind}, which has {bits} bits")
+        return value
+
+    return made
+
+
+def _boolean(value: Any) -> Any:
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        raise Mismatch(f"{value!r} is neither true nor false")
+    return value
 
 
 def _of_text(made: Callable[[str], Any]) -> Prepare:
