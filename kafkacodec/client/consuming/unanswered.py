@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kafkacodec.client.consuming.positions import Positions
-from kafkacodec.client.core.calls import Answer, Send
+from kafkacodec.client.core.calls import Send, Watcher
 
 if TYPE_CHECKING:
     from kafkacodec.client.consuming.reading import Reader
@@ -21,7 +21,7 @@ _AGAIN_MS: Final = 60_000.0
 _NAMED: Final = 3
 
 
-class Unanswered:
+class Unanswered(Watcher):
     """A machine that warns once a minute while the user waits for records, and no broker answers.
 
     A consumer that has partitions fetches all the time, so that answers come as often as brokers may let it wait.
@@ -52,12 +52,6 @@ class Unanswered:
     def next_deadline(self) -> float | None:
         """When the next warning is due, if the user waits until then."""
         return self._due
-
-    def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Do nothing: it sends nothing."""
-
-    def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Do nothing: it sends nothing."""
 
     def _warn(self, now: float, since: float) -> None:
         self._due = now + _AGAIN_MS

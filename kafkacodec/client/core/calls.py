@@ -32,6 +32,7 @@ __all__ = [
     "Received",
     "Send",
     "Versions",
+    "Watcher",
     "prepared",
 ]
 
@@ -165,6 +166,16 @@ class Machine(Protocol):
 
     def next_deadline(self) -> float | None:
         """The time of the next `poll` even if nothing happens; None for never."""
+
+
+class Watcher:
+    """A machine that sends nothing, such as one that warns."""
+
+    def answered(self, send: Send, answer: Answer, now: float) -> None:
+        """Do nothing."""
+
+    def failed(self, send: Send, error: Exception, now: float) -> None:
+        """Do nothing."""
 
 
 def prepared(request: Message | Prepare, versions: Versions) -> tuple[Message, int]:

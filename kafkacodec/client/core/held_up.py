@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from kafkacodec.client.core.calls import Answer, Send
+from kafkacodec.client.core.calls import Send, Watcher
 from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import error
 
@@ -71,7 +71,7 @@ class Hindrances:
         return now - first.since, first.text + (f", and {len(held) - 1} more" if len(held) > 1 else "")
 
 
-class HeldUp:
+class HeldUp(Watcher):
     """A machine that warns once a minute of what holds up an application that waits for records.
 
     Args:
@@ -96,9 +96,3 @@ class HeldUp:
     def next_deadline(self) -> float | None:
         """Never: it has something to do only after a refusal."""
         return None
-
-    def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Do nothing: it sends nothing."""
-
-    def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Do nothing: it sends nothing."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import ClassVar, Final, Protocol
 
-from kafkacodec.client.core.calls import Answer, Send
+from kafkacodec.client.core.calls import Send, Watcher
 from kafkacodec.datatypes import dataclass
 from kafkacodec.shown import counted
 
@@ -85,7 +85,7 @@ class _Loss:
     next_at: float = 0.0
 
 
-class GivenUp:
+class GivenUp(Watcher):
     """A machine that logs records given up without a look at their outcome: a line per topic and error.
 
     The first line is logged at once, others at most once a minute, with the number of records since the one before.
@@ -150,12 +150,6 @@ class GivenUp:
     def next_deadline(self) -> float | None:
         """When the next line is due."""
         return min((loss.next_at for loss in self._losses.values() if loss.records), default=None)
-
-    def answered(self, send: Send, answer: Answer, now: float) -> None:
-        """Do nothing: it sends nothing."""
-
-    def failed(self, send: Send, error: Exception, now: float) -> None:
-        """Do nothing: it sends nothing."""
 
     def _count(self) -> None:
         while self._dropped:
