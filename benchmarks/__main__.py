@@ -54,7 +54,7 @@ def main() -> None:
         finish(of_spark, [], arguments.save, "spark")
         return
     if arguments.brokers:
-        rates, said = brokers.run(2 if arguments.quick else 5, note)
+        rates, said = brokers.run(2 if arguments.quick else 9, note)
         for module in (broker_compaction, broker_scale, broker_line, broker_rewrite):
             said += module.run()
         finish(rates, said, arguments.save, "brokers")
