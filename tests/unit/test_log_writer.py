@@ -367,6 +367,22 @@ def test_producers_are_followed_from_where_they_were_last_written_down(tmp_path:
     assert index.entries.tolist() == [(0, 7, 10, 15, 16)]
 
 
+def test_producers_of_a_segment_that_cannot_be_read_are_not_taken_as_none(tmp_path: Path) -> None:
+    with LogWriter(tmp_path, "orders", 0) as writer:
+        writer.write(records(10))
+        writer.commit()
+        writer.write(records(10))
+    first = tmp_path / "orders-0" / f"{0:020d}.log"
+    first.unlink()
+    first.symlink_to("/nonexistent/disk")
+    before = names(tmp_path / "orders-0")
+    writer = LogWriter(tmp_path, "orders", 0, append=True)
+    writer.write_batches(kc.encode(records(5), base_offset=20, base_sequence=0, producer_id=7, producer_epoch=0))
+    with pytest.raises(OSError, match="the symbolic link leads to no file"):
+        writer.commit()
+    assert names(tmp_path / "orders-0") == before
+
+
 def test_what_was_committed_is_withdrawn_from_a_new_partition(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "logs", "orders", 0, segment_bytes=2_000)
     writer.write(records(500))

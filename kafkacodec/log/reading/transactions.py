@@ -249,7 +249,7 @@ class TransactionTracker:
                         whole = False
                         break
         except (DecodeError, OSError) as error:
-            fault = fault_of(segment.path, error)
+            fault = self._fault_of(segment.path, error)
             if fault is None:
                 raise
             self._lose(fault, lost)
@@ -262,6 +262,10 @@ class TransactionTracker:
             index.compare(self.aborted[found:], self.problems, before=self.next_offset if grown else None)
         else:
             self.problems += index.faults
+
+    def _fault_of(self, path: str, error: Exception) -> DecodeError | None:
+        """What an error hides of a segment; None to raise it."""
+        return fault_of(path, error)
 
     def _lose(self, error: DecodeError, lost: list[tuple[int, int]]) -> None:
         """Note damage, which may hide markers from the next offset on."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import ProducerSnapshot
 from kafkacodec.log.formats.indexes import encode_transaction_index
@@ -54,6 +55,10 @@ class ProducerState(TransactionTracker):
         """Start from a producer snapshot."""
         super().resume(snapshot)
         self._producers = Producers(snapshot)
+
+    def _fault_of(self, path: str, error: Exception) -> DecodeError | None:
+        """None: a file that cannot be read now may be whole, and files written without it would be wrong."""
+        return None
 
     def feed(
         self, headers: BatchHeaders, data: Buffer, index: TransactionIndex | None = None, *, path: str | None = None
