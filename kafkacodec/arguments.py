@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -13,6 +13,7 @@ __all__ = [
     "IsolationLevel",
     "column_names",
     "columns_hint",
+    "config_texts",
     "int64",
     "limit",
     "meant",
@@ -181,3 +182,27 @@ def require_text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be text, not {type(value).__name__}")
     return value
+
+
+def config_texts(what: str, configs: object) -> dict[str, str | None]:
+    """The values of configurations as text, by name; text and None are kept, numbers and booleans as Kafka writes them.
+
+    Raises:
+        TypeError: it is not a dict, or a name or value has another type.
+    """
+    if not isinstance(configs, Mapping):
+        raise TypeError(f"{what} must be a dict, not {type(configs).__name__}")
+    return {require_text(f"a name in {what}", name): _config_text(name, value) for name, value in configs.items()}
+
+
+def _config_text(name: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(value)
+    if hasattr(value, "__index__"):
+        return str(index(value))
+    hint = f"; write several as {','.join(map(str, value))!r}" if isinstance(value, (list, tuple, set)) else ""
+    raise TypeError(f"the value of {name} must be text, a number or a bool, not {type(value).__name__}{hint}")

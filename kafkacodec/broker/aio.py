@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from kafkacodec.broker.arguments import new_topic, written_batches
 from kafkacodec.broker.injecting import AsyncInjection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
 from kafkacodec.faces import names_statements
 from kafkacodec.net.loop import LoopEnd
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.encode import encode
 from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 
@@ -127,7 +127,7 @@ class Broker:
 
     async def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, Any] | None = None) -> None:
         """As `kafkacodec.broker.Broker.create_topic`."""
-        await self._serving.create_topic(name, partitions, {key: str(value) for key, value in (config or {}).items()})
+        await self._serving.create_topic(*new_topic(name, partitions, config))
 
     async def records(self, topic: str) -> RecordColumns:
         """As `kafkacodec.broker.Broker.records`."""
@@ -135,7 +135,7 @@ class Broker:
 
     async def write(self, topic: str, table: Any, *, partition: int = 0) -> int:
         """As `kafkacodec.broker.Broker.write`."""
-        data = await asyncio.to_thread(encode, table, default_timestamp=self._serving.clock.now())
+        data = await asyncio.to_thread(written_batches, topic, table, partition, self._serving.clock.now())
         return await self._serving.append(topic, partition, data)
 
     async def statistics(self) -> Statistics:

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from kafkacodec.broker.arguments import new_topic, written_batches
 from kafkacodec.broker.injecting import Injection, new_rule
 from kafkacodec.broker.opening import ClockKind, Data, FlushKind, Opening, Release
 from kafkacodec.faces import names_statements
 from kafkacodec.net.loop import LoopThread
 from kafkacodec.records.columns import RecordColumns
-from kafkacodec.records.encode import encode
 from kafkacodec.shown import repr_of
 from kafkacodec.signatures import suggests_options
 
@@ -162,11 +162,17 @@ class Broker:
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, Any] | None = None) -> None:
         """Create a topic.
 
+        Args:
+            name: its name.
+            partitions: their number.
+            config: its configurations: text, or a number or bool.
+
         Raises:
+            TypeError: an argument has a wrong type.
             BrokerError: it exists, or the name, the number or a configuration is invalid.
         """
-        texts = {key: str(value) for key, value in (config or {}).items()}
-        self._thread.run(lambda: self._serving.create_topic(name, partitions, texts))
+        arguments = new_topic(name, partitions, config)
+        self._thread.run(lambda: self._serving.create_topic(*arguments))
 
     def records(self, topic: str) -> RecordColumns:
         """Return all records of a topic, partition after partition, with the columns of `kafkacodec.decode`.
@@ -193,11 +199,11 @@ class Broker:
 
         Raises:
             KeyError: there is no such partition.
-            EncodeError, ValueError: as for `kafkacodec.encode`; or a topic of Kafka 0.7 cannot have a record: its
-                messages have no keys and headers, and no null values.
+            EncodeError, ValueError, TypeError: as for `kafkacodec.encode`; there is no record; or a topic of Kafka 0.7
+                cannot have a record: its messages have no keys and headers, and no null values.
             OSError: the records cannot be written.
         """
-        data = encode(table, default_timestamp=self._serving.clock.now())
+        data = written_batches(topic, table, partition, self._serving.clock.now())
         return self._thread.run(lambda: self._serving.append(topic, partition, data))
 
     def statistics(self) -> Statistics:

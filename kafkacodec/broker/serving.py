@@ -231,7 +231,7 @@ class Serving:
 
     # What tests ask for
 
-    async def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+    async def create_topic(self, name: str, partitions: int, config: Mapping[str, Any]) -> None:
         """Make a topic. Raises BrokerError."""
         self._create(name, partitions, config)
 
@@ -456,7 +456,7 @@ class Serving:
             self._run(loaded(self._node, machine, self._now))
         self._run(self._node.routed(self._transactions, self._transactions.loaded(self._now)))
 
-    def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+    def _create(self, name: str, partitions: int, config: Mapping[str, Any]) -> None:
         if self._frozen:
             raise OSError(errno.EROFS, "the directory is served read-only", self.path)
         from kafkacodec import messages

@@ -35,7 +35,6 @@ _INSTEAD: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("--max-messages", "--max-records", "--count"), "use --limit N"),
         **dict.fromkeys(("--timeout", "--timeout-ms"), "use --exit-at-end"),
         "-u": "not needed: output is flushed when there is no more for now",
-        **dict.fromkeys(("-C", "-P", "-L"), "kcat's modes are the commands consume, produce and topics"),
     },
     "produce": dict.fromkeys(("--file", "--input", "-i", "-l"), "name the files after the topic"),
     "topics": dict.fromkeys(("--list", "--describe"), "not needed")
@@ -43,6 +42,14 @@ _INSTEAD: Mapping[str, Mapping[str, str]] = {
     "groups": dict.fromkeys(("--list",), "not needed")
     | {"--describe": "use kafkacodec lag"}
     | dict.fromkeys(("--delete", "--reset-offsets"), "use kafkacodec admin groups"),
+}
+# kcat's modes, and the commands for them.
+_MODES: Mapping[str, tuple[str, str]] = {
+    "-C": ("consume", "consume -b HOST:PORT TOPIC"),
+    "-P": ("produce", "produce -b HOST:PORT TOPIC"),
+    "-L": ("topics", "topics -b HOST:PORT --partitions"),
+    "-Q": ("consume", "consume -b HOST:PORT TOPIC --start-time TIME"),
+    "-G": ("consume", "consume -b HOST:PORT -G GROUP TOPIC"),
 }
 _OF_BROKERS: Mapping[str, str] = dict.fromkeys(
     ("--broker-list", "--brokers", "--broker", "--server", "--host"), "use --bootstrap HOST:PORT"
@@ -62,8 +69,18 @@ def wrong_usage(error: click.UsageError) -> str:
     known = _INSTEAD.get(command.name or "", {})
     if _takes(command, "--bootstrap"):
         known = {**_OF_BROKERS, **known}
-    found = known.get(error.option_name)
+    found = known.get(error.option_name) or _mode(error.option_name, error.ctx)
     return f"{error.message.rstrip('.')}; {found}" if found else error.format_message()
+
+
+def _mode(option: str, context: click.Context) -> str | None:
+    """What to write for an option that chooses kcat's mode, or begins a call of kcat without one."""
+    name, instead = _MODES.get(option, ("", ""))
+    if name and name == context.command.name and option not in ("-Q", "-G"):
+        return f"not needed: kafkacodec {name} does that"
+    if context.parent is None and option in ("-b", "-t", "-F", "-X"):
+        return f"a command comes first, such as: kafkacodec {_MODES['-C'][1]}"
+    return f"use kafkacodec {instead}" if instead else None
 
 
 def _takes(command: click.Command, option: str) -> bool:

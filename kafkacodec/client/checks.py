@@ -15,6 +15,7 @@ __all__ = [
     "mapping",
     "offset_number",
     "partition_keys",
+    "partition_number",
     "row_limit",
     "seconds",
     "time_number",
@@ -46,6 +47,15 @@ def partition_keys(partitions: Any) -> list[tuple[str, int]]:
     if isinstance(partitions, (str, bytes)) or not isinstance(partitions, Iterable):
         raise TypeError(f"partitions must be a list of (topic, number), not {partitions!r}")
     return list(dict.fromkeys(map(_key, partitions)))
+
+
+def partition_number(partition: Any) -> int:
+    """The partition of a record. Raises TypeError, ValueError."""
+    if isinstance(partition, bool) or not hasattr(partition, "__index__"):
+        raise TypeError(f"partition must be an integer, not {type(partition).__name__}")
+    if partition < 0:
+        raise ValueError(f"partition must not be negative, not {partition}: leave it out to have one chosen")
+    return index(partition)
 
 
 def by_partition(name: str, values: Any) -> dict[tuple[str, int], Any]:

@@ -57,16 +57,28 @@ def test_dotted_names():
         (lambda a: a.create_topics({"t": "4"}), TypeError, "num_partitions must be an integer, not str"),
         (lambda a: a.create_topics({"t": 2**31}), ValueError, "num_partitions must be from -2147483648 to 2147483647"),
         (lambda a: a.delete_records({("t", 0): "4"}), TypeError, "the offset before .* must be an integer, not str"),
-        (lambda a: a.alter_configs({("topic", "t"): {"x": 5}}), TypeError, "the value of x must be text, not int"),
+        (lambda a: a.alter_configs({("topic", "t"): {"x": b"5"}}), TypeError, "the value of x must be text, a number"),
+        (lambda a: a.create_topics([("t", 3)]), TypeError, r"each of topics must be text or NewTopic, not \('t', 3\)"),
+        (lambda a: a.create_topics({5: 1}), TypeError, "the name of a topic must be text, not int"),
+        (lambda a: a.create_partitions({5: 1}), TypeError, "the name of a topic must be text, not int"),
+        (lambda a: a.delete_topics([5]), TypeError, "each of topics must be text or UUID, not 5"),
+        (lambda a: a.describe_topics([5]), TypeError, "each of topics must be text, not 5"),
+        (lambda a: a.delete_groups([b"g"]), TypeError, "each of groups must be text, not b'g'"),
+        (lambda a: client.NewTopic(5), TypeError, "the name of a topic must be text, not int"),  # type: ignore[arg-type]
+        (lambda a: client.NewTopic("t", configs=[("x", "y")]), TypeError, "configs must be a dict, not list"),  # type: ignore[arg-type]
+        (lambda a: client.NewTopic("t", configs={"x": ["y"]}), TypeError, "x must be text, .*; write several as 'y'"),  # type: ignore[dict-item]
+        (lambda a: client.NewTopic("t", replica_assignments=[[1]]), TypeError, "replica_assignments must be a dict"),  # type: ignore[arg-type]
+        (lambda a: client.NewTopic("t", replica_assignments={0: 1}), TypeError, "a list of brokers .*, not 1"),  # type: ignore[dict-item]
+        (lambda a: client.NewTopic("t", replica_assignments={"0": [1]}), TypeError, "must be an integer, not str"),  # type: ignore[dict-item]
         (
             lambda a: a.alter_configs({("topic", "t"): "x"}),
             TypeError,
             "the configs of topic 't' must be a dict, not str",
         ),
         (
-            lambda a: a.incremental_alter_configs({("topic", "t"): {"x": 5}}),
+            lambda a: a.incremental_alter_configs({("topic", "t"): {"x": ["a", "b"]}}),
             TypeError,
-            "the value of x must be text, not int",
+            "the value of x must be text, .*, not list; write several as 'a,b'",
         ),
         (lambda a: a.describe_acls("t"), TypeError, "acl_filter must be of type AclFilter, not str"),
         (lambda a: a.create_acls(["t"]), TypeError, "acls must be of type Acl, not str"),

@@ -21,6 +21,12 @@ SERVER = "127.0.0.1:1"
         (kc.client.Consumer, "poll", "getmany(timeout=1)"),
         (aio.Consumer, "getone", "anext(consumer)"),
         (kc.client.Admin, "list_consumer_groups", "list_groups()"),
+        (kc.client.Producer, "start", "not needed: the first use starts it, and `with` closes it"),
+        (aio.Consumer, "start", "and `async with` closes it"),
+        (aio.Consumer, "reader", "columns(), an asynchronous iterator over tables"),
+        (aio.Admin, "stop", "close()"),
+        (kc.client.ShareConsumer, "poll", "getmany(timeout=1)"),
+        (aio.ShareConsumer, "start", "and `async with` closes it"),
     ],
 )
 def test_a_method_of_another_client_is_said(client, name, said):

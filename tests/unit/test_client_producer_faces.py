@@ -347,3 +347,30 @@ def test_wrong_times_are_refused_and_close_nothing(timeout, kind):
                 call(timeout)
         assert not producer.send("t", b"w").done()
         producer.close(0)
+
+
+WRONG_PARTITIONS = [
+    (-1, ValueError, "partition must not be negative, not -1: leave it out to have one chosen"),
+    ("1", TypeError, "partition must be an integer, not str"),
+    (1.0, TypeError, "partition must be an integer, not float"),
+    (True, TypeError, "partition must be an integer, not bool"),
+    ([0], TypeError, "partition must be an integer, not list"),
+]
+
+
+@pytest.mark.parametrize("open_batch", [False, True])
+@pytest.mark.parametrize(("partition", "kind", "said"), WRONG_PARTITIONS)
+def test_a_wrong_partition_is_refused_without_asking_brokers(partition, kind, said, open_batch):
+    with unreached() as producer:
+        if open_batch:
+            producer.send("t", b"v", partition=np.int64(0))
+        with pytest.raises(kind, match=said):
+            producer.send("t" if open_batch else "unknown", b"v", partition=partition)
+        producer.close(0)
+
+
+async def test_a_wrong_partition_is_refused_without_asking_brokers_in_a_loop():
+    async with kc.client.aio.Producer(NOBODY, bootstrap_timeout_ms=600_000) as producer:
+        for partition, kind, said in WRONG_PARTITIONS:
+            with pytest.raises(kind, match=said):
+                await producer.send("unknown", b"v", partition=partition)

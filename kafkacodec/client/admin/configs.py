@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kafkacodec import messages
-from kafkacodec.arguments import require_text
+from kafkacodec.arguments import config_texts
 from kafkacodec.client.admin.job import Ask, refusal
 from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
 from kafkacodec.client.checks import mapping
@@ -133,7 +133,7 @@ class ConfigOperations(Operations):
 
     async def incremental_alter_configs(
         self,
-        changes: Mapping[tuple[ConfigResourceType, str], Mapping[str, str | None]],
+        changes: Mapping[tuple[ConfigResourceType, str], Mapping[str, str | float | None]],
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
@@ -141,8 +141,8 @@ class ConfigOperations(Operations):
         """Change some configurations and keep the others (KIP-339, Kafka 2.3 and later).
 
         Args:
-            changes: the new value by resource and name; None restores the default; `Append` and `Subtract` change a
-                list.
+            changes: the new value by resource and name: text, or a number or bool. None restores the default; `Append`
+                and `Subtract` change a list.
             validate_only: only check whether the change is possible.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
@@ -171,7 +171,7 @@ class ConfigOperations(Operations):
 
     async def alter_configs(
         self,
-        configs: Mapping[tuple[ConfigResourceType, str], Mapping[str, str | None]],
+        configs: Mapping[tuple[ConfigResourceType, str], Mapping[str, str | float | None]],
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
@@ -181,7 +181,7 @@ class ConfigOperations(Operations):
         For brokers before Kafka 2.3. Later ones have `incremental_alter_configs`, which keeps the rest.
 
         Args:
-            configs: all configurations with their values, by resource.
+            configs: all configurations with their values, by resource: text, or a number or bool.
             validate_only: only check whether the change is possible.
             timeout_ms: for the whole call. Default: the client's ``default_api_timeout_ms``.
 
@@ -267,11 +267,7 @@ def _key(resource: Any) -> ConfigResource:
 def _wanted(name: str, given: Any) -> dict[ConfigResource, Mapping[str, str | None]]:
     """The values by resource. Raises TypeError."""
     wanted = {_key(resource): values for resource, values in mapping(name, given).items()}
-    for key, values in wanted.items():
-        for config, value in mapping(f"the configs of {key.type} {key.name!r}", values).items():
-            if value is not None:
-                require_text(f"the value of {config}", value)
-    return wanted
+    return {key: config_texts(f"the configs of {key.type} {key.name!r}", of) for key, of in wanted.items()}
 
 
 def _code(resource: ConfigResource) -> int:

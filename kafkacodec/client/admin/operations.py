@@ -215,13 +215,18 @@ def group_name(group: Any) -> str:
     return require_text("group", group)
 
 
-def several(name: str, values: Any) -> list[Any]:
-    """A list from one value or several. Raises TypeError if it is neither."""
+def several(name: str, values: Any, kinds: tuple[type, ...] = (str,)) -> list[Any]:
+    """A list from one name or several. Raises TypeError if it is neither, or one is not of these kinds."""
+    if isinstance(values, kinds):
+        return [values]
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        if isinstance(values, str):
-            return [values]
         raise TypeError(f"{name} must be a name or several, not {type(values).__name__}")
-    return list(values)
+    found = list(values)
+    wanted = " or ".join("text" if kind is str else kind.__name__ for kind in kinds)
+    for value in found:
+        if not isinstance(value, kinds):
+            raise TypeError(f"each of {name} must be {wanted}, not {value!r}")
+    return found
 
 
 def pairs(name: str, partitions: Any) -> list[TopicPartition]:

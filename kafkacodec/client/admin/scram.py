@@ -109,7 +109,7 @@ class ScramOperations(Operations):
         """
         wanted: dict[UserMechanism, ScramCredential | None] = {}
         for user, items in mapping("credentials", credentials).items():
-            for item in [items] if isinstance(items, ScramCredential) else several("credentials", items):
+            for item in several("credentials", items, (str, ScramCredential)):
                 new = item if isinstance(item, ScramCredential) else None
                 mechanism: Any = item if new is None else new.mechanism
                 code_of("a mechanism", SCRAM_MECHANISMS, mechanism)

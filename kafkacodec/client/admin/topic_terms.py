@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from kafkacodec.arguments import require_int
+from kafkacodec.arguments import config_texts, require_int, require_text
+from kafkacodec.client.checks import mapping
 from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.signatures import suggests_arguments
 
@@ -31,18 +32,27 @@ class NewTopic:
         num_partitions: -1 for the broker's default (Kafka 2.4 and later).
         replication_factor: -1 for the broker's default (Kafka 2.4 and later).
         replica_assignments: the brokers of each partition, the preferred leader first; the two numbers must then be -1.
-        configs: configurations that differ from the broker's defaults.
+        configs: configurations that differ from the broker's defaults: text, or a number or bool.
+
+    Raises:
+        TypeError, ValueError: an argument has a wrong type, or a number is out of range.
     """
 
     name: str
     num_partitions: int = -1
     replication_factor: int = -1
     replica_assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, str | float | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        require_text("the name of a topic", self.name)
         for name in ("num_partitions", "replication_factor"):
             require_int(name, getattr(self, name), -_INT32_MAX - 1, _INT32_MAX)
+        for number, brokers in mapping("replica_assignments", self.replica_assignments).items():
+            require_int("a partition in replica_assignments", number, 0, _INT32_MAX)
+            if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
+                raise TypeError(f"replica_assignments must have a list of brokers by partition, not {brokers!r}")
+        config_texts("configs", self.configs)
 
 
 class CreatedTopic(NamedTuple):

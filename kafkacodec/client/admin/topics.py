@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kafkacodec import messages
-from kafkacodec.arguments import require_int
+from kafkacodec.arguments import config_texts, require_int, require_text
 from kafkacodec.assignment.partitions import TopicPartition
 from kafkacodec.client.admin.job import Ask, Leader, refusal
 from kafkacodec.client.admin.operations import PARTITION, Operations, anywhere, as_rows, by_topic, mapped, several
@@ -57,7 +57,7 @@ class TopicOperations(Operations):
         """
         if isinstance(topics, Mapping):
             topics = [NewTopic(name, count) for name, count in topics.items()]
-        items = [topics] if isinstance(topics, NewTopic) else several("topics", topics)
+        items = several("topics", topics, (str, NewTopic))
         new = {item.name: item for item in (NewTopic(item) if isinstance(item, str) else item for item in items)}
         wait = self._broker_timeout(timeout_ms)
 
@@ -74,13 +74,15 @@ class TopicOperations(Operations):
         )
         return await self._each(ask, new, timeout_ms, "topics were not created")
 
-    async def delete_topics(self, topics: str | Iterable[str | uuid.UUID], *, timeout_ms: int | None = None) -> None:
+    async def delete_topics(
+        self, topics: str | uuid.UUID | Iterable[str | uuid.UUID], *, timeout_ms: int | None = None
+    ) -> None:
         """Delete topics by name or id (ids: Kafka 2.8 and later). Brokers delete the files some time later.
 
         Raises:
             ItemErrors: by name or id, such as UnknownTopicOrPartitionError, TopicDeletionDisabledError.
         """
-        names = several("topics", topics)
+        names = several("topics", topics, (str, uuid.UUID))
         with_ids = any(isinstance(item, uuid.UUID) for item in names)
         wait = self._broker_timeout(timeout_ms)
 
@@ -180,7 +182,7 @@ class TopicOperations(Operations):
             ItemErrors: by name, such as InvalidPartitionsError, ReassignmentInProgressError.
         """
         new = {
-            name: NewPartitions(item) if isinstance(item, int) else item
+            require_text("the name of a topic", name): NewPartitions(item) if isinstance(item, int) else item
             for name, item in mapping("topics", topics).items()
         }
         for item in new.values():
@@ -257,6 +259,7 @@ def _creatable(new: NewTopic, version: int) -> Any:
             f"topic {new.name!r}: brokers before Kafka 2.4 have no defaults for new topics; "
             "give num_partitions and replication_factor"
         )
+    configs = config_texts("configs", new.configs)
     return new_request.CreatableTopic(
         name=new.name,
         num_partitions=new.num_partitions,
@@ -265,7 +268,7 @@ def _creatable(new: NewTopic, version: int) -> Any:
             new_request.CreatableReplicaAssignment(partition_index=n, broker_ids=list(ids))
             for n, ids in new.replica_assignments.items()
         ],
-        configs=[new_request.CreatableTopicConfig(name=name, value=value) for name, value in new.configs.items()],
+        configs=[new_request.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack
 
 from kafkacodec import messages
 from kafkacodec.client.aio.table_producer import TableProducer
-from kafkacodec.client.checks import check_topic, seconds, time_number
+from kafkacodec.client.checks import check_topic, partition_number, seconds, time_number
 from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of, unknown_options
 from kafkacodec.client.core.missing import MissingTopics
@@ -163,7 +163,7 @@ class Producer(TableProducer, AsyncClient):
             The record's outcome.
 
         Raises:
-            ValueError, TypeError: an illegal topic or timestamp.
+            ValueError, TypeError: an illegal topic, partition or timestamp.
             LocalProtocolError: the producer has a ``transactional_id``, and is not in a transaction, or the transaction
                 has ended while the call waited.
             EncodeError: a key, value or header of another type; a record larger than ``max_request_size``; a partition
@@ -200,6 +200,8 @@ class Producer(TableProducer, AsyncClient):
         timestamp: Moment | None,
     ) -> Delivery:
         """Queue a record of a transaction, or of none."""
+        if partition is not None:
+            partition = partition_number(partition)
         own = self._queues.topic(topic)
         if own is None or self._queues.full or (partition is not None and partition not in own.present):
             own = await self._room(topic, partition)

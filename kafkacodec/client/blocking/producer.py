@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from kafkacodec.client.aio import producer as aio
 from kafkacodec.client.aio.inside import ProducerInside
-from kafkacodec.client.checks import seconds, time_number
+from kafkacodec.client.checks import partition_number, seconds, time_number
 from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
@@ -112,6 +112,8 @@ class Producer(Sending, BlockingClient):
         timestamp: Moment | None,
     ) -> Delivery:
         """Queue a record of a transaction, or of none."""
+        if partition is not None:
+            partition = partition_number(partition)
         # The caller's thread appends; it waits for the client's only if there is no room.
         self._refuse_handler()
         queues: Queues = self._queues

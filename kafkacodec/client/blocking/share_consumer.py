@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack
 from kafkacodec.client.aio import share_consumer as aio
 from kafkacodec.client.aio.inside import start_share_consumer
 from kafkacodec.client.consuming.positions import Key
+from kafkacodec.client.core.foreign_names import knows
 from kafkacodec.client.core.foreign_options import instead_of
 from kafkacodec.client.lifecycle import BlockingClient, blocking, owned
 from kafkacodec.client.security.config_words import from_config
@@ -20,6 +21,7 @@ from kafkacodec.signatures import shows_options
 __all__ = ["ShareConsumer"]
 
 
+@knows("ShareConsumer")
 class ShareConsumer(BlockingClient):
     """Reads topics together with other members of a share group: each record goes to one of them, as in a queue.
 

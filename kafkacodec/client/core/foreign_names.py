@@ -13,6 +13,7 @@ __all__ = ["Elsewhere", "knows"]
 Type = TypeVar("Type", bound=type)
 
 _CLOSE: Final = "close()"
+_START: Final = "not needed: the first use starts it, and `with` closes it"
 _TOPICS: Final = "Admin.list_topics(), or Admin.describe_topics(topics)"
 _READ: Final = "getmany(timeout=1) in seconds, or an iteration over records; both raise errors"
 
@@ -22,9 +23,11 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "poll": "not needed: callbacks run in the client's thread or event loop",
         "send_and_wait": "send(topic, value), and result() or await of what it returns",
         "list_topics": _TOPICS,
+        "start": _START,
         "stop": _CLOSE,
     },
     "Consumer": {
+        "reader": "columns(), an asynchronous iterator over tables: a RecordBatchReader would block the event loop",
         "poll": _READ,
         "consume": "getmany(timeout=1, max_records=1000)",
         "getone": "an iteration over records, or await anext(consumer)",
@@ -35,7 +38,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "store_offsets": "not needed: records count as processed when the application asks for more",
         "topics": _TOPICS,
         "list_topics": _TOPICS,
-        "start": "not needed: the first use starts it, and `with` closes it",
+        "start": _START,
         "stop": _CLOSE,
     },
     "Admin": {
@@ -46,7 +49,14 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "list_consumer_group_offsets": "list_group_offsets(group)",
         "alter_consumer_group_offsets": "alter_group_offsets(group, offsets)",
         "poll": "not needed: calls wait",
-        "start": "not needed: the first use starts it, and `with` closes it",
+        "start": _START,
+        "stop": _CLOSE,
+    },
+    "ShareConsumer": {
+        "poll": _READ,
+        "consume": "getmany(timeout=1, max_records=1000)",
+        "start": _START,
+        "stop": _CLOSE,
     },
 }
 """By class and method, as the page "Comparison" has them."""
@@ -78,13 +88,15 @@ def knows(kind: str) -> Callable[[Type], Type]:
     """Make a client's class explain the names that a kind of clients has elsewhere, and wrong options of coroutines."""
 
     def decorate(client: Type) -> Type:
+        own: Any = client.__dir__
+        is_asyncio = _is_asyncio(getattr(client, "close", None))
         for name, method in getmembers(client, _is_asyncio):
             if not name.startswith("_") and name not in _UNCHECKED:
                 setattr(client, name, suggests_options(method))
         missing = {name: why for name, why in _NAMES.get(kind, {}).items() if not hasattr(client, name)}
+        statement = "`async with`" if is_asyncio else "`with`"
         for name, instead in missing.items():
-            setattr(client, name, Elsewhere(client.__name__, name, instead))
-        own: Any = client.__dir__
+            setattr(client, name, Elsewhere(client.__name__, name, instead.replace("`with`", statement)))
 
         def names(self: Any) -> list[str]:
             return [name for name in own(self) if name not in missing]

@@ -5,6 +5,7 @@
 # `Appending.add` no Python code runs, so that no other thread does, and no signal handler. A thread that has the lock
 # sets `sealed` before it relies on the size of an open batch. Rows of small tables are added likewise.
 from cpython.dict cimport PyDict_GetItemWithError
+from cpython.long cimport PyLong_CheckExact
 from cpython.ref cimport PyObject
 from libc.stdint cimport INT64_MAX, int64_t
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
@@ -17,6 +18,7 @@ from kafkacodec.client.producing._row_cells cimport RowCells, parts_of
 
 from collections.abc import Iterable, Mapping
 
+from kafkacodec.client.checks import partition_number
 from kafkacodec.client.core.foreign_options import unknown_options
 from kafkacodec.client.producing.outcome import Part, TableOutcome
 from kafkacodec.errors import EncodeError
@@ -76,6 +78,8 @@ cdef class Appending:
         """The queue of a partition, of a key, or for records without a key; None if there is none yet."""
         cdef list queues
         if partition is not None:
+            if not PyLong_CheckExact(partition):
+                partition = partition_number(partition)
             return <OpenQueue?> topic.queues[partition] if partition in topic.present else None
         if key.size < 0:
             return topic.sticky

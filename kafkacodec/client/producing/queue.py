@@ -378,7 +378,5 @@ class Queues(Appending):
                 topic.choose_sticky()
         found: PartitionQueue | None = self.choose(topic, partition, key)
         if found is None:
-            if isinstance(partition, bool) or not hasattr(partition, "__index__"):
-                raise TypeError(f"partition must be an integer, not {type(partition).__name__}")
             raise EncodeError(f"topic {topic.name!r} has no partition {partition!r}", path="partition")
         return found

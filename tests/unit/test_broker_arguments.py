@@ -1,0 +1,69 @@
+"""Arguments of the calls of an embedded broker: what is wrong is said at once, and nothing is done."""
+
+from __future__ import annotations
+
+import pytest
+
+import kafkacodec as kc
+
+PAIR = (b"key", b"value")
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with kc.broker.serve(topics={"orders": 1}) as served:
+        yield served
+
+
+WRONG = [
+    (lambda b: b.create_topic("t", "3"), TypeError, "partitions must be an integer, not str"),
+    (lambda b: b.create_topic("t", True), TypeError, "partitions must be an integer, not bool"),
+    (lambda b: b.create_topic("t", 1.5), TypeError, "partitions must be an integer, not float"),
+    (lambda b: b.create_topic("t", 2**31), ValueError, "partitions must be from -2147483648 to 2147483647"),
+    (lambda b: b.create_topic(5), TypeError, "the name of a topic must be text, not int"),
+    (lambda b: b.create_topic("t", 1, "compact"), TypeError, "config must be a dict, not str"),
+    (lambda b: b.create_topic("t", 1, {5: "x"}), TypeError, "a name in config must be text, not int"),
+    (
+        lambda b: b.create_topic("t", 1, {"cleanup.policy": ["compact", "delete"]}),
+        TypeError,
+        "cleanup.policy must be text, a number or a bool, not list; write several as 'compact,delete'",
+    ),
+    (lambda b: b.create_topic("t", 1, {"retention.ms": None}), kc.BrokerError, "Null value not supported"),
+    (lambda b: b.write("t", []), ValueError, "table has no records"),
+    (lambda b: b.write(5, [PAIR]), TypeError, "topic must be text, not int"),
+    (lambda b: b.write("orders", [PAIR], partition="0"), TypeError, "partition must be an integer, not str"),
+    (lambda b: b.write("orders", [PAIR], partition=-1), ValueError, "partition must be from 0"),
+    (lambda b: b.write("orders", [PAIR], partition=1), KeyError, "has no partition 1"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), WRONG)
+def test_wrong_arguments(broker, call, kind, said):
+    with pytest.raises(kind, match=said):
+        call(broker)
+    with kc.client.Admin(broker.bootstrap_servers) as admin:
+        assert list(admin.list_topics()) == ["orders"]
+
+
+async def test_wrong_arguments_in_an_event_loop():
+    async with kc.broker.aio.serve() as served:
+        for call, kind, said in WRONG:
+            if kind is not KeyError:
+                with pytest.raises(kind, match=said):
+                    await call(served)
+
+
+def test_numbers_and_truth_values_of_configurations():
+    with kc.broker.serve() as served, kc.client.Admin(served.bootstrap_servers) as admin:
+        given = {"retention.ms": 5, "preallocate": True, "min.cleanable.dirty.ratio": 0.25, "cleanup.policy": "compact"}
+        texts = {"retention.ms": "5", "preallocate": "true", "min.cleanable.dirty.ratio": "0.25"}
+        served.create_topic("a", 1, given)
+        made = admin.create_topics(kc.client.NewTopic("b", configs=given))
+        admin.create_topics("c")
+        admin.incremental_alter_configs({("topic", "c"): given})
+        admin.incremental_alter_configs({("topic", "c"): {"cleanup.policy": kc.client.Append("delete")}})
+        assert texts.items() <= made["b"].configs.items()
+        for name in "abc":
+            (found,) = admin.describe_configs([("topic", name)]).values()
+            assert {key: found[key].value for key in texts} == texts
+        assert found["cleanup.policy"].value == "compact,delete"
