@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -103,8 +104,33 @@ def test_commands(logs, tmp_path, kafkacodec):
         assert (code, f"error: {text}{reason}" in err) == (1, True)
         code, _, err = kafkacodec("convert", path, "--topic", "orders", *options, "--on-error", "skip")
         assert (code, text in err, reason in err, "523 records" in err) == (0, True, True, True)
+
+
+def test_lag_of_the_others(logs, kafkacodec):
+    path, reason = logs
+    text = f"{path / 'orders-2' / NAME}: the file cannot be read: {reason}"
+    code, out, err = kafkacodec("lag", path)
+    assert (code, out.splitlines()[-1]) == (1, "2 groups, 6 partitions, lag 241")  # the end is the high watermark
+    assert err == f"kafkacodec: orders-2: {text}\nkafkacodec: error: 1 of 3 logs cannot be read wholly\n"
+    (path / "replication-offset-checkpoint").unlink()
+    code, out, err = kafkacodec("lag", path, "--json")
+    lines = {(n["group"], n["partition"]): n for n in map(json.loads, out.splitlines())}
+    assert (code, err.count(text)) == (1, 1)
+    assert [lines["billing", n]["lag"] for n in range(3)] == [113, 66, None]
+    assert [lines["billing", n]["problem"] for n in range(3)] == [None, None, text]
+    assert lines["billing", 2]["notes"] == ["its log cannot be read wholly"]
     code, out, err = kafkacodec("lag", path, "--on-error", "skip")
-    assert (code, text in err, "2 groups" in out) == (0, True, True)
+    assert (code, err) == (0, f"kafkacodec: warning: skipped: {text}\n")
+    assert out.splitlines()[-1] == "2 groups, 6 partitions, lag 179, without 2 partitions of unknown end"
+    with pytest.raises(OSError, match=reason):
+        kc.log.lag(path)
+
+
+def test_lag_with_another_copy(logs, tmp_path, kafkacodec):
+    path, _ = logs
+    code, out, err = kafkacodec("lag", path, tmp_path / "whole")
+    assert (code, out.splitlines()[-1]) == (1, "2 groups, 6 partitions, lag 241")
+    assert f"{path / 'orders-2' / NAME}: the file cannot be read" in err
 
 
 def test_a_directory_that_cannot_be_listed(tmp_path, monkeypatch):

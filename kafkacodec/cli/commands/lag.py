@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, topics_option, warn
@@ -15,7 +15,7 @@ from kafkacodec.cli.options.log_path import LocalPath
 from kafkacodec.cli.options.servers import INSTEAD_OF_FILES, Servers, server_options
 from kafkacodec.cli.output import SECONDS, Column, counted, duration, full_option, print_table, timestamp
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.state.group_lag import PartitionLag, lag as read_lag
+from kafkacodec.log.state.group_lag import PartitionLag, lag_behind
 
 
 @click.command()
@@ -49,6 +49,9 @@ def lag(
     A log ends at the high watermark in the broker's checkpoint, or where its files end if there is none. "behind" is
     the time from the first record that is not read to the newest one. Times are in UTC. With --bootstrap, asks the
     brokers, which do not tell times.
+
+    Where the log of a partition cannot be read wholly, its notes say so, and the exit code is 1 unless --on-error is
+    skip. Records of __consumer_offsets that cannot be read end the command: they may be of any group.
     """
     live = servers.instead_of(directories, "DIR...")
     if output:
@@ -65,13 +68,20 @@ def lag(
                 admin, lambda name: matches(name, groups), lambda name: matches(name, topics), isolation_level
             )
     else:
-        lines = read_lag(directories, isolation_level=isolation_level, problems=problems)
+        skipped: list[DecodeError] = [] if problems is None else problems
+        lines = lag_behind(directories, isolation_level, of_commits=problems, of_logs=skipped)
         refuse_strangers("group", groups, {line.group for line in lines}, ", ".join(directories))
         read = {line.topic for line in lines}
         place = ", ".join(directories)
         refuse_strangers("committed offsets of topic", topics, read, place, kinds="topics with committed offsets")
         found = [line for line in lines if matches(line.group, groups) and matches(line.topic, topics)]
-    warn(problems)
+        warn(problems)
+    _show(found, output, as_json=as_json)
+    if problems is None:
+        _fail_at_problems(found)
+
+
+def _show(found: Sequence[PartitionLag], output: Destination, *, as_json: bool) -> None:
     if output:
         from kafkacodec.log.state.tables import lag_table
 
@@ -81,6 +91,16 @@ def lag(
             say_json(line._asdict() | {"notes": line.notes})
     else:
         _print_table(found)
+
+
+def _fail_at_problems(found: Sequence[PartitionLag]) -> None:
+    """Raise click.ClickException if the log of a partition could not be read, after a line for each of these."""
+    logs = {(line.topic, line.partition) for line in found}
+    faults = {(line.topic, line.partition): line.problem for line in found if line.problem is not None}
+    for (topic, partition), problem in faults.items():
+        note(f"kafkacodec: {topic}-{partition}: {problem}")
+    if faults:
+        raise click.ClickException(f"{len(faults)} of {counted(len(logs), 'log')} cannot be read wholly")
 
 
 def _print_table(found: Sequence[PartitionLag]) -> None:
@@ -103,13 +123,16 @@ def _print_table(found: Sequence[PartitionLag]) -> None:
 
 
 def _sum(found: Sequence[PartitionLag]) -> str:
-    here = [line.lag for line in found if line.log_end_offset is not None]
+    here = [line for line in found if line.is_there or line.problem]
     parts = [counted(len({line.group for line in found}), "group"), counted(len(found), "partition")]
     if here or not found:
-        parts.append(f"lag {sum(lag or 0 for lag in here):,}")
-    uncommitted = sum(lag is None for lag in here)
+        parts.append(f"lag {sum(line.lag or 0 for line in here):,}")
+    uncommitted = sum(line.offset is None for line in here)
     if uncommitted:
         parts.append(f"without {counted(uncommitted, 'partition')} that nothing is committed of")
+    unread = sum(line.lag is None and line.offset is not None for line in here)
+    if unread:
+        parts.append(f"without {counted(unread, 'partition')} of unknown end")
     if len(here) < len(found):
         parts.append(f"{counted(len(found) - len(here), 'partition')} not in the directory")
     return ", ".join(parts)

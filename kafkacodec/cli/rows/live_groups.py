@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-import click
-
+from kafkacodec import errors
 from kafkacodec.client.admin.group_descriptions import GroupDescription, GroupMember as Member
 from kafkacodec.errors import ItemErrors
 from kafkacodec.log.state.group_lag import PartitionLag
@@ -53,8 +52,9 @@ def live_lag(
         {key for name, offsets in groups.items() for key in (*offsets, *owners.get(name, {})) if topic(key.topic)}
     )
     # A log ends at the high watermark for its readers, which is what brokers tell.
-    ends, stable = _ends(admin, keys, "read_uncommitted"), _ends(admin, keys, isolation_level)
-    starts = _ends(admin, keys, None)
+    problems: dict[TopicPartition, str] = {}
+    levels = ("read_uncommitted", isolation_level, None)
+    ends, stable, starts = (_ends(admin, keys, level, problems) for level in levels)
     lines = []
     for name, offsets in groups.items():
         for key in sorted({*offsets, *owners.get(name, {})}):
@@ -65,7 +65,7 @@ def live_lag(
                 place = (name, key.topic, key.partition, offset, None)
                 log = (starts.get(key), end, ends.get(key), behind, None, None, None)
                 member = (None, None, None) if owner is None else (owner.member_id, owner.client_id, owner.client_host)
-                lines.append(PartitionLag(*place, *log, *member))
+                lines.append(PartitionLag(*place, *log, *member, None, problems.get(key)))
     return lines
 
 
@@ -112,8 +112,13 @@ def _owners(described: GroupDescription) -> dict[TopicPartition, Member]:
     return {key: member for member in described.members for key in member.assignment or ()}
 
 
-def _ends(admin: Admin, keys: Sequence[TopicPartition], level: str | None) -> dict[TopicPartition, int]:
-    """The ends of partitions, or their starts with None. Those of deleted topics are missing."""
+def _ends(
+    admin: Admin, keys: Sequence[TopicPartition], level: str | None, problems: dict[TopicPartition, str]
+) -> dict[TopicPartition, int]:
+    """The ends of partitions, or their starts with None. Those of deleted topics are missing.
+
+    So are those that brokers refuse, such as partitions without a leader; `problems` gets the reasons.
+    """
     spec: Literal["earliest", "latest"] = "earliest" if level is None else "latest"
     found: Mapping[TopicPartition, OffsetAndTimestamp]
     try:
@@ -122,8 +127,8 @@ def _ends(admin: Admin, keys: Sequence[TopicPartition], level: str | None) -> di
             isolation_level="read_committed" if level == "read_committed" else "read_uncommitted",
         )
     except ItemErrors as refused:
-        other = [str(error) for error in refused.errors.values() if getattr(error, "code", None) != 3]
-        if other:
-            raise click.ClickException(other[0]) from None
+        for key, error in refused.errors.items():
+            if getattr(error, "code", None) != errors.UNKNOWN_TOPIC_OR_PARTITION:
+                problems[key] = str(error)
         found = refused.results
     return {key: offset.offset for key, offset in found.items()}

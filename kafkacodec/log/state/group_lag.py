@@ -57,7 +57,8 @@ class PartitionLag(NamedTuple):
         offset (int | None): the committed offset, that of the next record to read; None: a member owns the partition,
             but nothing was committed.
         commit_timestamp (int | None): when it was committed.
-        start_offset (int | None): where the log starts; this and the next ones are None if the log is not there.
+        start_offset (int | None): where the log starts; this and the next ones are None if the log is not there, and
+            the next ones if its last segment cannot be read and no other file shows them.
         end_offset (int | None): where the group can read to: the high watermark, or with ``read_committed`` the last
             stable offset.
         log_end_offset (int | None): where the log ends.
@@ -87,14 +88,20 @@ class PartitionLag(NamedTuple):
     client_id: str | None
     client_host: str | None
     missing_offsets: int | None = None
+    problem: str | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a log of the partition."""
+        return (self.start_offset, self.log_end_offset) != (None, None)
 
     @property
     def notes(self) -> list[str]:
         """Remarks about the partition, as text."""
-        if self.log_end_offset is None:
+        if not self.is_there and self.problem is None:
             return ["the partition is not in the directory"]
-        found = []
-        if self.offset is not None and self.offset > self.log_end_offset:
+        found = [] if self.problem is None else ["its log cannot be read wholly"]
+        if self.offset is not None and self.log_end_offset is not None and self.offset > self.log_end_offset:
             found.append("committed after the end of the log")
         if self.offset is not None and self.start_offset is not None and self.offset < self.start_offset:
             count = self.start_offset - self.offset
@@ -141,9 +148,20 @@ def lag(
     given = path_texts(paths)
     if not given:
         raise ValueError("paths: there are none; pass a broker's data directory")
-    commits = {commit[:3]: commit for commit in read_committed_offsets(given, problems=problems)}
-    owners = _owners(read_consumer_groups(given, problems=None if problems is None else []))  # the same problems again
-    logs = _Logs(given, isolation_level, problems)
+    return lag_behind(given, isolation_level, of_commits=problems, of_logs=problems)
+
+
+def lag_behind(
+    given: Sequence[str],
+    isolation_level: IsolationLevel,
+    *,
+    of_commits: list[DecodeError] | None,
+    of_logs: list[DecodeError] | None,
+) -> PartitionLags:
+    """As `lag`, with a list for the errors of records of groups, and one for those of the logs that they read."""
+    commits = {commit[:3]: commit for commit in read_committed_offsets(given, problems=of_commits)}
+    owners = _owners(read_consumer_groups(given, problems=None if of_commits is None else []))  # the same problems
+    logs = _Logs(given, isolation_level, of_logs)
     places = sorted(commits.keys() | owners.keys())
     return PartitionLags(logs.lag_of(*place, commits.get(place), owners.get(place)) for place in places)
 
@@ -162,11 +180,17 @@ def _owners(groups: Iterable[Group]) -> dict[GroupPlace, GroupMember]:
 
 
 class _Ends(NamedTuple):
-    """The start and end of a partition's log; `stable` is its last stable offset if that counts."""
+    """The start and end of a partition's log; `stable` is its last stable offset if that counts.
+
+    Attributes:
+        end: where what can be read ends.
+        is_whole: whether the log ends there; else its last segment cannot be read.
+    """
 
     partition: Partition
     start: int
     end: int
+    is_whole: bool
     high_watermark: int | None
     stable: int | None
 
@@ -189,6 +213,7 @@ class _Logs:
         self._ends: dict[Place, list[_Ends]] = {}
         self._gaps: dict[str, list[Span]] = {}
         self._times: dict[tuple[str, int], int | None] = {}
+        self._faults: dict[Place, list[str]] = {}
 
     def lag_of(
         self, group: str, topic: str, partition: int, commit: CommittedOffset | None, member: GroupMember | None
@@ -215,7 +240,7 @@ class _Logs:
             None if commit is None or commit.commit_timestamp == -1 else commit.commit_timestamp,
             None if longest is None else longest.start,
             end,
-            None if longest is None else longest.end,
+            longest.end if longest is not None and longest.is_whole else None,
             behind,
             time,
             end_time,
@@ -224,6 +249,7 @@ class _Logs:
             None if member is None else member.client_id,
             None if member is None else member.client_host,
             missing,
+            next(iter(self._faults.get((topic, partition), ())), None),
         )
 
     def _copies_of(self, place: Place) -> list[_Ends]:
@@ -235,14 +261,14 @@ class _Logs:
 
     def _read_ends(self, partition: Partition) -> _Ends:
         high_watermark = partition.high_watermark  # first: it is not after the end of a log that grows meanwhile
-        end = self._end_of(partition)
-        if high_watermark is not None and high_watermark > end:  # in a segment that is new since they were listed?
+        end, is_whole = self._end_of(partition)
+        if is_whole and high_watermark is not None and high_watermark > end:  # in a segment that is new since they were listed?
             with unless_unreadable(partition), suppress(DecodeError):
                 end = max(end, end_offset_now(partition))
         stable = None
         if self.isolation_level == "read_committed":
             stable = partition.transactions(start_offset=end).last_stable_offset
-        return _Ends(partition, partition.start_offset(), end, high_watermark, stable)
+        return _Ends(partition, partition.start_offset(), end, is_whole, high_watermark, stable)
 
     def _lost(self, copy: _Ends, first: int, end: int) -> list[Span]:
         """The offsets of a span that a log does not have, though compaction does not explain it; in order."""
@@ -266,48 +292,50 @@ class _Logs:
             fault = fault_of(segment.path, error)
             if fault is None or self.problems is None:
                 raise
-            self._report(fault)
+            self._report(partition, fault)
             around, base = surroundings(partition, segment), segment.base_offset or 0
             return [(base, max(around.following or around.flushed or 0, base + 1))]
         return [(e.first_offset, e.end_offset) for e in errors if isinstance(e, MissingOffsets)]
 
-    def _end_of(self, partition: Partition) -> int:
-        """The log end offset, after damage too, which is a problem."""
+    def _end_of(self, partition: Partition) -> tuple[int, bool]:
+        """The log end offset, after damage too, which is a problem; and whether the log surely ends there."""
+        is_whole = True
         for segment in reversed(partition.segments):
-            last = self._last_offset(segment)
+            try:
+                last = self._last_offset(partition, segment)
+            except (DecodeError, OSError) as error:
+                fault = fault_of(segment.path, error)
+                if fault is None or self.problems is None:
+                    raise
+                self._report(partition, fault)
+                last, is_whole = None, False
             if last is not None:
-                return last + 1
+                return last + 1, is_whole
             if segment.base_offset is not None:
-                return segment.base_offset
-        return 0
+                return segment.base_offset, is_whole
+        return 0, is_whole
 
-    def _last_offset(self, segment: Segment) -> int | None:
-        """The last offset of a segment; None too if it cannot be read, which is a problem."""
-        try:
-            return self._read_last_offset(segment)
-        except (DecodeError, OSError) as error:
-            fault = fault_of(segment.path, error)
-            if fault is None or self.problems is None:
-                raise
-            self._report(fault)
-            return None
-
-    def _read_last_offset(self, segment: Segment) -> int | None:
+    def _last_offset(self, partition: Partition, segment: Segment) -> int | None:
         if not kind_of(segment.path).has_batches:
             return segment.last_offset()
         with open_file(segment.path) as file:
             position, last = Lookup(file, segment.base_offset).end()
             for part in walk_over_damage(file, position):
                 if isinstance(part, Damage):
-                    self._report(part.error)
+                    self._report(partition, part.error)
                 elif len(part):
                     last = int(part["last_offset"].max())
         return last
 
-    def _report(self, error: DecodeError) -> None:
+    def _report(self, partition: Partition, error: DecodeError) -> None:
+        """Note an error of a partition's log, once; raise it if nobody takes them."""
         if self.problems is None:
             raise error
-        note(self.problems, error)
+        assert partition.topic is not None and partition.partition is not None
+        faults = self._faults.setdefault((partition.topic, partition.partition), [])
+        if str(error) not in faults:
+            faults.append(str(error))
+            note(self.problems, error)
 
     def _first_time(self, copies: Sequence[_Ends], lost: Mapping[str, list[Span]], offset: int, end: int) -> int | None:
         """The timestamp of the first record from an offset on, in a copy that has it."""
@@ -336,7 +364,7 @@ class _Logs:
                     return int(chunk["offset"][0]), _milliseconds(chunk["timestamp"][0])
                 for problem in chunk.problems:
                     assert isinstance(problem.exception, DecodeError)
-                    self._report(problem.exception.within(segment.path))
+                    self._report(partition, problem.exception.within(segment.path))
         return None
 
     def _last_time(self, copies: Sequence[_Ends], lost: Mapping[str, list[Span]], end: int) -> int | None:
@@ -398,11 +426,13 @@ def _milliseconds(time: np.datetime64) -> int | None:
     return None if np.isnat(time) else int(time.astype(np.int64))
 
 
-def _readable(ends: _Ends, offset: int | None) -> int:
-    """The end of what a group can read; a commit after the high watermark shows a later end.
+def _readable(ends: _Ends, offset: int | None) -> int | None:
+    """The end of what a group can read; a commit after the high watermark shows a later end. None if unknown.
 
     A log that ends before its high watermark has lost its end.
     """
+    if not ends.is_whole and ends.high_watermark is None:
+        return None
     end = ends.end
     if ends.high_watermark is not None:
         end = max(ends.high_watermark, min(end, offset or 0))

@@ -64,6 +64,7 @@ LAG = pa.schema(
         "client_id": pa.string(),
         "client_host": pa.string(),
         "missing_offsets": pa.int64(),
+        "problem": pa.string(),
     }
 )
 """A row for a group and partition, as `kafkacodec.log.PartitionLag`."""
