@@ -9,6 +9,7 @@ import click
 
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.standard_input import paths_with_copy
+from kafkacodec.cli.options.checkpoints import warn_of_checkpoints_beside
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import TREE_LEVELS, tiered_key_option, topics_option
 from kafkacodec.cli.options.log_path import LocalPath
@@ -66,6 +67,7 @@ def diff(paths: tuple[str, str], topics: tuple[str, ...], limit: int, as_json: b
         chosen = pairs(*(_chosen(path, side, topics) for path, side in zip(paths, sides, strict=True)))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    warn_of_checkpoints_beside(p for pair in chosen for p in pair if p is not None)
     found = []
     with progress("comparing", sum(p.size_in_bytes for pair in chosen for p in pair if p is not None)) as advance:
         for pair in chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,6 +10,7 @@ import click
 
 from kafkacodec.cli.console import note, say, say_json
 from kafkacodec.cli.files.destination import Destination, destination_options
+from kafkacodec.cli.options.checkpoints import warn_of_checkpoints
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.inputs import on_error_option, topics_option, warn
 from kafkacodec.cli.options.log_path import LocalPath
@@ -68,6 +70,7 @@ def lag(
                 admin, lambda name: matches(name, groups), lambda name: matches(name, topics), isolation_level
             )
     else:
+        warn_of_checkpoints(map(os.path.abspath, directories))
         skipped: list[DecodeError] = [] if problems is None else problems
         lines = lag_behind(directories, isolation_level, of_commits=problems, of_logs=skipped)
         refuse_strangers("group", groups, {line.group for line in lines}, ", ".join(directories))

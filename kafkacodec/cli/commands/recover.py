@@ -10,6 +10,7 @@ import click
 from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say, say_json
 from kafkacodec.cli.files.standard_input import path_with_copy
+from kafkacodec.cli.options.checkpoints import warn_of_checkpoints_beside
 from kafkacodec.cli.options.inputs import TREE_LEVELS, size_of, tiered_key_option
 from kafkacodec.cli.options.log_path import LocalPath
 from kafkacodec.cli.output import counted, progress, size
@@ -36,6 +37,7 @@ def recover(source: str, destination: str, as_json: bool) -> None:
     from kafkacodec.log.writing.recovery import recover_tree
 
     partitions = log.discover(source, levels=TREE_LEVELS)
+    warn_of_checkpoints_beside(partitions)
     tree = os.path.isdir(source) and not _is_log(source)
     with progress("recovering", sum(map(size_of, partitions))) as advance:
         try:

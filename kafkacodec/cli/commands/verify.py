@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from kafkacodec.cli.advice import advised
 from kafkacodec.cli.console import say, say_json
+from kafkacodec.cli.options.checkpoints import warn_of_checkpoints_beside
 from kafkacodec.cli.options.inputs import (
     TREE_LEVELS,
     Choice,
@@ -40,13 +42,18 @@ def verify(choice: Choice, strict: bool, everything: bool, as_json: bool, gaps: 
     directories. Partitions that are not intact are listed, with --all every one. --gaps accept is for logs whose gaps
     are known, such as recovered ones.
     """
-    partitions = choice.partitions(levels=TREE_LEVELS)
+    from kafkacodec.log.opening import full_path
+
+    partitions = choice.unwarned(levels=TREE_LEVELS)
+    directories = choice.log_directories(levels=TREE_LEVELS)
+    reported = {os.path.abspath(directory.path) for directory in directories}
+    warn_of_checkpoints_beside(p for p in partitions if os.path.dirname(full_path(p.path)) not in reported)
     reports: list[tuple[Partition, Report]] = []
     with progress("verifying", sum(map(size_of, partitions))) as advance:
         for partition in partitions:
             report = partition.verify(threads=threads, advance=advance)
             reports.append((partition, report.with_gaps_accepted() if gaps == "accept" else report))
-    checkpoints = [_checkpoints(directory, partitions) for directory in choice.log_directories(levels=TREE_LEVELS)]
+    checkpoints = [_checkpoints(directory, partitions) for directory in directories]
     if as_json:
         for partition, report in reports:
             say_json({"topic": partition.topic, "partition": partition.partition} | report.to_dict())

@@ -13,6 +13,7 @@ from kafkacodec.cli.advice import advised
 from kafkacodec.cli.completion import complete_topic
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.standard_input import paths_with_copy
+from kafkacodec.cli.options.checkpoints import warn_of_checkpoints_beside
 from kafkacodec.cli.options.gathering import Command, gathered
 from kafkacodec.cli.options.globs import matches, refuse_strangers
 from kafkacodec.cli.options.log_path import LogPath
@@ -45,7 +46,16 @@ class Choice:
     numbers: tuple[int, ...]
 
     def partitions(self, levels: int = 0) -> list[Partition]:
-        """The chosen partitions, within a directory by topic and number; `levels` as in `discover`."""
+        """The chosen partitions, within a directory by topic and number; `levels` as in `discover`.
+
+        Prints a warning for each checkpoint beside them that cannot be read.
+        """
+        chosen = self.unwarned(levels)
+        warn_of_checkpoints_beside(chosen)
+        return chosen
+
+    def unwarned(self, levels: int = 0) -> list[Partition]:
+        """The same without the warnings, for a command that reports on checkpoints itself."""
         from kafkacodec.log import discover
 
         found = discover(self.paths, levels=levels)

@@ -65,7 +65,7 @@ def live_lag(
                 place = (name, key.topic, key.partition, offset, None)
                 log = (starts.get(key), end, ends.get(key), behind, None, None, None)
                 member = (None, None, None) if owner is None else (owner.member_id, owner.client_id, owner.client_host)
-                lines.append(PartitionLag(*place, *log, *member, None, problems.get(key)))
+                lines.append(PartitionLag(*place, *log, *member)._replace(problem=problems.get(key)))
     return lines
 
 

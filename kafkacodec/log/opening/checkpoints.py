@@ -7,7 +7,9 @@ import uuid
 from collections.abc import Mapping
 from functools import lru_cache
 
+from kafkacodec.errors import DecodeError
 from kafkacodec.log.files.access import FileIdentity
+from kafkacodec.log.formats import layout
 from kafkacodec.log.formats.checkpoints import (
     LeaderEpoch,
     ProducerSnapshot,
@@ -18,7 +20,7 @@ from kafkacodec.log.formats.checkpoints import (
     parse_topic_id,
     snapshot_offset,
 )
-from kafkacodec.log.opening import identity_of, optional, read_file
+from kafkacodec.log.opening import fault_of, identity_of, optional, read_file
 
 __all__ = [
     "known_offsets",
@@ -27,6 +29,7 @@ __all__ = [
     "read_producer_snapshot",
     "read_properties",
     "read_topic_id",
+    "unreadable_checkpoints",
 ]
 
 MAX_BYTES = 64 << 20
@@ -80,6 +83,27 @@ def known_offsets(log_dir: str, name: str) -> Mapping[tuple[str, int], int]:
     found: Mapping[tuple[str, int], int] = {}
     with optional(path):
         found = _known_offsets(path, identity_of(path))
+    return found
+
+
+def unreadable_checkpoints(log_dir: str) -> dict[str, DecodeError]:
+    """The offset checkpoints of a log directory that are there and cannot be read, by name, with the reason.
+
+    Raises:
+        OSError: a file cannot be read for a reason that may pass.
+    """
+    found: dict[str, DecodeError] = {}
+    for name in layout.OFFSET_CHECKPOINTS:
+        path = os.path.join(log_dir, name)
+        try:
+            _known_offsets(path, identity_of(path))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except (DecodeError, OSError) as error:
+            fault = error if isinstance(error, DecodeError) else fault_of(path, error)
+            if fault is None:
+                raise
+            found[name] = fault
     return found
 
 

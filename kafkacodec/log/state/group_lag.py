@@ -262,7 +262,8 @@ class _Logs:
     def _read_ends(self, partition: Partition) -> _Ends:
         high_watermark = partition.high_watermark  # first: it is not after the end of a log that grows meanwhile
         end, is_whole = self._end_of(partition)
-        if is_whole and high_watermark is not None and high_watermark > end:  # in a segment that is new since they were listed?
+        if is_whole and high_watermark is not None and high_watermark > end:
+            # In a segment that is new since they were listed?
             with unless_unreadable(partition), suppress(DecodeError):
                 end = max(end, end_offset_now(partition))
         stable = None
@@ -331,7 +332,8 @@ class _Logs:
         """Note an error of a partition's log, once; raise it if nobody takes them."""
         if self.problems is None:
             raise error
-        assert partition.topic is not None and partition.partition is not None
+        assert partition.topic is not None
+        assert partition.partition is not None
         faults = self._faults.setdefault((partition.topic, partition.partition), [])
         if str(error) not in faults:
             faults.append(str(error))
