@@ -322,7 +322,7 @@ coverage: $(VENV)/.dev ## line coverage of Python and C, reports in out/coverage
 	$(VENV)/bin/gcovr --root . --filter csrc/ --object-directory $(COVERED) --txt --html-details out/coverage/c/index.html $(COVERED)
 
 .PHONY: bench
-bench: $(VENV)/.dev $(VENV)/.built ## all rates beside peers, for half an hour: tables, and a page with plots, .cache/bench/index.html
+bench: $(VENV)/.dev $(VENV)/.built .cache/uvloop/.installed ## all rates beside peers, for half an hour: tables, and a page with plots, .cache/bench/index.html
 	$(PY) -m benchmarks --save .cache/bench
 	$(PY) -m benchmarks --live --save .cache/bench
 	$(PY) -m benchmarks --brokers --save .cache/bench

@@ -47,7 +47,8 @@ def main() -> None:
         return not arguments.only or arguments.only in name
 
     if arguments.live:
-        finish(live.run(2 if arguments.quick else 5, note), [], arguments.save, "live")
+        of_live, calls, absent = live.run(2 if arguments.quick else 5, note, chosen)
+        finish(of_live, absent, arguments.save, "live", calls)
         return
     if arguments.spark:
         of_spark = spark.run(2 if arguments.quick else 5, note, chosen, 10 if arguments.quick else 1)
@@ -154,7 +155,9 @@ def by_programs(
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", metavar="NAME", help="cases, messages and Spark's contests whose name contains this")
+    parser.add_argument(
+        "--only", metavar="NAME", help="cases, messages, and contests with a broker or Spark whose name contains this"
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds, no Java and no Go")
     parser.add_argument("--spark", action="store_true", help="only Spark on two cores, with a broker; minutes")
     parser.add_argument("--sizes", action="store_true", help="only rates by size, and the times of single calls")

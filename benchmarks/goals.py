@@ -9,7 +9,7 @@ from benchmarks import libraries, live_latency, live_sends, live_standing
 from benchmarks.broker_servers import KAFKA, KFAKE, MOCK, OURS as SERVED, TANSU
 from benchmarks.contest import Rates
 
-JAVA, FRANZ = "Kafka's Java classes", "franz-go"
+JAVA, FRANZ, RUST = "Kafka's Java classes", "franz-go", "rust-rdkafka"
 DECOMPRESSING = "fastest library alone"
 COLUMNS = "kafkacodec, columns"
 BROKER, OWN_TUNED = "Spark, a topic of a broker", "Spark's own source, tuned"

@@ -6,15 +6,18 @@ same topic, which confluent-kafka has filled, and produce to topics of one parti
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
-from benchmarks import live_clients, live_latency, live_sends, live_standing, live_waits, programs
+from benchmarks import latencies, live_clients, live_latency, live_sends, live_standing, live_waits, programs
 from benchmarks.contest import Measured
+from benchmarks.report import Distributions
 
 CODECS = ("none", "lz4")
 WALL = ", wall clock"
@@ -27,72 +30,115 @@ def contest_name(work: str, codec: str) -> str:
     return f"live, {work}, {codec}"
 
 
-def run(rounds: int, note: Callable[[str], None]) -> dict[str, Measured]:
-    """The rates of each client in its best round, for each work and codec, by processor time and by the clock."""
-    results: dict[str, Measured] = {}
-    everyone = list(live_clients.WORK)
-    if programs.FRANZ_GO.absent:
-        note(programs.FRANZ_GO.absent)
-        everyone.remove(programs.FRANZ_GO.name)
-    else:
-        programs.FRANZ_GO.build()
-    with broker() as server:
+class Run:
+    """The contests with one broker. `chosen` tells by name which contests are run, `note` gets their names."""
+
+    def __init__(self, server: str, rounds: int, note: Callable[[str], None], chosen: Callable[[str], bool]) -> None:
+        self.results: dict[str, Measured] = {}
+        self.distributions: Distributions = {}
+        self._server, self._rounds, self._note, self._chosen = server, rounds, note, chosen
+        self._filled: set[str] = set()
+
+    def of_clients(self, everyone: list[str]) -> None:
+        """All records of a topic consumed, and as many produced."""
         for codec in CODECS:
-            fill(server, f"filled-{codec}", codec)
             for work in ("consume", "produce"):
                 name = contest_name(work, codec)
-                for number, client in in_turns(results, name, rounds, everyone):
-                    topic = f"filled-{codec}" if work == "consume" else f"made-{codec}-{number}-{len(client)}"
-                    keep(results, name, client, measured(client, work, server, topic, codec))
-                note(name)
+                for number, client in self._in_turns(name, everyone):
+                    produced = f"made-{codec}-{number}-{len(client)}-{everyone.index(client)}"
+                    topic = self._topic(codec) if work == "consume" else produced
+                    self._keep(name, client, rates_of("live_clients", client, work, self._server, topic, codec))
+
+    def of_sends(self) -> None:
+        """Records sent one by one."""
         for shape in live_sends.SHAPES:
             clients = [client for client in live_sends.CLIENTS if live_sends.has(client, shape)]
-            name, place = sends_name(shape), f"sent-{live_sends.SHAPES.index(shape)}"
-            for number, client in in_turns(results, name, rounds, clients):
-                topic = f"{place}-{number}-{client}"
-                rates = rates_of("live_sends", client, shape, server, topic)
-                check_filled(server, topic, live_sends.COUNTS[client] + 1)
-                keep(results, name, client, rates)
-            note(name)
+            for number, client in self._in_turns(sends_name(shape), clients):
+                topic = f"sent-{live_sends.SHAPES.index(shape)}-{number}-{client}"
+                rates = rates_of("live_sends", client, shape, self._server, topic)
+                check_filled(self._server, topic, live_sends.COUNTS[client] + 1)
+                self._keep(sends_name(shape), client, rates)
+
+    def of_waits(self) -> None:
+        """Calls that wait for the broker, one after the other."""
         for work in live_waits.WORKS:
             clients = [client for client, works in live_waits.CLIENTS.items() if work in works]
-            for number, client in in_turns(results, waits_name(work), rounds, clients):
-                topic = "filled-none" if work.startswith("commit") else f"waited-{work[:4]}-{number}-{client}"
-                keep(results, waits_name(work), client, rates_of("live_waits", client, work, server, topic))
-            note(waits_name(work))
+            for number, client in self._in_turns(waits_name(work), clients):
+                topic = self._topic("none") if work.startswith("commit") else f"waited-{work[:4]}-{number}-{client}"
+                self._keep(waits_name(work), client, rates_of("live_waits", client, work, self._server, topic))
+
+    def of_latencies(self) -> None:
+        """The time of each record, and of each transaction: all of all rounds are in the distributions."""
         for load in live_latency.LOADS:
-            for number, client in in_turns(results, latency_name(load), rounds, live_latency.clients_of(load), SLOW):
+            name, seconds = latency_name(load), dict[str, list[float]]()
+            for number, client in self._in_turns(name, live_latency.clients_of(load), SLOW):
                 topic = f"latency-{live_latency.LOADS.index(load)}-{number}-{client.replace(', ', '-')}"
-                _, half, most = printed("live_latency", client, load, server, topic)
-                keep(results, latency_name(load), client, (1 / half, 1 / most), SLOW)
-            note(latency_name(load))
-        standing(results, rounds, server, note)
-    return results
+                places = live_latency.environment(client)
+                found = printed("live_latency", client, load, self._server, topic, environment=places)
+                half, most = live_latency.quantiles(found)
+                self._keep(name, client, (1 / half, 1 / most), SLOW)
+                seconds.setdefault(client, []).extend(found)
+            if seconds:
+                self.distributions[name] = {client: latencies.classes(found) for client, found in seconds.items()}
+
+    def of_standing(self) -> None:
+        """The contests of many partitions: the memory while they are read."""
+        for work, partitions in live_standing.PARTITIONS.items():
+            topic = f"standing-{partitions}"
+            for _, client in self._in_turns(standing_name(work), live_standing.clients_of(work)):
+                if topic not in self._filled:
+                    create(self._server, topic, partitions)
+                    self._fill(topic, "none")
+                self._keep(standing_name(work), client, rates_of("live_standing", client, work, self._server, topic))
+
+    def _in_turns(self, name: str, clients: list[str], other: str = WALL) -> Iterator[tuple[int, str]]:
+        """The number of each round with each client, for a new contest and the one with the `other` rates."""
+        if self._chosen(name):
+            self.results[name], self.results[name + other] = Measured("records"), Measured("records")
+            yield from ((number, client) for number in range(self._rounds) for client in clients)
+            self._note(name)
+
+    def _keep(self, name: str, client: str, rates: tuple[float, float], other: str = WALL) -> None:
+        """Keep a round's rates by processor time and by the clock; or those of the contest with the `other` ones."""
+        for contest, rate in zip((name, name + other), rates, strict=True):
+            self.results[contest].add(client, rate)
+
+    def _topic(self, codec: str) -> str:
+        """The topic that all consumers read."""
+        topic = f"filled-{codec}"
+        if topic not in self._filled:
+            self._fill(topic, codec)
+        return topic
+
+    def _fill(self, topic: str, codec: str) -> None:
+        fill(self._server, topic, codec)
+        self._filled.add(topic)
 
 
-def standing(results: dict[str, Measured], rounds: int, server: str, note: Callable[[str], None]) -> None:
-    """The contests of many partitions: the memory while they are read."""
-    for work, partitions in live_standing.PARTITIONS.items():
-        topic = f"standing-{partitions}"
-        create(server, topic, partitions)
-        fill(server, topic, "none")
-        for _, client in in_turns(results, standing_name(work), rounds, live_standing.clients_of(work)):
-            keep(results, standing_name(work), client, rates_of("live_standing", client, work, server, topic))
-        note(standing_name(work))
+def run(
+    rounds: int, note: Callable[[str], None], chosen: Callable[[str], bool]
+) -> tuple[dict[str, Measured], Distributions, list[str]]:
+    """The rates of each client in its best round, the times of single calls, and why some clients are missing.
 
-
-def in_turns(
-    results: dict[str, Measured], name: str, rounds: int, clients: list[str], other: str = WALL
-) -> Iterator[tuple[int, str]]:
-    """The number of each round with each client, for a new contest and the one with the `other` rates."""
-    results[name], results[name + other] = Measured("records"), Measured("records")
-    return ((number, client) for number in range(rounds) for client in clients)
-
-
-def keep(results: dict[str, Measured], name: str, client: str, rates: tuple[float, float], other: str = WALL) -> None:
-    """Keep the rates of a round, by processor time and by the clock; or those of the contest with the `other` ones."""
-    for contest, rate in zip((name, name + other), rates, strict=True):
-        results[contest].add(client, rate)
+    Rates are those of each work and codec, by processor time and by the clock.
+    """
+    everyone, left_out = list(live_clients.WORK), []
+    for program in programs.LIVE:
+        if program.absent:
+            left_out.append(program.absent)
+            everyone.remove(program.name)
+        elif any(chosen(contest_name(work, codec)) for work in ("consume", "produce") for codec in CODECS):
+            program.build()
+    if not live_latency.UVLOOP.exists():
+        left_out.append(f"uvloop was skipped: it is not in {live_latency.UVLOOP}, where `make bench` installs it.")
+    with broker() as server:
+        made = Run(server, rounds, note, chosen)
+        made.of_clients(everyone)
+        made.of_sends()
+        made.of_waits()
+        made.of_latencies()
+        made.of_standing()
+    return made.results, made.distributions, left_out
 
 
 def waits_name(work: str) -> str:
@@ -115,25 +161,20 @@ def sends_name(shape: str) -> str:
     return f"live, send, {shape}"
 
 
-def measured(client: str, work: str, server: str, topic: str, codec: str) -> tuple[float, float]:
-    """Records per second of one run: by processor time, by the clock."""
-    return rates_of("live_clients", client, work, server, topic, codec)
-
-
 def rates_of(module: str, *arguments: str) -> tuple[float, float]:
     """Records per second of a program of this directory: by processor time, by the clock."""
     count, processor, wall = printed(module, *arguments)
     return count / processor, count / wall
 
 
-def printed(module: str, *arguments: str) -> tuple[float, float, float]:
-    """The three numbers that a program of this directory prints."""
+def printed(module: str, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> list[float]:
+    """The numbers that a program of this directory prints."""
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    variables = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=variables)
     if done.returncode:
         raise RuntimeError(f"{', '.join(arguments)}: {done.stderr[-2000:]}")
-    first, second, third = map(float, done.stdout.split())
-    return first, second, third
+    return list(map(float, done.stdout.split()))
 
 
 def check_filled(server: str, topic: str, records: int) -> None:

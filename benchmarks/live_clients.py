@@ -28,6 +28,7 @@ AMOUNTS = {
     "confluent-kafka": {"produce": 300_000, "consume": 1_000_000},
     "kafka-python": {"produce": 50_000, "consume": 200_000},
     "franz-go": {"produce": 1_000_000, "consume": 2_000_000},
+    "rust-rdkafka": {"produce": 1_000_000, "consume": 2_000_000},
 }
 FILLED = max(amounts["consume"] for amounts in AMOUNTS.values())
 
@@ -256,13 +257,14 @@ def consume_kafka_python(server: str, topic: str, _codec: str, count: int) -> No
     consumer.close()
 
 
-def franz_go(work: str) -> Work:
-    """The program in Go, in place of this process."""
+def program(language: str, work: str) -> Work:
+    """The program of that language, in place of this process."""
 
     def run(server: str, topic: str, codec: str, count: int) -> None:
-        from benchmarks.programs import GO_PROGRAM
+        from benchmarks.programs import GO_PROGRAM, RUST_PROGRAM
 
-        os.execv(GO_PROGRAM, [str(GO_PROGRAM), work, server, topic, codec, str(count)])
+        path = {"Go": GO_PROGRAM, "Rust": RUST_PROGRAM}[language]
+        os.execv(path, [str(path), work, server, topic, codec, str(count)])
 
     return run
 
@@ -273,7 +275,8 @@ WORK: dict[str, dict[str, Work]] = {
     "aiokafka": {"produce": produce_aiokafka, "consume": consume_aiokafka},
     "confluent-kafka": {"produce": produce_confluent, "consume": consume_confluent},
     "kafka-python": {"produce": produce_kafka_python, "consume": consume_kafka_python},
-    "franz-go": {"produce": franz_go("produce"), "consume": franz_go("consume")},
+    "franz-go": {"produce": program("Go", "produce"), "consume": program("Go", "consume")},
+    "rust-rdkafka": {"produce": program("Rust", "produce"), "consume": program("Rust", "consume")},
 }
 
 

@@ -2,20 +2,24 @@
 
     python -m benchmarks.live_latency CLIENT LOAD HOST:PORT TOPIC
 
-prints the number of records, and the seconds within which half of them, and 99 of 100, were acknowledged. A record is
-sent when another one is acknowledged, so that as many as asked for are always in flight. All wait for `acks=all`.
-Transactions are those of `live_waits`, from the call that begins one to the end of the call that commits it.
+prints the seconds of each record. A record is sent when another one is acknowledged, so that as many as asked for are
+always in flight. All wait for `acks=all`. Transactions are those of `live_waits`, from the call that begins one to the
+end of the call that commits it.
+
+Clients of kafkacodec, for threads and for event loops, take uvloop's loop if that is installed: they run on it in a
+process that finds the copy in `UVLOOP`, and on asyncio's own in others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks import live_waits
@@ -25,7 +29,8 @@ IN_FLIGHT = {"1 in flight": 1, "100 in flight": 100}
 TRANSACTIONS = "transactions"
 LOADS = (*IN_FLIGHT, TRANSACTIONS)
 COUNT = 3000  # for each that is in flight up to ten; a third of it are transactions
-UVLOOP = importlib.util.find_spec("uvloop") is not None
+UVLOOP = Path(__file__).parent.parent / ".cache" / "uvloop"
+ON_UVLOOP = ", uvloop"
 
 Work = Callable[[str, str, int], list[float]]
 
@@ -122,8 +127,8 @@ def confluent(server: str, topic: str, in_flight: int) -> list[float]:
     return _blocking(one, in_flight)
 
 
-def _run(main: Coroutine[Any, Any, list[float]], uv: bool) -> list[float]:
-    if not uv:
+def _run(main: Coroutine[Any, Any, list[float]]) -> list[float]:
+    if importlib.util.find_spec("uvloop") is None:
         return asyncio.run(main)
     import uvloop  # type: ignore[import-not-found, unused-ignore]
 
@@ -131,7 +136,7 @@ def _run(main: Coroutine[Any, Any, list[float]], uv: bool) -> list[float]:
         return runner.run(main)
 
 
-def kafkacodec_asyncio(server: str, topic: str, in_flight: int, uv: bool = False) -> list[float]:
+def kafkacodec_asyncio(server: str, topic: str, in_flight: int) -> list[float]:
     import kafkacodec as kc
 
     async def main() -> list[float]:
@@ -144,10 +149,10 @@ def kafkacodec_asyncio(server: str, topic: str, in_flight: int, uv: bool = False
             await send()
             return await _in_tasks(send, in_flight)
 
-    return _run(main(), uv)
+    return _run(main())
 
 
-def aiokafka(server: str, topic: str, in_flight: int, uv: bool = False) -> list[float]:
+def aiokafka(server: str, topic: str, in_flight: int) -> list[float]:
     from aiokafka import AIOKafkaProducer
 
     async def main() -> list[float]:
@@ -160,7 +165,7 @@ def aiokafka(server: str, topic: str, in_flight: int, uv: bool = False) -> list[
         finally:
             await producer.stop()
 
-    return _run(main(), uv)
+    return _run(main())
 
 
 def _transactions(calls: Callable[[str, str], Iterator[None]], server: str, topic: str) -> list[float]:
@@ -174,30 +179,34 @@ def _transactions(calls: Callable[[str, str], Iterator[None]], server: str, topi
 
 CLIENTS: dict[str, Work] = {
     "kafkacodec": kafkacodec,
-    "kafkacodec, asyncio": kafkacodec_asyncio,
+    "kafkacodec.aio": kafkacodec_asyncio,
     "aiokafka": aiokafka,
     "confluent-kafka": confluent,
 }
-if UVLOOP:
-    CLIENTS["kafkacodec, uvloop"] = partial(kafkacodec_asyncio, uv=True)
-    CLIENTS["aiokafka, uvloop"] = partial(aiokafka, uv=True)
-
-
+LOOPS = {f"{client}{ON_UVLOOP}": CLIENTS[client] for client in ("kafkacodec", "kafkacodec.aio", "aiokafka")}
 TRANSACTING = {"kafkacodec": live_waits.transactions, "confluent-kafka": live_waits.transactions_confluent}
 
 
 def clients_of(load: str) -> list[str]:
-    """The clients that take part."""
-    return list(CLIENTS if load in IN_FLIGHT else TRANSACTING)
+    """The clients that take part; those on uvloop only if there is a copy of it."""
+    if load == TRANSACTIONS:
+        return list(TRANSACTING)
+    return [*CLIENTS, *(LOOPS if UVLOOP.exists() else ())]
+
+
+def environment(client: str) -> dict[str, str]:
+    """The variables of the environment that the client's process needs."""
+    if not client.endswith(ON_UVLOOP):
+        return {}
+    return {"PYTHONPATH": os.pathsep.join([str(UVLOOP), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def measure(client: str, load: str, server: str, topic: str) -> list[float]:
     """The seconds of each record or transaction."""
     if load == TRANSACTIONS:
         return _transactions(TRANSACTING[client], server, topic)
-    return CLIENTS[client](server, topic, IN_FLIGHT[load])
+    return {**CLIENTS, **LOOPS}[client](server, topic, IN_FLIGHT[load])
 
 
 if __name__ == "__main__":
-    found = measure(*sys.argv[1:])
-    print(len(found), *quantiles(found))
+    print(*measure(*sys.argv[1:]))

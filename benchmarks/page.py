@@ -22,15 +22,18 @@ from benchmarks import plots
 from benchmarks.broker_servers import KAFKA, OURS as SERVED
 from benchmarks.cases import CASES
 from benchmarks.contest import Rates
-from benchmarks.goals import ALL_MADE, ALL_READ, FRANZ, JAVA, MESSAGES as _MESSAGES, Outcome, outcomes
+from benchmarks.goals import ALL_MADE, ALL_READ, FRANZ, JAVA, MESSAGES as _MESSAGES, RUST, Outcome, outcomes
+from benchmarks.live_latency import ON_UVLOOP
+from benchmarks.report import Distributions
 
 READING_OURS = ("iter_columns", "iter_columns, views", "decode", "iter_records")
 WRITING_OURS = ("encode", "iter_encoded")
 CALLS_OURS = ("Decoder.decode", "Decoder.iter_records", "Encoder.encode")
 LIVE_OURS = ("kafkacodec, columns", "kafkacodec")
+LATENCY_OURS = ("kafkacodec", "kafkacodec.aio")
 READERS = (*READING_OURS, JAVA, FRANZ, "aiokafka", "kafka-python")
 WRITERS = (*WRITING_OURS, JAVA, "aiokafka")
-CLIENTS = (*LIVE_OURS, FRANZ, "confluent-kafka", "aiokafka", "kafka-python")
+CLIENTS = (*LIVE_OURS, FRANZ, RUST, "confluent-kafka", "aiokafka", "kafka-python")
 CODERS = ("kafkacodec", ALL_MADE, ALL_READ, JAVA, FRANZ, "kio", "kafka-python")
 KINDS = ("rates", "sizes", "live", "brokers", "spark")
 _CASES = tuple(case.name for case in CASES)
@@ -57,6 +60,16 @@ class Document:
     def rounds(self) -> dict[str, dict[str, list[float]]]:
         found: dict[str, dict[str, list[float]]] = self.content.get("rounds", {})
         return found
+
+    @property
+    def distributions(self) -> Distributions:
+        """How many calls took how long; empty if none were timed one by one."""
+        return {
+            contest: {
+                name: {int(number): count for number, count in classes.items()} for name, classes in found.items()
+            }
+            for contest, found in self.content.get("classes_of_seconds", {}).items()
+        }
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -108,11 +121,20 @@ def _threads(document: Document) -> bytes | None:
 
 
 def _calls(document: Document) -> bytes | None:
-    distributions = {
-        contest: {name: {int(number): count for number, count in classes.items()} for name, classes in found.items()}
-        for contest, found in document.content.get("classes_of_seconds", {}).items()
-    }
-    return plots.calls(document.machine, distributions, CALLS_OURS) if distributions else None
+    found = document.distributions
+    return plots.calls(document.machine, "of processor time", found, CALLS_OURS) if found else None
+
+
+def _latencies(document: Document) -> bytes | None:
+    """A panel for each load, and one for the clients on uvloop beside one that needs no loop."""
+    panels: Distributions = {}
+    for contest, found in document.distributions.items():
+        load = contest.removeprefix("live, latency, ")
+        panels[load] = {name: classes for name, classes in found.items() if not name.endswith(ON_UVLOOP)}
+        on_uvloop = {name.removesuffix(ON_UVLOOP): found[name] for name in found if name.endswith(ON_UVLOOP)}
+        if on_uvloop:
+            panels[load + ON_UVLOOP] = {**on_uvloop, "confluent-kafka": found["confluent-kafka"]}
+    return plots.calls(document.machine, "by the clock", panels, LATENCY_OURS) if panels else None
 
 
 def _brokers(document: Document) -> bytes | None:
@@ -212,6 +234,16 @@ PLOTS = (
         _points(
             "live, ", ("consume, none", "consume, lz4", "produce, none", "produce, lz4"), _CLIENT, CLIENTS, LIVE_OURS
         ),
+    ),
+    Plot(
+        "latency.png",
+        "live",
+        "From send to its result, with a broker",
+        "By the clock, one partition, values of 100 bytes, acks=all, linger 0; all records of all rounds. A record is"
+        " sent when another one is acknowledged. A transaction has ten records and a linger of 5 ms; its time is that"
+        " from its begin to the end of its commit. The broker and its disk are part of all times, and other work on the"
+        " machine lengthens them.",
+        _latencies,
     ),
     Plot(
         "brokers.png",

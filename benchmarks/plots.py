@@ -126,18 +126,22 @@ def threads(title: str, ratios: Mapping[str, Mapping[str, float]], ideal: float)
     return png(figure)
 
 
-def calls(title: str, distributions: Distributions, ours: Sequence[str]) -> bytes:
-    """Histograms of single calls, a panel for each contest; time is logarithmic, the share of calls begins at zero."""
+def calls(title: str, axis: str, distributions: Distributions, ours: Sequence[str]) -> bytes:
+    """Histograms of single calls, a panel for each contest; time is logarithmic, the share of calls begins at zero.
+
+    All classes are as wide on the logarithmic axis, so areas are shares too.
+    """
     figure = Figure(figsize=(9, 3.4 * len(distributions) + 0.5), layout="constrained")
     panels = figure.subplots(len(distributions), 1, sharex=True, squeeze=False)[:, 0]
+    seen = looks(list(dict.fromkeys(name for found in distributions.values() for name in found)), ours)
     for axes, (contest, found) in zip(panels, distributions.items(), strict=True):
-        for name, look in looks(list(found), ours).items():
-            classes = found[name]
+        for name, classes in found.items():
+            look = seen[name]
             first, last = min(classes), max(classes)
             edges = [latencies.begins(number) * 1e6 for number in range(first, last + 2)]
             shares = [100 * classes.get(number, 0) / sum(classes.values()) for number in range(first, last + 1)]
             median, late = (latencies.quantile(classes, share) * 1e6 for share in (0.5, 0.99))
-            label = f"{name}: half within {median:.3g} µs, 99 % within {late:.3g} µs"
+            label = f"{name}: half within {_three_digits(median)} µs, 99 % within {_three_digits(late)} µs"
             axes.stairs(shares, edges, color=look.color, label=label, fill=True, alpha=0.25)
             axes.stairs(shares, edges, color=look.color, linewidth=1.2)
         axes.set(xscale="log", ylabel="% of calls", title=contest)
@@ -145,7 +149,7 @@ def calls(title: str, distributions: Distributions, ours: Sequence[str]) -> byte
         axes.grid(**_STYLE)
         axes.legend(frameon=False, fontsize=8)
         _plain(axes.xaxis)
-    panels[-1].set_xlabel("microseconds of processor time, logarithmic")
+    panels[-1].set_xlabel(f"microseconds {axis}, logarithmic")
     figure.suptitle(title)
     return png(figure)
 
@@ -155,6 +159,11 @@ def png(figure: Figure) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
     return out.getvalue()
+
+
+def _three_digits(number: float) -> str:
+    """As 0.0123, 1.23 and 12,300."""
+    return f"{float(f'{number:.3g}'):,.10g}"
 
 
 def _spoken(case: str) -> str:

@@ -1,4 +1,4 @@
-"""Peers that are programs of their own: Kafka's Java classes, and franz-go. Each needs its tools on PATH."""
+"""Peers that are programs of their own: Kafka's Java classes, franz-go, rust-rdkafka. Each needs its tools on PATH."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from pathlib import Path
 import kafkacodec as kc
 from benchmarks.compared import Digest
 from benchmarks.contest import Measured
-from benchmarks.goals import FRANZ, JAVA
+from benchmarks.goals import FRANZ, JAVA, RUST
 from benchmarks.messages import Body
 
 HERE = Path(__file__).parent
 CACHE = HERE.parent / ".cache"
 JAVA_CLASSES, GO_PROGRAM = CACHE / "bench-java", CACHE / "bench-go" / "peers"
+RUST_TARGET = CACHE / "bench-rust"
+RUST_PROGRAM = RUST_TARGET / "release" / "peers"
 # Before anything is timed: long enough for the just-in-time compiler to finish.
 SECONDS_PER_CASE = 3.0
 
@@ -115,12 +117,22 @@ def _go(work: str) -> list[str] | None:
     return [str(GO_PROGRAM), work] if work in ("records", "messages") else None
 
 
+def _build_rust() -> None:
+    """Compile the program of rust-rdkafka, with librdkafka: minutes, the first time."""
+    command = ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", str(RUST_TARGET)]
+    subprocess.run(command, cwd=HERE / "rust", check=True)
+
+
 FRANZ_GO = Program(FRANZ, ("go",), _build_go, _go)
 PROGRAMS = (Program(JAVA, ("mvn", "javac", "java"), _build_java, _java), FRANZ_GO)
+LIVE = (FRANZ_GO, Program(RUST, ("cargo", "make", "cc"), _build_rust, lambda _: None))
+"""Those that produce and consume with a broker; see `live_clients`."""
 
 
 def versions() -> dict[str, str]:
     """The versions of the programs' libraries."""
     found = {"kafka-clients": (HERE / "java" / "pom.xml", r"kafka-clients</artifactId>\s*<version>([^<]+)")}
     found["franz-go"] = (HERE / "go" / "go.mod", r"twmb/franz-go (v\S+)")
+    found["rust-rdkafka"] = (HERE / "rust" / "Cargo.toml", r'rdkafka = .*"=([^"]+)"')
+    found["librdkafka of rust-rdkafka"] = (HERE / "rust" / "Cargo.lock", r'"rdkafka-sys"\nversion = ".*\+([^"]+)"')
     return {name: re.findall(pattern, path.read_text())[0] for name, (path, pattern) in found.items()}

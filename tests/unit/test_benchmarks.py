@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import math
 import os
@@ -230,8 +231,62 @@ def test_bars_begin_at_zero_and_rates_of_sizes_too(monkeypatch: pytest.MonkeyPat
 
 def test_the_versions_of_programs_are_those_that_are_built() -> None:
     found = programs.versions()
-    assert set(found) == {"kafka-clients", "franz-go"}
+    assert set(found) == {"kafka-clients", "franz-go", "rust-rdkafka", "librdkafka of rust-rdkafka"}
     assert found["kafka-clients"] == RELEASES["newest"].kafka
+    assert all(re.fullmatch(r"v?\d+\.\d+\.\d+", version) for version in found.values())
+
+
+def test_programs_without_their_tools_are_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {program.name for program in programs.LIVE} < set(live_clients.WORK)
+    monkeypatch.setenv("PATH", "")
+    assert [program.absent for program in programs.LIVE] == [
+        "franz-go was skipped: no go on PATH.",
+        "rust-rdkafka was skipped: no cargo, make, cc on PATH.",
+    ]
+
+
+@pytest.fixture
+def live_without_a_broker(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What live contests start, in place of which every number of a program is its client's place in a list."""
+    started: list[tuple[str, ...]] = []
+
+    def printed(*command: str, environment: dict[str, str] | None = None) -> list[float]:
+        started.append((*command[:3], *(environment or {})))
+        return [1e-4] * 98 + [2e-3] * 2 if command[0] == "live_latency" else [10, 1, 2]
+
+    monkeypatch.setattr(live, "broker", lambda: contextlib.nullcontext("localhost:9092"))
+    monkeypatch.setattr(live, "printed", printed)
+    monkeypatch.setattr(live_latency, "UVLOOP", Path(__file__).parent)
+    return started
+
+
+def test_latencies_have_a_distribution_of_all_rounds(
+    live_without_a_broker: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    results, distributions, _ = live.run(2, said.append, lambda name: "in flight" in name)
+    assert said == list(distributions) == [live.latency_name(load) for load in live_latency.IN_FLIGHT]
+    on_loops = {*page.LATENCY_OURS, "aiokafka"}
+    expected = {"confluent-kafka", *on_loops, *(f"{client}, uvloop" for client in on_loops)}
+    assert {client for _, client, *_ in live_without_a_broker} == expected
+    assert all(("uvloop" in client) == ("PYTHONPATH" in more) for _, client, _, *more in live_without_a_broker)
+    for name, found in distributions.items():
+        assert {sum(classes.values()) for classes in found.values()} == {200}
+        for rates, rate in ((results[name], 1e4), (results[name + live.SLOW], 500)):
+            assert rates == pytest.approx(dict.fromkeys(expected, rate))
+    figures: list[Any] = []
+    monkeypatch.setattr(plots, "png", lambda figure: figures.append(figure) or b"drawn")
+    report.save(tmp_path, results, [], "live", distributions)
+    assert 'id="latency"' in page.write(tmp_path).read_text("utf-8")
+    assert (tmp_path / "latency.png").read_bytes() == b"drawn"
+    panels = figures[-1].axes
+    assert [axes.get_title() for axes in panels] == [
+        load + loop for load in live_latency.IN_FLIGHT for loop in ("", ", uvloop")
+    ]
+    assert {axes.get_xscale() for axes in panels} == {"log"}
+    assert {axes.get_ylim()[0] for axes in panels} == {0}
+    labels = [text.get_text() for text in panels[0].get_legend().get_texts()]
+    assert labels[0] == "kafkacodec: half within 112 µs, 99 % within 2,240 µs"  # the ends of classes
 
 
 def test_the_best_round_counts() -> None:
