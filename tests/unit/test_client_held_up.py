@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
+import re
 import time
+from contextlib import suppress
 
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.client.core import held_up
-from kafkacodec.client.core.held_up import HeldUp, Hindrances
-from kafkacodec.errors import COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
+from kafkacodec.client.core.held_up import HeldUp, HeldUpCalls, Hindrances
+from kafkacodec.client.producing import undelivered
+from kafkacodec.errors import COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, DeadlineExceeded, ItemErrors
 
 
 def told(caplog):
-    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING and "waited for" in r.getMessage()]
+    return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING and "keeps trying" in r.getMessage()]
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +31,8 @@ def broker():
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(held_up, "RECENT_MS", 300.0)
+    monkeypatch.setattr(held_up, "LONG_MS", 300.0)
+    monkeypatch.setattr(undelivered, "LONG_MS", 300.0)
 
 
 CASES = [
@@ -71,6 +78,130 @@ def test_a_share_consumer_does_so_too(broker, caplog, api, error, what):
         (text,) = told(caplog)
         assert what in text
         assert text.endswith(f": {error}; the consumer keeps trying")
+
+
+LIMITED = {"default_api_timeout_ms": 1500}
+CALLS = [
+    ("ListOffsets", "LEADER_NOT_AVAILABLE", "the offset in t-0 is not found",
+     lambda o: kc.client.Consumer(**o, **LIMITED), lambda c: c.end_offsets([("t", 0)])),
+    ("Metadata", "LEADER_NOT_AVAILABLE", "topic 't' is not available",
+     lambda o: kc.client.Consumer(**o, **LIMITED), lambda c: c.partitions_for("t")),
+    ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", "the coordinator of group 'g' is not found",
+     lambda o: kc.client.Consumer(**o, **LIMITED, group_id="g"), lambda c: c.committed("t", 0)),
+    ("OffsetFetch", "COORDINATOR_LOAD_IN_PROGRESS", "OffsetFetch of group 'g' is refused",
+     lambda o: kc.client.Consumer(**o, **LIMITED, group_id="g"), lambda c: c.committed("t", 0)),
+    ("ListOffsets", "LEADER_NOT_AVAILABLE", "ListOffsets of t-0 is refused",
+     lambda o: kc.client.Admin(**o, **LIMITED), lambda a: a.list_offsets({("t", 0): "latest"})),
+    ("CreateTopics", "NOT_CONTROLLER", "CreateTopics of 'new' is refused",
+     lambda o: kc.client.Admin(**o, **LIMITED), lambda a: a.create_topics("new")),
+    ("InitProducerId", "CONCURRENT_TRANSACTIONS", "a request for transactional id 'x' is refused",
+     lambda o: kc.client.Producer(**o, transactional_id="x", max_block_ms=1500), lambda p: p.init_transactions()),
+    ("Metadata", "LEADER_NOT_AVAILABLE", "topic 't' is not available",
+     lambda o: kc.client.Producer(**o, max_block_ms=1500), lambda p: p.send("t", b"v")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("api", "error", "what", "make", "call"), CALLS, ids=[f"{c[0]}-{c[2]}" for c in CALLS])
+def test_a_call_that_waits_for_long_says_for_what(broker, caplog, api, error, what, make, call):
+    with (
+        broker.inject(api, error, times=None),
+        make({"bootstrap_servers": broker.bootstrap_servers}) as client,
+        pytest.raises((DeadlineExceeded, ItemErrors)),
+    ):
+        call(client)
+    (text,) = told(caplog)
+    assert re.fullmatch(
+        rf"a call waits; for \d+ s {what}: {error}; the client keeps trying, for at most [01] s more", text
+    )
+
+
+async def test_in_an_event_loop_too(broker, caplog):
+    options = {"bootstrap_servers": broker.bootstrap_servers}
+    with broker.inject("ListOffsets", "LEADER_NOT_AVAILABLE", times=None):
+        async with kc.client.aio.Consumer(**options, **LIMITED) as consumer:
+            calls = [consumer.end_offsets([("t", 0)]), consumer.beginning_offsets([("t", 0)])]
+            found = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(each) for each in found] == [DeadlineExceeded] * 2
+    (text,) = told(caplog)
+    assert text.startswith("2 calls wait; for ")
+
+
+RECORDS = [
+    ("Produce", "NOT_ENOUGH_REPLICAS", "records of t-0 are refused", "NOT_ENOUGH_REPLICAS: t-0"),
+    ("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS", "a producer id is refused",
+     "no producer id: COORDINATOR_LOAD_IN_PROGRESS"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wait", [lambda p, d: p.flush(), lambda p, d: d.result(), lambda p, d: p.close()])
+@pytest.mark.parametrize(("api", "error", "what", "reason"), RECORDS, ids=[case[0] for case in RECORDS])
+def test_records_that_are_refused_for_long_are_told(broker, caplog, api, error, what, reason, wait):
+    options = {"delivery_timeout_ms": 1500, "request_timeout_ms": 1000, "linger_ms": 0}
+    with (
+        broker.inject(api, error, times=None),
+        kc.client.Producer(broker.bootstrap_servers, **options) as producer,
+    ):
+        delivery = producer.send("t", b"v")
+        with suppress(DeadlineExceeded):
+            wait(producer, delivery)
+        assert str(delivery.error) == f"not delivered to t-0 within 1500 ms: {reason}"
+    (text,) = told(caplog)
+    assert re.fullmatch(
+        rf"1 record waits to be delivered; for \d+ s {what}: {error}; "
+        r"the producer keeps trying, for at most [01] s more",
+        text,
+    )
+
+
+def test_partitions_without_leader_are_told(caplog):
+    options = {"delivery_timeout_ms": 1500, "request_timeout_ms": 1000, "linger_ms": 0}
+    with kc.broker.serve(brokers=2) as cluster:
+        with kc.client.Admin(cluster.bootstrap_servers) as admin:
+            admin.create_topics(kc.client.NewTopic("t", replica_assignments={0: [1], 1: [2]}))
+        cluster.stop_broker(cluster.leader("t", 1))
+        with kc.client.Producer(cluster.bootstrap_servers, **options) as producer:
+            delivery = producer.send("t", b"v", partition=1)
+            with pytest.raises(DeadlineExceeded, match="has no leader"):
+                delivery.result()
+        with (
+            kc.client.Consumer(bootstrap_servers=cluster.bootstrap_servers, **LIMITED) as consumer,
+            pytest.raises(DeadlineExceeded),
+        ):
+            consumer.end_offsets([("t", 1)])
+        with kc.client.Admin(cluster.bootstrap_servers, **LIMITED) as admin, pytest.raises(ItemErrors):
+            admin.list_offsets({("t", 1): "latest"})
+    texts = told(caplog)
+    assert [t.partition(";")[0] for t in texts] == ["1 record waits to be delivered", "a call waits", "a call waits"]
+    assert "t-1 has no leader: LEADER_NOT_AVAILABLE" in texts[0]
+    assert "the offset in t-1 is not found: LEADER_NOT_AVAILABLE" in texts[1]
+    assert "t-1 has no leader: LEADER_NOT_AVAILABLE" in texts[2]
+
+
+def test_each_call_that_waits_alone_is_told_but_not_others_twice(caplog):
+    hindrances, clock = Hindrances(1000), [0.0]
+    machine = HeldUpCalls(hindrances, lambda: clock[0])
+
+    def pass_time(seconds):
+        for _ in range(int(seconds * 10)):
+            clock[0] += 100.0
+            hindrances.refused("a", COORDINATOR_NOT_AVAILABLE, clock[0])
+            assert machine.poll(clock[0]) == []
+        texts = told(caplog)
+        caplog.clear()
+        return texts
+
+    assert pass_time(10) == []  # nobody waits
+    with machine.waiting(60_000):
+        assert pass_time(0.2) == []
+        (text,) = pass_time(1)
+        assert re.fullmatch(r"a call waits; for 10 s a: .*; the client keeps trying, for at most (59|60) s more", text)
+        assert pass_time(50) == []
+        with machine.waiting(math.inf):
+            (text,) = pass_time(20)
+            assert text == "2 calls wait; for 70 s a: COORDINATOR_NOT_AVAILABLE; the client keeps trying"
+    with machine.waiting(1000):
+        assert pass_time(0.2) == []  # the refusals before are not its own
+        assert len(pass_time(0.3)) == 1
 
 
 def test_a_request_to_an_unknown_coordinator_says_why_it_is_unknown(broker):

@@ -282,6 +282,7 @@ class Job(Generic[K, V]):
             )
         else:
             attempt.error = error(LEADER_NOT_AVAILABLE)(f"{error(LEADER_NOT_AVAILABLE).name}: {where}")
+            self.cluster.hindrances.refused(f"{where} has no leader", LEADER_NOT_AVAILABLE, now)
         return None
 
     def _refused(self, key: K, attempt: _Attempt, found: BrokerError, where: Where, now: float) -> None:
@@ -296,6 +297,7 @@ class Job(Generic[K, V]):
         if found.stale_metadata or found.code == NOT_CONTROLLER:
             self.cluster.refresh()
         self._again(key, attempt, found, now)
+        self.cluster.hindrances.refused(f"{self._named(key)} is refused", found.code, now)
         if found.code == UNKNOWN_TOPIC_OR_PARTITION:
             self._unknown(key, attempt, found, now)
 
@@ -328,13 +330,16 @@ class Job(Generic[K, V]):
         self.errors[key] = found
 
     def _late(self, key: K, attempt: _Attempt) -> Exception:
-        name = APIS[self.ask.api_key].name
         last = attempt.error or (self.cluster.last_error if attempt.unplaced else None)
         why = f"; last error: {last}" if last is not None else ""
-        item = f" of {key!r}" if key != "" else ""  # "" is the only item of a call on the whole cluster
-        found = DeadlineExceeded(f"{name}{item} timed out{why}", sent=attempt.unanswered)
+        found = DeadlineExceeded(f"{self._named(key)} timed out{why}", sent=attempt.unanswered)
         found.__cause__ = last
         return found
+
+    def _named(self, key: K) -> str:
+        """The request for an item, for messages; "" is the only item of a call on the whole cluster."""
+        shown = repr(key) if isinstance(key, str) else str(key)
+        return APIS[self.ask.api_key].name + (f" of {shown}" if key != "" else "")
 
     # Requests
 

@@ -178,12 +178,13 @@ class ConsumerParts:
         event = asyncio.Event()
         self._waiting.add(event)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                while not reached():
-                    self.network.check()
-                    self.raise_error()
-                    event.clear()
-                    await event.wait()
+            with self.network.waiting(timeout_ms):
+                async with asyncio.timeout(timeout_ms / 1000):
+                    while not reached():
+                        self.network.check()
+                        self.raise_error()
+                        event.clear()
+                        await event.wait()
         except TimeoutError:
             cause = what()
             raise DeadlineExceeded(f"not in time: {cause}") from cause
@@ -193,7 +194,7 @@ class ConsumerParts:
     async def finish(self, call: Any) -> None:
         """Run a machine of `kafkacodec.client.groups.offsets` until it is done. Raises its error."""
         if not call.done:
-            await self.network.run(call, lambda: bool(call.done))
+            await self.network.run(call, lambda: bool(call.done), self.settings.default_api_timeout_ms)
         if call.error is not None:
             raise call.error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -27,6 +28,7 @@ from kafkacodec.client.producing.queue import Queues, TopicQueues
 from kafkacodec.client.producing.sender import Sender
 from kafkacodec.client.producing.serializing import serialized_aside
 from kafkacodec.client.producing.settings import ProducerOptions, ProducerSettings
+from kafkacodec.client.producing.undelivered import Undelivered
 from kafkacodec.datatypes import replace
 from kafkacodec.errors import BrokerError, ClientClosed, DeadlineExceeded, QueueFull, RemoteProtocolError
 from kafkacodec.signatures import shows_options
@@ -135,6 +137,7 @@ class Producer(TableProducer, AsyncClient):
         self._network = network
         network.add(self._sender, broke=broke)
         network.add(MissingTopics(network.cluster))
+        network.add(Undelivered(network.cluster.hindrances, self._queues))
 
     async def send(
         self,
@@ -230,7 +233,7 @@ class Producer(TableProducer, AsyncClient):
         with self._queues.lock:
             newest = self._queues.flush()
         self._wake()
-        if not await self._until(lambda: self._done_to(newest), timeout):
+        if not await self._until(lambda: self._done_to(newest), timeout, for_records=True):
             raise DeadlineExceeded(f"not everything was acknowledged within {timeout} s")
 
     async def partitions_for(self, topic: str) -> list[int]:
@@ -304,7 +307,9 @@ class Producer(TableProducer, AsyncClient):
         drained = self._queues.drained
         if self._queues.full:
             self._wake()  # open batches are due now
-        if self._queues.full and not await self._until(lambda: self._queues.drained != drained, limit):
+        if self._queues.full and not await self._until(
+            lambda: self._queues.drained != drained, limit, for_records=True
+        ):
             most = self._settings.buffer_memory
             raise QueueFull(
                 f"{self._queues.bytes} bytes wait to be acknowledged, buffer_memory is {most}, for {limit:g} s"
@@ -340,8 +345,19 @@ class Producer(TableProducer, AsyncClient):
         with self._queues.lock:
             return self._queues.done_to(newest)
 
-    async def _until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
-        """Wait for a condition that changes only where `_progress` is called; returns whether it holds in time."""
+    async def _until(self, condition: Callable[[], bool], timeout: float | None, *, for_records: bool = False) -> bool:
+        """Wait for a condition that changes only where `_progress` is called; returns whether it holds in time.
+
+        What holds it up for long is logged; with `for_records`, `Undelivered` does that.
+        """
+        if condition():
+            return True
+        if for_records or self._network is None:
+            return await self._waited(condition, timeout)
+        with self._network.waiting(math.inf if timeout is None else timeout * 1000):
+            return await self._waited(condition, timeout)
+
+    async def _waited(self, condition: Callable[[], bool], timeout: float | None) -> bool:
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         while not condition():

@@ -213,7 +213,9 @@ class ShareConsumer(AsyncClient):
                 self._raise_refusal(network)
             return self._reader.flushed
 
-        if not await self._until(flushed, most):
+        with network.waiting(most * 1000):
+            over = await self._until(flushed, most)
+        if not over:
             raise DeadlineExceeded(f"the acknowledgements were not answered within {most:g} s", sent=True)
         self._take_results()
         found, self._outcomes = self._outcomes, {}

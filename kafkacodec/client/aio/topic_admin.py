@@ -101,7 +101,7 @@ class TopicAdmin(TopicOperations, OffsetOperations, AsyncClient):
         network = self._started()
         self._running += 1
         try:
-            await network.run(job, lambda: job.done)
+            await network.run(job, lambda: job.done, job.deadline - network.now())
         finally:
             self._running -= 1
             job.release()

@@ -185,7 +185,10 @@ class OffsetLookup:
         leader = self._cluster.leader(*want.key)
         if leader is None and topic is not None:
             self._cluster.refresh()
-            self._note(want, topic.error or error(LEADER_NOT_AVAILABLE), _why_without_leader(topic, want.key[1]))
+            kind = topic.error or error(LEADER_NOT_AVAILABLE)
+            self._note(want, kind, _why_without_leader(topic, want.key[1]))
+            if topic.partitions:
+                self._hold_up(want, kind.code)
         return leader
 
     def _send(self, node: int, by_time: bool, asked: dict[Key, _Want]) -> Send:
@@ -258,9 +261,8 @@ class OffsetLookup:
             want.query.last_error = refusal(text)
 
     def _hold_up(self, want: _Want, code: int) -> None:
-        if want.state is not None:
-            what = f"the position in {want.key[0]}-{want.key[1]} is not found"
-            self._cluster.hindrances.refused(what, code, self._now)
+        what = f"the {'offset' if want.state is None else 'position'} in {want.key[0]}-{want.key[1]} is not found"
+        self._cluster.hindrances.refused(what, code, self._now)
 
     def _refuse(self, want: _Want, problem: Exception) -> None:
         if not want.needed:

@@ -424,6 +424,8 @@ class Cluster:
         """Record a topic; returns whether it is complete, or can never be."""
         old = self.topics.get(entry.name)
         refusal = error(entry.error_code) if entry.error_code else None
+        if refusal is not None and refusal.retriable and refusal.code != UNKNOWN_TOPIC_OR_PARTITION:
+            self.hindrances.refused(f"topic {entry.name!r} is not available", refusal.code, self._told_at)
         if refusal is not None and refusal.retriable and old is not None and old.error is None:
             # This broker has not learned of the topic yet; a deleted topic stays deleted.
             self.topics[entry.name] = replace(old, error=refusal)

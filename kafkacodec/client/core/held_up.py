@@ -1,19 +1,24 @@
-"""Warnings while the application waits for records, and brokers refuse what it takes to read them."""
+"""Warnings while the application waits, and brokers refuse what it takes to go on."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Final
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Final
 
 from kafkacodec.client.core.calls import Send, Watcher
 from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import error
 
-__all__ = ["RECENT_MS", "HeldUp", "Hindrances"]
+__all__ = ["LONG_MS", "RECENT_MS", "HeldUp", "HeldUpCalls", "Hindrances"]
 
 RECENT_MS: Final = 5000.0
-"""How long brokers must refuse a thing before it is told, and how long ago the application may have asked last."""
+"""How long brokers must refuse what a consumer needs before it is told, and how long ago records may be asked for."""
+
+LONG_MS: Final = 2000.0
+"""How long brokers must refuse what somebody waits for before it is told."""
 
 _log = logging.getLogger("kafkacodec.client")
 
@@ -61,10 +66,16 @@ class Hindrances:
         if len(self._known) < _MOST:
             self._known[what] = _Hindrance(now, now, text)
 
-    def long(self, now: float) -> tuple[float, str] | None:
-        """What has been refused time after time until now, for longest: for how many ms, and what it is."""
+    def long(self, now: float, least_ms: float, since: float = -math.inf) -> tuple[float, str] | None:
+        """What has been refused time after time until now, for longest: for how many ms, and what it is.
+
+        Args:
+            now: the time in ms.
+            least_ms: how long it must have been refused.
+            since: refusals before this time do not count.
+        """
         self._known = {what: h for what, h in self._known.items() if now - h.last < self._passed_ms}
-        held = [h for h in self._known.values() if h.last - h.since >= RECENT_MS]
+        held = [h for h in self._known.values() if h.last - max(h.since, since) >= least_ms]
         if not held:
             return None
         first = min(held, key=lambda h: h.since)
@@ -72,12 +83,14 @@ class Hindrances:
 
 
 class HeldUp(Watcher):
-    """A machine that warns once a minute of what holds up an application that waits for records.
+    """A machine that warns once a minute of what holds up an application that waits: here, for records of a consumer.
 
     Args:
         hindrances: what brokers refuse.
-        asks: whether the application asks for records now; None once it is gone.
+        asks: whether the application waits now; None once it is gone.
     """
+
+    _WHO: ClassVar[str] = "the consumer"
 
     def __init__(self, hindrances: Hindrances, asks: Callable[[], bool | None]) -> None:
         self._hindrances, self._asks = hindrances, asks
@@ -86,13 +99,68 @@ class HeldUp(Watcher):
     def poll(self, now: float) -> list[Send]:
         """Warn if that is due; there is nothing to send. It is polled after each refusal, as all machines are."""
         if self._hindrances and now >= self._next_at and self._asks():
-            found = self._hindrances.long(now)
+            found = self._long(now)
             if found is not None:
                 self._next_at = now + _AGAIN_MS
                 ms, text = found
-                _log.warning("records are waited for; for %.0f s %s; the consumer keeps trying", ms / 1000, text)
+                end = self._end()
+                limit = "" if end is None else f", for at most {max(end - now, 0) / 1000:.0f} s more"
+                _log.warning("%s; for %.0f s %s; %s keeps trying%s", self._waits(), ms / 1000, text, self._WHO, limit)
         return []
 
     def next_deadline(self) -> float | None:
         """Never: it has something to do only after a refusal."""
         return None
+
+    def _waits(self) -> str:
+        """What waits, as the beginning of a sentence."""
+        return "records are waited for"
+
+    def _long(self, now: float) -> tuple[float, str] | None:
+        return self._hindrances.long(now, RECENT_MS)
+
+    def _end(self) -> float | None:
+        """When the application stops to wait; None if it does not."""
+        return None
+
+
+class HeldUpCalls(HeldUp):
+    """Of calls that wait, such as a look-up of offsets.
+
+    Args:
+        hindrances: what brokers refuse.
+        clock: the time in ms.
+    """
+
+    _WHO = "the client"
+
+    def __init__(self, hindrances: Hindrances, clock: Callable[[], float]) -> None:
+        self._calls: dict[object, tuple[float, float]] = {}  # since when, and until when
+        super().__init__(hindrances, lambda: bool(self._calls))
+        self._clock = clock
+
+    @contextmanager
+    def waiting(self, limit_ms: float) -> Iterator[None]:
+        """Around the wait of a call.
+
+        Args:
+            limit_ms: how long it waits; infinite for no limit.
+        """
+        now, call = self._clock(), object()
+        self._calls[call] = now, now + limit_ms
+        try:
+            yield
+        finally:
+            del self._calls[call]
+            if not self._calls:
+                self._next_at = 0.0  # the next call is another matter
+
+    def _waits(self) -> str:
+        return "a call waits" if len(self._calls) == 1 else f"{len(self._calls)} calls wait"
+
+    def _long(self, now: float) -> tuple[float, str] | None:
+        return self._hindrances.long(now, LONG_MS, min(since for since, _ in self._calls.values()))
+
+    def _end(self) -> float | None:
+        last = max(until for _, until in self._calls.values())
+        return None if last == math.inf else last

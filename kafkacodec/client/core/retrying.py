@@ -110,6 +110,8 @@ class Call:
         if kind is None or not (kind.retriable or moved):
             self.answer = answer
             return
+        what = type(answer.message).__name__.removesuffix("Response")
+        self._cluster.hindrances.refused(f"{what} is refused", kind.code, now)
         self._again(kind(), now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:

@@ -12,12 +12,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kafkacodec.client.core.backoff import Backoff
 from kafkacodec.client.core.calls import ANY, Answer, Machine, Place, Prepare
 from kafkacodec.client.core.cluster import Cluster
+from kafkacodec.client.core.held_up import HeldUpCalls
 from kafkacodec.client.core.metrics import Metrics
 from kafkacodec.client.core.retrying import Call, first_error
 from kafkacodec.client.driver.node import Flight
@@ -86,6 +87,7 @@ class Network:
             landed=self._landed,
             wake=self.wake,
         )
+        self._calls: HeldUpCalls | None = None  # once one waits
         self._timer = DeadlineTimer(self.loop, self.wake)
         self._woken = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -155,8 +157,18 @@ class Network:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def run(self, machine: Machine, done: Callable[[], bool]) -> None:
-        """Run a machine until it is done. Raises its errors, and ClientClosed if the network is closed first."""
+    def waiting(self, limit_ms: float = math.inf) -> AbstractContextManager[None]:
+        """Around the wait of a call, which lasts `limit_ms` at most: what holds it up for long is logged."""
+        if self._calls is None:
+            self._calls = HeldUpCalls(self.cluster.hindrances, self.now)
+            self.add(self._calls)
+        return self._calls.waiting(limit_ms)
+
+    async def run(self, machine: Machine, done: Callable[[], bool], limit_ms: float = math.inf) -> None:
+        """Run a machine until it is done, for a call that waits `limit_ms` at most.
+
+        Raises its errors, and ClientClosed if the network is closed first.
+        """
         finished: asyncio.Future[None] = self.loop.create_future()
 
         def changed() -> None:
@@ -169,7 +181,8 @@ class Network:
 
         self.add(machine, changed, broke)
         try:
-            await finished
+            with self.waiting(limit_ms):
+                await finished
         finally:
             self.remove(machine)
 
@@ -207,7 +220,7 @@ class Network:
             backoff=self.retry_backoff(),
             error_of=error_of,
         )
-        await self.run(machine, lambda: machine.done)
+        await self.run(machine, lambda: machine.done, limit_ms)
         if machine.error is not None:
             raise machine.error
         assert machine.answer is not None

@@ -158,6 +158,10 @@ class OffsetCall:
         return error(code).retriable and code != UNKNOWN_TOPIC_OR_PARTITION
 
     def _again(self, fault: Exception, now: float) -> None:
+        if isinstance(fault, BrokerError):
+            group = self._member()
+            of = "" if group is None else f" of group {group.group_id!r}"
+            self._cluster.hindrances.refused(f"{type(self).__name__}{of} is refused", fault.code, now)
         self._last = fault
         self._failures += 1
         self._next_at = now + self._backoff.after(self._failures)

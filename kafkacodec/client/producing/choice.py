@@ -14,6 +14,7 @@ from kafkacodec.client.producing.identity import NOBODY, Identity
 from kafkacodec.client.producing.queue import Batch, PartitionQueue, Queues
 from kafkacodec.client.producing.requests import Packing
 from kafkacodec.client.producing.settings import ProducerSettings
+from kafkacodec.errors import LEADER_NOT_AVAILABLE
 
 __all__ = ["SEQUENCES", "Choice"]
 
@@ -68,6 +69,8 @@ class Choice:
             if node is None:
                 self._cluster.want([queue.topic])  # creates a deleted topic again
                 self._cluster.refresh([queue.topic])
+                what = f"{queue.topic}-{queue.number} has no leader"
+                self._cluster.hindrances.refused(what, LEADER_NOT_AVAILABLE, now)
                 break
             requests = made.setdefault(node, [])
             while at < len(requests) and not requests[at].takes(batch, self._settings.max_request_size):

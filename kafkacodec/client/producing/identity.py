@@ -30,6 +30,7 @@ class Identity(Protocol):
     Attributes:
         current: the id and epoch for partitions that have none; None while unknown.
         failure: why nothing can be sent any longer; None if sending is possible.
+        passing: why the last request is being retried; None if it is not.
         transactional_id: the id of a transactional producer.
         highest_version: the highest version of Produce that may be used.
         renumbers: whether batches whose sequences a broker no longer accepts may get new ones.
@@ -38,6 +39,7 @@ class Identity(Protocol):
 
     current: ProducerId | None
     failure: Exception | None
+    passing: Exception | None
     transactional_id: str | None
     highest_version: int
     renumbers: bool
@@ -78,6 +80,7 @@ class Idempotence:
     def __init__(self, settings: ProducerSettings, backoff: Backoff) -> None:
         self.current: ProducerId | None = None if settings.idempotent else NOBODY
         self.failure: Exception | None = None
+        self.passing: Exception | None = None
         self.transactional_id: str | None = None
         self.highest_version = _NEWEST_VERSION
         self._required = bool(settings.enable_idempotence)
@@ -118,7 +121,7 @@ class Idempotence:
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """Record the id."""
-        self._asking = None
+        self._asking, self.passing = None, None
         response: Any = answer.message
         if not response.error_code:
             self.current = (response.producer_id, response.producer_epoch)
@@ -126,6 +129,7 @@ class Idempotence:
             return
         kind = error(response.error_code)
         if kind.retriable:
+            self.passing = kind()
             self._again(now)
         else:
             self.failure = kind(f"no producer id: {kind.name}")

@@ -30,6 +30,7 @@ from kafkacodec.errors import (
     RECORD_LIST_TOO_LARGE,
     UNKNOWN_PRODUCER_ID,
     AuthenticationFailed,
+    BrokerError,
     ConnectionFailed,
     DeadlineExceeded,
     RemoteProtocolError,
@@ -134,6 +135,10 @@ class Sender:
         call = self._landed(send)
         if call is None:
             self.identity.answered(send, answer, now)
+            passing, name = self.identity.passing, self.identity.transactional_id
+            if isinstance(passing, BrokerError):
+                what = "a producer id" if name is None else f"a request for transactional id {name!r}"
+                self._cluster.hindrances.refused(f"{what} is refused", passing.code, now)
             return
         parts = {} if answer.message is None else call.answers(answer.message)
         with self.queues.lock:
@@ -299,6 +304,9 @@ class Sender:
 
     def _retry(self, batch: Batch, reason: Exception, now: float) -> None:
         batch.error = reason
+        if isinstance(reason, BrokerError):
+            what = f"records of {batch.queue.topic}-{batch.queue.number} are refused"
+            self._cluster.hindrances.refused(what, reason.code, now)
         batch.broken = batch.broken + 1 if isinstance(reason, RemoteProtocolError) else 0
         over = batch.attempts > self._retries or batch.broken >= MOST_BROKEN
         if over or not self._choice.resends or self.identity.ended:
@@ -314,11 +322,19 @@ class Sender:
             self._remove_first(queue)
             limit = self._settings.delivery_timeout_ms
             late = DeadlineExceeded(
-                f"not delivered to {queue.topic}-{queue.number} within {limit} ms{_because(batch, self._cluster)}",
+                f"not delivered to {queue.topic}-{queue.number} within {limit} ms{self._because(batch)}",
                 sent=batch.attempts > 0,
             )
-            late.__cause__ = batch.error
+            late.__cause__ = batch.error or self.identity.passing
             self._give_up(batch, late)
+
+    def _because(self, batch: Batch) -> str:
+        if batch.error is not None:
+            return f": {batch.error}"
+        if self._cluster.leader(batch.queue.topic, batch.queue.number) is None:
+            last = self._cluster.last_error
+            return ": the partition has no leader" + (f" ({last})" if last else "")
+        return f": no producer id: {self.identity.passing}" if self.identity.passing is not None else ""
 
     def _remove_first(self, queue: PartitionQueue) -> None:
         if not queue.waiting:
@@ -351,11 +367,3 @@ class Sender:
                     self._given_up.note(batch.outcome, batch.first, batch.count, batch.queue.topic, reason)
                 batch.resolve(offset, time, reason)
             self._progress()
-
-
-def _because(batch: Batch, cluster: Cluster) -> str:
-    if batch.error is not None:
-        return f": {batch.error}"
-    if cluster.leader(batch.queue.topic, batch.queue.number) is None:
-        return ": the partition has no leader" + (f" ({cluster.last_error})" if cluster.last_error else "")
-    return ""
