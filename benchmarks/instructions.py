@@ -38,7 +38,7 @@ WARM_UP_SESSION = 100  # until the interpreter has adapted its code
 ROUNDS = 3
 # A kernel that valgrind and current x86-64 processors support. On other machines the name is unknown and ignored.
 KERNEL = {"KAFKACODEC_FORCE_KERNEL": "sse42"}
-PACKAGES = ("cython", "numpy", "pyarrow", "lz4")
+PACKAGES = ("cython", "numpy", "pyarrow", "lz4", "fastavro")
 
 READ = ("none", "none, 1 KiB values", "none, 2 headers", "lz4", "magic 1")
 SMALL = [(b"key-%06d" % i, b"v" * 100) for i in range(10)]
@@ -150,6 +150,7 @@ def inside(library: str, directory: str, inputs: str) -> None:
         _files(kc, directory),
         _transactions(kc, directory),
         _printed(kc),
+        _values(kc),
         _messages(kc),
         _broker(),
         _clients(),
@@ -242,6 +243,15 @@ def _printed(kc: Any) -> Calls:
 
     for name, printer in printers.items():
         yield f"1000 records as {name}", partial(printing, printer)
+
+
+def _values(kc: Any) -> Calls:
+    numbers = {"type": "array", "items": "long"}
+    fields = [("id", "long"), ("flag", "boolean"), ("note", ["null", "string"]), ("numbers", numbers)]
+    row = {"id": 1 << 40, "flag": True, "note": "text", "numbers": [*range(100)]}
+    schema = {"type": "record", "name": "Row", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+    encoder = kc.values.Encoder({1: json.dumps(schema)}, subject="rows")
+    yield "values.Encoder: a record of Avro", lambda: encoder(row)
 
 
 def _messages(kc: Any) -> Calls:

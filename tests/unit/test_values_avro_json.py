@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import types
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -216,3 +217,56 @@ def test_a_value_that_would_be_changed_is_refused(kind: Any, given: Any, reason:
     encode = kc.values.Encoder({1: json.dumps(schema)}, subject="s")
     with pytest.raises(kc.EncodeError, match=rf"part.*{reason}"):
         encode({"part": given})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "path"),
+    [
+        ({"type": "array", "items": {"type": "map", "values": "int"}}, [{"a": 1}, {"a": 1, "b": 1.5}], r"\[1\]\.b"),
+        (["null", "long"], 1 << 63, None),
+        (["null", "long"], True, None),
+        (["null", "boolean"], 1, None),
+    ],
+    ids=str,
+)
+def test_the_place_of_a_value_that_is_refused(kind: Any, given: Any, path: str | None) -> None:
+    schema = {"type": "record", "name": "Row", "fields": [{"name": "part", "type": kind}]}
+    encode = kc.values.Encoder({1: json.dumps(schema)}, subject="s")
+    with pytest.raises(kc.EncodeError, match=rf"schema: part{'' if path is None else chr(92) + '.' + path}: "):
+        encode({"part": given})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "want"),
+    [
+        ({"type": "array", "items": "double"}, [0.5, 1, "nan"], [0.5, 1.0, float("nan")]),
+        ({"type": "array", "items": "double"}, [0.5, 1.5], [0.5, 1.5]),
+        ({"type": "map", "values": "float"}, {"a": 1, "b": 0.5}, {"a": 1.0, "b": 0.5}),
+        ({"type": "map", "values": "long"}, types.MappingProxyType({"a": 1}), {"a": 1}),
+        ({"type": "array", "items": ["null", "long"]}, [None, 1 << 62, {"long": 5}], [None, 1 << 62, 5]),
+        (["null", "double"], 0.5, 0.5),
+    ],
+    ids=str,
+)
+def test_values_in_records_are_replaced_in_copies(kind: Any, given: Any, want: Any) -> None:
+    schema = {"type": "record", "name": "Row", "fields": [{"name": "part", "type": kind}]}
+    before = repr(given)
+    for row in ({"part": given}, types.MappingProxyType({"part": given}), {"part": given, "-type": "Row"}):
+        data = kc.values.Encoder({1: json.dumps(schema)}, subject="s")(row)
+        assert data is not None
+        assert data[5:] == written(schema, {"part": want})
+        assert row["part"] is given
+        assert repr(given) == before
+
+
+@pytest.mark.parametrize("kind", ["array", "map", "record"])
+def test_a_value_in_itself_is_refused(kind: str) -> None:
+    node = {"array": {"type": "array", "items": "Node"}, "map": {"type": "map", "values": "Node"}, "record": "Node"}
+    field = {"name": "inner", "type": ["null", node[kind]], "default": None}
+    number = {"name": "number", "type": "long"}
+    schema = {"type": "record", "name": "Node", "fields": [number, field]}
+    value: dict[str, Any] = {"number": 1}
+    value["inner"] = {"array": [value], "map": {"a": value}, "record": value}[kind]
+    encode = kc.values.Encoder({1: json.dumps(schema)}, subject="s")
+    with pytest.raises(kc.EncodeError, match="recursion"):
+        encode(value)

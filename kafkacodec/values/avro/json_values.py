@@ -16,23 +16,23 @@ from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from kafkacodec.arguments import suggestion
 from kafkacodec.records._varint import encode_varint
+from kafkacodec.values.avro._prepare import Array, Boolean, Float, Map, Optional, Record, Whole
+from kafkacodec.values.avro.mismatch import Mismatch
 
 __all__ = ["prepared_by"]
 
-Prepare = Callable[[Any], Any]
-"""From a value to what fastavro takes. Raises Mismatch."""
+Function = Callable[[Any], Any]
+"""From a value to what fastavro takes, the same object if it needs nothing. Raises Mismatch."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:?\d\d)?")
 _OF_DAY = re.compile(r"(\d\d):(\d\d)(?::(\d\d))?(?:\.(\d{1,9}))?")
 _DIGITS = {"millis": 3, "micros": 6, "nanos": 9}
 _UNITS = {3: 1_000, 6: 1_000_000, 9: 1_000_000_000}  # in a second
-_NO_FLOATS = frozenset({int, str})
-_NO_NUMBERS = ("nan", "inf", "-inf")  # which JSON has as text
+_BITS = {"int": 32, "long": 64}
+_PLAIN = frozenset({"boolean", "int", "long", "float", "double", "string"})
 _DURATION = ("months", "days", "milliseconds")
-_TYPE = "-type"  # with which fastavro has the name of a record in the record
 
 # Types of JSON and of Python that a type has without being prepared.
 _OWN: dict[str, tuple[type, ...]] = {
@@ -51,18 +51,7 @@ _OWN: dict[str, tuple[type, ...]] = {
 }
 
 
-class Mismatch(ValueError):
-    """A value, or a part of it at a path, does not match its type."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason, self.path = reason, list[str]()
-
-    def __str__(self) -> str:
-        return f"{'.'.join(reversed(self.path))}: {self.reason}" if self.path else self.reason
-
-
-def prepared_by(schema: Any, named: Mapping[str, Any]) -> Prepare | None:
+def prepared_by(schema: Any, named: Mapping[str, Any]) -> Function | None:
     """What prepares values of a schema for fastavro; None if they need nothing.
 
     Args:
@@ -77,11 +66,11 @@ class _Types:
 
     def __init__(self, named: Mapping[str, Any]) -> None:
         self._named = named
-        self._records: dict[str, Prepare] = {}
+        self._records: dict[str, Record] = {}
 
-    def of(self, schema: Any) -> Prepare | None:
+    def of(self, schema: Any) -> Function | None:
         if isinstance(schema, list):
-            return _Union([(self.resolved(part), self.of(part)) for part in schema if part != "null"])
+            return self._union(schema)
         schema = self.resolved(schema)
         kind = schema["type"]
         if isinstance(kind, (dict, list)):
@@ -89,9 +78,11 @@ class _Types:
         if kind == "record":
             return self._record(schema)
         if kind == "array":
-            return _array(self.of(schema["items"]))
+            items = self.of(schema["items"])
+            return items and Array(items)
         if kind == "map":
-            return _map(self.of(schema["values"]))
+            values = self.of(schema["values"])
+            return values and Map(values)
         return _leaf(schema)
 
     def resolved(self, schema: Any) -> dict[str, Any]:
@@ -101,53 +92,27 @@ class _Types:
         found: dict[str, Any] = schema
         return found
 
-    def _record(self, schema: dict[str, Any]) -> Prepare:
+    def _record(self, schema: dict[str, Any]) -> Record:
         name = schema["name"]
         if name in self._records:
             return self._records[name]
-        record = _Record([field["name"] for field in schema["fields"]])
-        self._records[name] = record
+        record = self._records[name] = Record(field["name"] for field in schema["fields"])
         for field in schema["fields"]:
-            prepare = self.of(field["type"])
-            if prepare is not None:
-                record.prepare[field["name"]] = prepare
             nullable = "null" in (field["type"] if isinstance(field["type"], list) else [field["type"]])
-            if "default" not in field and not nullable:
-                record.required.append(field["name"])
+            record.add(field["name"], self.of(field["type"]), "default" not in field and not nullable)
         return record
 
-
-class _Record:
-    def __init__(self, names: list[str]) -> None:
-        self._names, self._known = names, {*names, _TYPE}
-        self.prepare: dict[str, Prepare] = {}
-        self.required: list[str] = []
-
-    def __call__(self, value: Any) -> Any:
-        if type(value) is not dict and not isinstance(value, Mapping):
-            return value
-        if not value.keys() <= self._known:
-            unknown = next(name for name in value if name not in self._known)
-            raise Mismatch(f"unknown field {unknown!r}; {suggestion(str(unknown), self._names, 'fields')}")
-        if len(value) < len(self._names):
-            missing = next((name for name in self.required if name not in value), None)
-            if missing is not None:
-                raise Mismatch(f"no field {missing!r}")
-        made, name = None, ""
-        try:
-            for name, prepare in self.prepare.items():
-                given = value.get(name)
-                found = prepare(given)
-                if found is not given:
-                    made = dict(value) if made is None else made
-                    made[name] = found
-        except Mismatch as error:
-            error.path.append(name)
-            raise
-        return value if made is None else made
+    def _union(self, branches: list[Any]) -> Function:
+        parts = [(self.resolved(branch), self.of(branch)) for branch in branches if branch != "null"]
+        union = _Union(parts)
+        if len(parts) == 1:
+            schema, only = parts[0]
+            if schema["type"] in _PLAIN:
+                return Optional(_OWN[schema["type"]][0], only, union)
+        return union
 
 
-def _inside(prepare: Prepare, value: Any, name: str) -> Any:
+def _inside(prepare: Function, value: Any, name: str) -> Any:
     try:
         return prepare(value)
     except Mismatch as error:
@@ -161,18 +126,15 @@ class _Union:
     If no branch has, it is of the first one that text, or another form of it, can be made a value of.
     """
 
-    def __init__(self, parts: list[tuple[dict[str, Any], Prepare | None]]) -> None:
+    def __init__(self, parts: list[tuple[dict[str, Any], Function | None]]) -> None:
         self._parts = [(schema, _branch_name(schema), prepare) for schema, prepare in parts]
-        # A value of this type is of the only branch, and needs nothing.
-        (own,) = _OWN[parts[0][0]["type"]][:1] if len(parts) == 1 and parts[0][1] is None else (None,)
-        self._simple = own if own in (str, int, float) and parts[0][0]["type"] != "enum" else None
         self._by_name: dict[str, int] = {}
         for place, (_, name, _prepare) in enumerate(self._parts):
             self._by_name.setdefault(name.rpartition(".")[2], place)
             self._by_name[name] = place
 
     def __call__(self, value: Any) -> Any:
-        if value is None or type(value) is self._simple:
+        if value is None:
             return value
         if isinstance(value, tuple):
             known = len(value) == 2 and isinstance(value[0], str) and value[0] in self._by_name
@@ -233,53 +195,21 @@ def _has(schema: dict[str, Any], value: Any) -> bool:
     return value in schema["symbols"] if kind == "enum" else True
 
 
-def _array(prepare: Prepare | None) -> Prepare | None:
-    if prepare is None:
-        return None
-
-    def made(value: Any) -> Any:
-        if not isinstance(value, list) or (prepare is _float and _NO_FLOATS.isdisjoint(map(type, value))):
-            return value
-        try:
-            return [prepare(item) for item in value]
-        except Mismatch:  # again, with the place
-            return [_inside(prepare, item, f"[{number}]") for number, item in enumerate(value)]
-
-    return made
-
-
-def _map(prepare: Prepare | None) -> Prepare | None:
-    if prepare is None:
-        return None
-
-    def made(value: Any) -> Any:
-        if type(value) is not dict and not isinstance(value, Mapping):
-            return value
-        if prepare is _float and _NO_FLOATS.isdisjoint(map(type, value.values())):
-            return value
-        try:
-            return {name: prepare(item) for name, item in value.items()}
-        except Mismatch:  # again, with the place
-            return {name: _inside(prepare, item, str(name)) for name, item in value.items()}
-
-    return made
-
-
-def _leaf(schema: dict[str, Any]) -> Prepare | None:
+def _leaf(schema: dict[str, Any]) -> Function | None:
     kind, logical = schema["type"], schema.get("logicalType") or ""
     stem, _, unit = logical.rpartition("-")
     if kind == "long" and stem in ("timestamp", "local-timestamp") and unit in _DIGITS:
-        return _whole(kind, lambda text: _moment(text, _DIGITS[unit], stem == "timestamp"))
+        return Whole(64, lambda text: _moment(text, _DIGITS[unit], stem == "timestamp"))
     if (kind, logical) in (("int", "time-millis"), ("long", "time-micros")):
-        return _whole(kind, lambda text: _time_of_day(text, _DIGITS[unit]))
+        return Whole(_BITS[kind], lambda text: _time_of_day(text, _DIGITS[unit]))
     if (kind, logical) == ("int", "date"):
-        return _whole(kind, _day)
-    if kind in ("int", "long"):
-        return _whole(kind)
+        return Whole(32, _day)
+    if kind in _BITS:
+        return Whole(_BITS[kind])
     if kind == "boolean":
-        return _boolean
+        return Boolean()
     if kind in ("float", "double"):
-        return _float
+        return Float()
     if kind not in ("bytes", "fixed"):
         return None
     if logical == "decimal":
@@ -293,34 +223,7 @@ def _leaf(schema: dict[str, Any]) -> Prepare | None:
     return _bytes
 
 
-def _float(value: Any) -> Any:
-    return float(value) if type(value) is int or (type(value) is str and value in _NO_NUMBERS) else value
-
-
-def _whole(kind: str, of_text: Callable[[str], int] | None = None) -> Prepare:
-    """Refuses what fastavro would cut: fractions, truth values and numbers of too many bits."""
-    bits = 32 if kind == "int" else 64
-    most = 1 << (bits - 1)
-
-    def made(value: Any) -> Any:
-        if of_text is not None and isinstance(value, str):
-            value = of_text(value)
-        if isinstance(value, (bool, float, Decimal)):
-            raise Mismatch(f"{value!r} is no whole number")
-        if isinstance(value, int) and not -most <= value < most:
-            raise Mismatch(f"{value} does not fit into {kind}, which has {bits} bits")
-        return value
-
-    return made
-
-
-def _boolean(value: Any) -> Any:
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        raise Mismatch(f"{value!r} is neither true nor false")
-    return value
-
-
-def _of_text(made: Callable[[str], Any]) -> Prepare:
+def _of_text(made: Callable[[str], Any]) -> Function:
     return lambda value: made(value) if isinstance(value, str) else value
 
 
