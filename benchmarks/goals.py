@@ -17,6 +17,7 @@ EXPORT = "kafkacodec.spark.export"
 IDLE, SMALL = "Spark, empty triggers of 800 partitions", "Spark, a topic of 2,000 small partitions"
 BATCHES, FETCHES = "broker, produce, 16 KiB batches, requests", "broker, fetch, 1 MiB answers, bytes"
 ALL_MADE, ALL_READ = "kafkacodec, all objects made", "kafkacodec, every array read"
+MADE_AGAIN = "the same objects by CPython alone"
 ONE_THREAD = "iter_columns, threads=1"
 # The messages of `messages.bodies()`.
 MESSAGES = (
@@ -75,6 +76,7 @@ GOALS = [
     *(Goal(f"encode, {body}", "kafkacodec", "kio", 40) for body in MESSAGES),
     *(Goal(f"decode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES),
     *(Goal(f"decode, {body}", ALL_MADE, JAVA, 1) for body in MESSAGES),
+    *(Goal(f"decode, {body}", ALL_MADE, MADE_AGAIN, 1) for body in MESSAGES),
     *(Goal(f"encode, {body}", "kafkacodec", JAVA, 1) for body in MESSAGES),
     *(Goal(f"threads, {codec}", "iter_columns, threads=2", ONE_THREAD, 1.8) for codec in ("gzip", "snappy", "lz4")),
     Goal("threads, zstd", "iter_columns, threads=2", ONE_THREAD, 1.9),

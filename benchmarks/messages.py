@@ -12,12 +12,14 @@ import json
 import lzma
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import kafkacodec as kc
+from benchmarks import objects
 from benchmarks.contest import Contest
-from benchmarks.goals import ALL_MADE, ALL_READ
+from benchmarks.goals import ALL_MADE, ALL_READ, MADE_AGAIN
 
 BODIES = Path(__file__).parent.parent / "tests" / "data" / "protocol" / "bench.jsonl.xz"
 # A round long enough for the garbage collector to run as often as in real use.
@@ -59,6 +61,8 @@ def contests(body: Body) -> Iterator[Contest]:
         if work == "decode":
             competitors[ALL_MADE] = _repeated(making_objects(body), repeats)
             competitors[ALL_READ] = _repeated(reading_arrays(body), repeats)
+            if objects.absent() is None:
+                competitors[MADE_AGAIN] = _repeated(making_again(body), repeats)
         yield Contest(f"{work}, {body}", "bytes", repeats * len(body.data), competitors)
 
 
@@ -71,25 +75,31 @@ def kafkacodec(body: Body) -> tuple[Work, Work]:
 
 def making_objects(body: Body) -> Work:
     """Decodes and accesses the arrays of the message, so that all objects are made, as the others make them."""
-    cls = getattr(kc.messages, body.name)
-    arrays = [field.attribute for field in cls._spec.fields if field.array and field.struct]
+    return partial(_with_objects, body, getattr(kc.messages, body.name))
 
-    def work() -> None:
-        message = cls.decode(body.data, body.version)
-        for name in arrays:
-            getattr(message, name)
 
-    return work
+def making_again(body: Body) -> Work:
+    """Makes the same objects, without reading any bytes, by CPython's functions alone."""
+    return partial(objects.again(), _with_objects(body, getattr(kc.messages, body.name)))
+
+
+def _with_objects(body: Body, cls: Any) -> Any:
+    message = cls.decode(body.data, body.version)
+    for name in _arrays(cls):
+        getattr(message, name)
+    return message
+
+
+@cache
+def _arrays(cls: Any) -> list[str]:
+    return [field.attribute for field in cls._spec.fields if field.array and field.struct]
 
 
 def reading_arrays(body: Body) -> Work:
     """Also accesses every array of these objects, in Python, which takes longer than making them."""
     cls = getattr(kc.messages, body.name)
 
-    known = {
-        part: [field.attribute for field in part._spec.fields if field.array and field.struct]
-        for part in (cls, *cls._parts.values())
-    }
+    known = {part: _arrays(part) for part in (cls, *cls._parts.values())}
 
     def read(struct: Any) -> None:
         for name in known[type(struct)]:

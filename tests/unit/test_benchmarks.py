@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import gc
 import json
 import math
 import os
@@ -31,6 +32,7 @@ from benchmarks import (
     live_standing,
     live_waits,
     messages,
+    objects,
     page,
     plots,
     programs,
@@ -341,6 +343,31 @@ def test_every_competitor_encodes_to_the_same_bytes(body: messages.Body) -> None
         decode, encode = prepare(body)
         assert bytes(encode()) == body.data
         assert decode() is not None
+
+
+@pytest.mark.skipif(objects.absent() is not None, reason="needs a C compiler and Python's headers")
+def test_objects_made_again_are_as_many(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(objects, "LIBRARY", tmp_path / "objects.so")
+    (body,) = (body for body in messages.bodies() if str(body) == "OffsetCommit request v7")
+
+    def held(top: Any) -> dict[str, int]:
+        """How many values of each type are reached; structs are named by their slots."""
+        found: dict[str, int] = {}
+        left = [top]
+        while left:
+            item = left.pop()
+            if isinstance(item, type):
+                continue
+            kind = type(item).__name__ if isinstance(item, (int, str, list)) else f"of {sys.getsizeof(item)} bytes"
+            found[kind] = found.get(kind, 0) + 1
+            left.extend(gc.get_referents(item))
+        return found
+
+    again = objects.again.__wrapped__()
+    message = messages.making_objects(body)()
+    expected = held(message)
+    assert expected["list"] > 10
+    assert held(again(message)) == expected
 
 
 @pytest.mark.parametrize(
