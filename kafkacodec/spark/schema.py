@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kafkacodec.arguments import columns_hint
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.spark.errors import OptionError
 
@@ -113,7 +114,7 @@ def check_schema(schema: StructType, known: Mapping[str, Column] = LOG_COLUMNS) 
     """
     for field in schema.fields:
         if field.name not in known:
-            raise OptionError(f"schema: unknown column {field.name!r}; columns are {', '.join(known)}")
+            raise OptionError(f"schema: unknown column {field.name!r}; {columns_hint(field.name, known)}")
         given, expected = field.dataType, known[field.name].spark
         if given != expected or not field.nullable:
             raise OptionError(

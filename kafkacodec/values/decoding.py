@@ -25,7 +25,7 @@ from kafkacodec.values.framing import FRAMINGS, UNKNOWN, Framed, Framing, Part, 
 from kafkacodec.values.payloads import payloads_of
 from kafkacodec.values.plans import Plan, ResolvedSchema
 from kafkacodec.values.schemas import FORMATS, Format, Schema, SchemaKey, SchemaSource, resolved_references
-from kafkacodec.values.sources import has_any, may_wait, place_in, source_of
+from kafkacodec.values.sources import has_any, is_one, may_wait, place_in, source_of
 
 __all__ = ["DecodedValues", "OnValueError", "ValueDecoder", "decode", "require_packages"]
 
@@ -45,6 +45,8 @@ _PACKAGES = {
 }
 
 _MOST_PLANS = 64
+
+_ONE = SchemaKey("given", 0)  # the schema of all values
 
 _CHUNK_BYTES = 64 << 20
 _CHUNK_ROWS = 1 << 20
@@ -361,6 +363,13 @@ class ValueDecoder:
         found = self._schema(key)
         return isinstance(found, ResolvedSchema) and found.schema.format == "protobuf"
 
+    def _of_all(self, key: SchemaKey) -> SchemaKey:
+        """The key of the one schema of all values, which has the values of this key too; else the key."""
+        same = is_one(self._source) and not any(key.message)
+        if same and isinstance(found := self._schema(_ONE), ResolvedSchema) and found.schema.message is None:
+            return _ONE
+        return key
+
     def _piece(self, rows: Framed, part: slice, plan: Plan, kind: pa.DataType, max_bytes: int) -> pa.RecordBatch:
         """The rows of a slice."""
         key_of = rows.key_of[part]
@@ -369,9 +378,9 @@ class ValueDecoder:
         groups: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
         for number, members in _members(key_of):
             key = rows.keys[number]
-            decoder = plan.decoders.get(key)
+            decoder = plan.decoders.get(key) or plan.decoders.get(self._of_all(key))
             if decoder is None:
-                failures[int(members[0])] = failure = _failure(key, plan)
+                failures[int(members[0])] = failure = plan.failures.get(key) or _unprepared(key, plan)
                 problems |= dict.fromkeys(members.tolist(), str(failure))
                 continue
             everything = len(members) == len(rows.key_of)
@@ -398,8 +407,9 @@ def require_packages(format: str, *more: str) -> None:
             raise missing_package(f"{format} values need", package, "values")
 
 
-def _failure(key: SchemaKey, plan: Plan) -> SchemaError:
-    return plan.failures.get(key) or SchemaError(f"{key} is not one of the schemas that were prepared")
+def _unprepared(key: SchemaKey, plan: Plan) -> SchemaError:
+    known = ", ".join(str(each.value) for each in plan.decoders if each.kind == key.kind)
+    return SchemaError(f"{key} is not one of the schemas that were prepared{known and f': {known}'}")
 
 
 def _age(key: SchemaKey) -> tuple[str, int, tuple[int, ...]]:

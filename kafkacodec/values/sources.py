@@ -12,7 +12,7 @@ from kafkacodec.values.directory import SchemaDirectory
 from kafkacodec.values.schemas import Format, Schema, SchemaKey, Schemas, SchemaSource
 from kafkacodec.values.topic import SchemaTopic
 
-__all__ = ["NumberedSchemas", "has_any", "may_wait", "place_in", "source_of"]
+__all__ = ["NumberedSchemas", "has_any", "is_one", "may_wait", "place_in", "source_of"]
 
 
 class _OneSchema(Schemas):
@@ -79,9 +79,14 @@ def _is_schema_text(text: str) -> bool:
     return text.lstrip().startswith(("{", "[", '"')) or (not os.path.exists(text) and ("\n" in text or ";" in text))
 
 
+def is_one(source: SchemaSource) -> bool:
+    """Whether a source is the one schema of all values."""
+    return isinstance(source, _OneSchema)
+
+
 def has_any(source: SchemaSource) -> bool:
     """Whether a source may have the schema of values without a number."""
-    return isinstance(source, _OneSchema) or may_wait(source)
+    return is_one(source) or may_wait(source)
 
 
 def place_in(source: SchemaSource, key: SchemaKey) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
+from kafkacodec.arguments import columns_hint
 from kafkacodec.datatypes import dataclass, field
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.order.continuity import Gaps
@@ -234,7 +235,7 @@ def _columns(given: Mapping[str, str], known: Iterable[str]) -> tuple[str, ...] 
     for part in given["columns"].split(","):
         name = names.get(part.strip().lower())
         if name is None:
-            raise OptionError(f"columns: unknown column {part.strip()!r}; columns are {', '.join(names.values())}")
+            raise OptionError(f"columns: unknown column {part.strip()!r}; {columns_hint(part.strip(), names.values())}")
         if name in columns:
             raise OptionError(f"columns: {name} is listed twice")
         columns.append(name)

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
+from kafkacodec.arguments import columns_hint
 from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS
@@ -139,7 +140,7 @@ def _checked(schema: StructType, view: View) -> list[str]:
     """The names of the columns that Spark asks for; a user's schema may have fewer than the view."""
     for field in schema.fields:
         if field.name not in view.columns.names:
-            raise OptionError(f"schema: unknown column {field.name!r}; columns are {', '.join(view.columns.names)}")
+            raise OptionError(f"schema: unknown column {field.name!r}; {columns_hint(field.name, view.columns.names)}")
         expected = view.schema([field.name])[0]
         if field != expected:
             raise OptionError(f"schema: column {field.name!r} must be {expected.dataType.simpleString()} and nullable")

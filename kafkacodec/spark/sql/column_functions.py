@@ -21,10 +21,11 @@ from kafkacodec.records.headers import scan
 from kafkacodec.records.partition import partition
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.spark.environment.versions import require_spark
-from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.headers import HEADER, arrow_type, header_columns, spark_column
 from kafkacodec.spark.schema import RECORD_COLUMNS, arrow_schema
 from kafkacodec.spark.sql.blobs import Explosion
+from kafkacodec.spark.sql.checks import require_bytes
 from kafkacodec.spark.times import beyond_spark, far_text
 
 if TYPE_CHECKING:
@@ -74,10 +75,14 @@ def kafka_partition(key: Column | str, num_partitions: Column | int) -> Column:
         KafkaCodecError: Spark is older.
     """
     if isinstance(num_partitions, int):
-        if num_partitions < 1:
-            raise OptionError(f"num_partitions: {num_partitions} is not a positive number")
+        _positive(num_partitions)
         num_partitions = F.lit(num_partitions)
     return _udf("kafka_partition")(key, num_partitions)
+
+
+def _positive(num_partitions: object) -> None:
+    if not isinstance(num_partitions, int) or num_partitions < 1:
+        raise OptionError(f"num_partitions: {num_partitions!r} is not a positive number")
 
 
 def crc_ok(column: Column | str) -> Column:
@@ -147,6 +152,8 @@ def _versioned(name: str, version: int) -> type[Message]:
     if name not in names:
         raise OptionError(f"name: {name!r} is no message; {suggestion(name, names, 'messages')}")
     found = message_class(name)
+    if not isinstance(version, int):
+        raise OptionError(f"version: expected a number, not {version!r}")
     if version not in found.valid_versions:
         known = found.valid_versions
         raise OptionError(f"version: {name} has the versions {known.start} to {known.stop - 1}, not {version}")
@@ -163,15 +170,19 @@ def _udf(name: str) -> Any:
     return arrow_udf(function, from_arrow_type(kind))
 
 
+@without_traceback()
 def _partitions(keys: pa.Array, counts: pa.Array) -> pa.Array:
+    require_bytes("key", keys, (pa.int32(), pa.int64()))
     result = pa.nulls(len(keys), pa.int32())
     for count in counts.unique().drop_null().to_pylist():
+        _positive(count)
         wanted = pc.and_(pc.fill_null(pc.equal(counts, count), False), keys.is_valid())
         found = pa.array(partition(keys.filter(wanted), count))
         result = pc.replace_with_mask(result, wanted, found)
     return result
 
 
+@without_traceback()
 def _checksums(blobs: pa.Array) -> pa.Array:
     return pa.array([None if blob is None else _all_right(blob) for blob in _buffers(blobs)], pa.bool_())
 
@@ -186,6 +197,7 @@ def _all_right(blob: pa.Buffer) -> bool | None:
     return True if len(found) and found.consumed == blob.size else None
 
 
+@without_traceback()
 def _headers(blobs: pa.Array) -> pa.Array:
     offsets: list[int | None] = []
     found, end = [], 0
@@ -208,7 +220,9 @@ def _refuse_far_times(headers: BatchHeaders) -> None:
             raise LimitExceeded(far_text(what, columns.column(name), row))
 
 
+@without_traceback()
 def _records(blobs: pa.Array) -> pa.Array:
+    require_bytes("column", blobs)
     explosion = Explosion(
         column="blob",
         columns=RECORD_COLUMNS,
@@ -228,6 +242,7 @@ def _records(blobs: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, structs, type=_RECORDS, mask=blobs.is_null())
 
 
+@without_traceback()
 def _messages(bodies: pa.Array, names: pa.Array, versions: pa.Array) -> pa.Array:
     rows = zip(_buffers(bodies), names.to_pylist(), versions.to_pylist(), strict=True)
     return pa.array([None if any(part is None for part in row) else _as_json(*row) for row in rows], pa.string())
@@ -250,6 +265,7 @@ def _plain(value: Any) -> Any:
 
 
 def _buffers(blobs: pa.Array) -> Any:
+    require_bytes("column", blobs)
     return (value.as_buffer() if value.is_valid else None for value in blobs)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, StructType
 
-from kafkacodec.arguments import limit
+from kafkacodec.arguments import columns_hint, limit
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.errors import OptionError
@@ -91,15 +91,21 @@ def decode_batches(
 
 
 def _check(df: DataFrame, column: str, columns: Sequence[str], keep: Sequence[str], mode: str) -> None:
+    for argument, names in {"columns": columns, "keep": keep, "column": [column]}.items():
+        if isinstance(names, str):
+            raise OptionError(f"{argument}: expected a list of names, such as [{names!r}], not one text")
+        for name in names:
+            if not isinstance(name, str):
+                raise OptionError(f"{argument}: expected the name of a column, not {type(name).__name__}")
     for argument, names in {"column": [column], "keep": keep}.items():
         for name in names:
             if name not in df.columns:
-                raise OptionError(f"{argument}: unknown column {name!r}; columns are {', '.join(df.columns)}")
+                raise OptionError(f"{argument}: unknown column {name!r}; {columns_hint(name, df.columns)}")
     if not isinstance(df.schema[column].dataType, BinaryType):
         raise OptionError(f"column: {column!r} is {df.schema[column].dataType.simpleString()}, not binary")
     for name in columns:
         if name not in RECORD_COLUMNS:
-            raise OptionError(f"columns: unknown column {name!r}; columns are {', '.join(RECORD_COLUMNS)}")
+            raise OptionError(f"columns: unknown column {name!r}; {columns_hint(name, RECORD_COLUMNS)}")
         if name in keep:
             raise OptionError(f"keep: {name!r} is also one of columns; rename it first")
     if not columns:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.records.plan import DEFAULT_MAX_TOTAL_BYTES
 from kafkacodec.spark.environment.versions import require_spark
+from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.schema import RECORD_COLUMNS, spark_schema
 from kafkacodec.spark.sql.blobs import Explosion
 from kafkacodec.spark.sql.column_functions import UDFS
@@ -57,7 +58,8 @@ class _KafkaRecords:
         """The records of a batch of rows with one blob each."""
         if batch.num_columns != 1 or not pa.types.is_binary(batch.schema.types[0]):
             given = ", ".join(f"{field.name} {field.type}" for field in batch.schema)
-            raise KafkaCodecError(f"kafka_records: the table must have one binary column, not {given}")
+            with without_traceback():
+                raise KafkaCodecError(f"kafka_records: the table must have one binary column, not {given}")
         explosion = Explosion(
             column=batch.schema.names[0],
             columns=RECORD_COLUMNS,

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, LimitExceeded, SchemaError
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.environment.versions import require_spark
-from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.errors import OptionError, without_traceback
+from kafkacodec.spark.sql.checks import require_bytes
 from kafkacodec.values import Schema, SchemaDirectory, SchemaKey, ValueDecoder
 from kafkacodec.values.decoding import OnValueError
 from kafkacodec.values.framing import Framing, Part
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 __all__ = ["ColumnDecoder", "column_decoder", "decode_values"]
+
+_GO_ON = "; on_error='null' reads such values as null, with the reason"
 
 
 @suggests_options
@@ -125,6 +128,8 @@ def _shipped(source: Any) -> Any:
 def _keys(schemas: Any, reader_schema: object, ids: Iterable[int | UUID] | None) -> list[SchemaKey]:
     if isinstance(schemas, Schema):
         return [SchemaKey("given", 0)]
+    if isinstance(ids, int | str | UUID):
+        raise TypeError(f"ids: expected a list of numbers or UUIDs, not {ids!r}")
     if ids is not None:
         return [SchemaKey("guid" if isinstance(each, UUID) else "id", each) for each in ids]
     if reader_schema is None:
@@ -155,12 +160,24 @@ class ColumnDecoder:
         found: DataType = from_arrow_type(self.kind)
         return found
 
+    @without_traceback()
     def __call__(self, values: pa.Array, headers: pa.Array | None = None) -> pa.Array:
-        """A struct for each value. Raises as `kafkacodec.values.decode`."""
+        """A struct for each value.
+
+        Raises:
+            OptionError: the column has neither bytes nor text.
+            DecodeError, SchemaError, RegistryError: as `kafkacodec.values.decode`.
+        """
+        require_bytes("column", values)
         if self._decoder is None:
             self._decoder = ValueDecoder(self._source, **self._options)
             self._decoder.prepare(self._keys)
-        found = self._decoder.decode(values, headers=headers)
+        try:
+            found = self._decoder.decode(values, headers=headers)
+        except (DecodeError, SchemaError) as error:
+            if not isinstance(error, LimitExceeded):
+                error.reason += _GO_ON
+            raise
         decoded, ids, errors = (_one(column) for column in (found.values, found.schema_ids, found.errors))
         decoded, errors = self._within_range(decoded, errors)
         columns = [conformed(decoded, self.kind.field("value").type), ids, errors]
@@ -173,7 +190,7 @@ class ColumnDecoder:
             return values, errors
         reason = "a timestamp exceeds 64 bits of microseconds"
         if self._options["on_error"] == "raise":
-            raise DecodeError(reason, path=f"values[{int(np.argmax(far))}]")
+            raise DecodeError(reason + _GO_ON, path=f"values[{int(np.argmax(far))}]")
         kept = np.arange(len(values))
         return values.take(pa.array(kept, mask=far)), pc.if_else(pa.array(far), reason, errors)
 

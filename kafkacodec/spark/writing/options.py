@@ -9,6 +9,7 @@ from typing import cast
 
 from pyspark.sql.types import StructType
 
+from kafkacodec.arguments import columns_hint
 from kafkacodec.datatypes import dataclass
 from kafkacodec.log.formats.layout import check_topic
 from kafkacodec.log.writing.writer import DEFAULT_SEGMENT_BYTES
@@ -138,7 +139,7 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
         if column.name in _PASSED_OVER:
             continue
         if column.name not in _COLUMNS:
-            raise OptionError(f"column {column.name!r}: unknown column; columns are {', '.join(_COLUMNS)}")
+            raise OptionError(f"column {column.name!r}: unknown column; {columns_hint(column.name, _COLUMNS)}")
         if column.dataType.simpleString() not in _COLUMNS[column.name]:
             expected = " or ".join(_COLUMNS[column.name])
             raise OptionError(f"column {column.name!r}: must be {expected}, not {column.dataType.simpleString()}")
