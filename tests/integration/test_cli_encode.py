@@ -168,17 +168,50 @@ def test_bad_files_leave_no_files(suffix: str, content: str, reason: str, tmp_pa
     assert not (tmp_path / "logs").exists()
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv"])
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "jsonl", "json"])
 def test_a_misspelt_column_makes_no_tombstones(suffix: str, tmp_path: Path, kafkacodec: Command) -> None:
-    file = tmp_path / f"records.{suffix}"
+    file, kind = tmp_path / f"records.{suffix}", "field" if suffix.startswith("json") else "column"
     table = pa.table({"key": ["a"], "Value": ["x"]})
-    {"parquet": parquet.write_table, "arrow": feather.write_feather, "csv": csv.write_csv}[suffix](table, file)
+    if kind == "field":
+        file.write_text(json.dumps(table.to_pylist()[0]))
+    else:
+        {"parquet": parquet.write_table, "arrow": feather.write_feather, "csv": csv.write_csv}[suffix](table, file)
     code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "t")
-    assert (code, "unknown column 'Value'; did you mean 'value'?; with --value-column" in err) == (BAD_INPUT, True)
+    assert (code, f"unknown {kind} 'Value'; did you mean 'value'?; with --value-column" in err) == (BAD_INPUT, True)
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "logs", "--topic", "keys", "--key-column", "key")
+    assert (code, f"no {kind} 'value', but 'Value': --value-column names that of the values; " in err) == (
+        BAD_INPUT,
+        True,
+    )
     assert not (tmp_path / "logs").exists()
-    assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "keys", "--key-column", "key")[0] == DONE
+    only_keys = ("--key-column", "key", "--value-column", "-")
+    assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "keys", *only_keys)[0] == DONE
+    assert [(r.key, r.value) for r in read(tmp_path, "keys")] == [(b"a", None)]
     assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "t", "--value-column", "Value")[0] == DONE
     assert [(r.key, r.value) for r in read(tmp_path, "t")] == [(b"a", b"x")]
+
+
+def test_columns_may_be_left_out(tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / "records.csv"
+    file.write_text("key,value,timestamp\na,x,1\n")
+    for topic, options, expected in [
+        ("none", ("--key-column", "-", "--timestamp-column", "-"), (None, b"x", None)),
+        ("keys", ("--value-column", "-"), (b"a", None, 1)),
+    ]:
+        assert kafkacodec("encode", file, "-o", tmp_path, "--topic", topic, *options)[0] == DONE
+        (record,) = read(tmp_path, topic)
+        assert (record.key, record.value, record.timestamp) == expected
+    code, _, err = kafkacodec(
+        "encode", file, "-o", tmp_path, "--topic", "u", "--key-column", "-", "--value-column", "-"
+    )
+    assert (code, "no column of keys or values is read" in err) == (BAD_INPUT, True)
+
+
+def test_a_row_of_json_may_lack_its_value(tmp_path: Path, kafkacodec: Command) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text('{"id": "a", "at": 1, "value": "x"}\n{"id": "a", "at": 2}\n')
+    assert kafkacodec("encode", file, "-o", tmp_path, "--topic", "t", "--key-column", "id")[0] == DONE
+    assert [(r.key, r.value) for r in read(tmp_path, "t")] == [(b"a", b"x"), (b"a", None)]
 
 
 @pytest.mark.parametrize("depth", [*range(900, 1010, 5), 5000])

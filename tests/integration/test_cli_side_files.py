@@ -108,11 +108,19 @@ def test_several_files_with_segments(kafkacodec):
     assert lines[0] == f"{index}:"
     assert f"{BROKER / 'recovery-point-offset-checkpoint'}:" in lines
     assert any(line.startswith("offset  timestamp (UTC)") for line in lines)
-    for option, value in (("--grep", "x"), ("--topic", "foo"), ("--start-offset", "3")):
-        code, _, err = kafkacodec("dump", index, option, value)
-        assert (code, f"{index} has no records: {option} cannot choose any" in err) == (WRONG_USAGE, True), err
-    code, _, err = kafkacodec("dump", index, "--follow")
-    assert (code, "has no records" in err) == (WRONG_USAGE, True)
+    for options in (
+        ("--grep", "x"),
+        ("--topic", "foo"),
+        ("--start-offset", "3"),
+        ("--follow",),
+        ("--raw",),
+        ("--no-crc",),
+    ):
+        code, _, err = kafkacodec("dump", index, *options)
+        text = f"{options[0].replace('no-', '')} does not apply to {index}, which has no records"
+        assert (code, text in err) == (WRONG_USAGE, True), err
+    code, _, err = kafkacodec("dump", index, log, "--tail", 2, "--columns", "key")
+    assert (code, f"--tail, --columns do not apply to {index}" in err) == (WRONG_USAGE, True), err
 
 
 def test_metadata_snapshots_are_shown_by_name(kafkacodec):

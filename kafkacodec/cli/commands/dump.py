@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from kafkacodec.cli.console import ending
+from kafkacodec.cli.options.given import given_options, refuse_given
 from kafkacodec.cli.options.inputs import OnceReading, once_reading_options
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.printing import Printing, print_options
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from kafkacodec.log import Partition
 
 
-# What chooses records.
-_OF_RECORDS = frozenset(
-    ["topics", "numbers", "start_offset", "end_offset", "start_time", "end_time", "isolation_level"]
-).union(Wanted.__annotations__)
+# What applies to files without records, and what cannot apply to some of the files.
+_OF_ALL_FILES = frozenset({"paths", "tiered_key", "limit", "as_json", "full"})
+_OF_RECORDS_ONLY = frozenset({"follow", "tail", "columns", "template", "kcat_json"})
 
 
 @click.command()
@@ -73,7 +72,7 @@ def dump(
         raise click.UsageError("--follow does not end; --end-offset and --end-time do not apply")
     reading, sides = _apart(reading)
     if sides:
-        _print_sides(reading, sides, printing, limit, follow or tail is not None)
+        _print_sides(reading, sides, printing, limit)
         if not reading.paths:
             return
     partitions = reading.partitions()
@@ -103,21 +102,11 @@ def _apart(reading: OnceReading) -> tuple[OnceReading, list[SideFile]]:
     return replace(reading, paths=segments), [side for side in found.values() if side is not None]
 
 
-def _print_sides(
-    reading: OnceReading, sides: list[SideFile], printing: Printing, limit: int | None, only_records: bool
-) -> None:
+def _print_sides(reading: OnceReading, sides: list[SideFile], printing: Printing, limit: int | None) -> None:
     from kafkacodec.cli.rows.side_files import print_side_files
 
-    context = click.get_current_context()
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name in _OF_RECORDS and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    ]
-    if given and not reading.paths:
-        raise click.UsageError(f"{sides[0].path} has no records: {', '.join(given)} cannot choose any")
-    if only_records or printing.columns is not None or printing.template is not None:
-        raise click.UsageError(f"{sides[0].path} has no records: --follow, --tail, --columns and --format do not apply")
+    refused = _OF_RECORDS_ONLY if reading.paths else given_options().keys() - _OF_ALL_FILES
+    refuse_given(refused, f"to {sides[0].path}, which has no records")
     titles = len(sides) > 1 or bool(reading.paths)
     print_side_files(sides, as_json=printing.as_json, limit=limit, titles=titles)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias, Unpack, cast
 
@@ -16,6 +16,7 @@ from kafkacodec.cli.console import is_terminal, note, out_stream, standard_outpu
 from kafkacodec.cli.files.input_rows import DECODERS, MAX_INT32, batches
 from kafkacodec.cli.files.sources import READ_FORMATS, Source
 from kafkacodec.cli.files.standard_input import STANDARD
+from kafkacodec.cli.options.given import given_options, refuse_given
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.output import counted
 from kafkacodec.log import LogWriter
@@ -30,12 +31,16 @@ if TYPE_CHECKING:
     from kafkacodec.dialects.kafka07.message_set import Codec
 
 
-_Writer: TypeAlias = "LogWriter | _Kafka07"
+_Writer: TypeAlias = "LogWriter | _Kafka07 | _StandardOutput"
 
 
 def _chosen_codec(context: click.Context, _: click.Parameter, given: str | None) -> str:
     """The option, or its default, which depends on another one that is read before."""
     return given or ("none" if context.params.get("kafka07") else "zstd")
+
+
+_OF_DIRECTORIES = frozenset({"topic", "partition", "partitions", "keep_partitions", "append", "segment_bytes"})
+_NOT_IN_KAFKA07 = frozenset({"key_column", "key_encoding", "timestamp_column"})
 
 
 @click.command()
@@ -75,9 +80,10 @@ def _chosen_codec(context: click.Context, _: click.Parameter, given: str | None)
 )
 @click.option("--append", is_flag=True, help="Append to partitions that have records.")
 @click.option("--keep-offsets", is_flag=True, help="Use the offsets in the column offset instead of new ones.")
-@click.option("--key-column", help="Column of the keys; key by default.")
-@click.option("--value-column", help="Column of the values; value by default.")
-@click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default.")
+@click.option("--keep-partitions", is_flag=True, help="Write each record to the partition in the column partition.")
+@click.option("--key-column", help="Column of the keys; key by default; - for none.")
+@click.option("--value-column", help="Column of the values; value by default; - for none: all values are null.")
+@click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default; - for none.")
 @click.option(
     "--key-encoding", type=click.Choice(["text", *DECODERS]), default="text", help="Encoding of keys; text by default."
 )
@@ -98,6 +104,7 @@ def encode(
     append: bool,
     segment_bytes: int,
     keep_offsets: bool,
+    keep_partitions: bool,
     key_column: str | None,
     value_column: str | None,
     timestamp_column: str | None,
@@ -111,17 +118,20 @@ def encode(
     option must exist. Text is stored as UTF-8; in JSON, {"base64": "..."} holds bytes, and times are milliseconds or
     ISO 8601. In any format, keys and values may be hex or base64. With --format lines, each line is a value. FILE may
     be - for standard input; text formats may be compressed with gzip or zstd. With --partitions, records without a key
-    go to the partitions in turn. After an error or an interrupt, new partitions are removed. With -o -, one segment
-    goes to standard output.
+    go to the partitions in turn; rows whose column partition has several numbers need --partition, --partitions or
+    --keep-partitions. After an error or an interrupt, new partitions are removed. With -o -, one segment goes to
+    standard output.
     """
-    if partition is not None and partitions is not None:
-        raise click.UsageError("--partition and --partitions exclude each other")
+    chosen = [n for n, o in given_options().items() if n in ("partition", "partitions", "keep_partitions")]
+    if len(chosen) > 1:
+        raise click.UsageError("--partition, --partitions and --keep-partitions exclude each other")
     if keep_offsets and partitions is not None:
         raise click.UsageError("--keep-offsets and --partitions exclude each other")
     if kafka07:
-        _check_kafka07(encoding, output, append=append, keeps=keep_offsets)
+        _check_kafka07(encoding, output)
     if output == STANDARD:
-        _check_standard_output(topic, partition, partitions, append)
+        refuse_given(_OF_DIRECTORIES, "to -o -, which is one segment")
+        _check_standard_output()
     elif topic is None:
         raise click.UsageError("Missing option '--topic'.")
     try:
@@ -133,7 +143,13 @@ def encode(
     asked = {"key": key_column, "value": value_column, "timestamp": timestamp_column, "headers": None}
     if keep_offsets:
         asked["offset"] = "offset"
-    numbers = list(range(partitions)) if partitions is not None else [partition or 0]
+    if keep_partitions:
+        asked["partition"] = "partition"
+    elif topic is not None and not chosen and not any(asked[name] for name in ("key", "value", "timestamp")):
+        asked["partition"] = None  # to be looked at, if the columns are those of convert
+    from kafkacodec.cli.files.splitting import ByColumn, ByKey, ToOne
+
+    split = ByColumn() if keep_partitions else ToOne(partition) if partitions is None else ByKey(partitions)
     with closing(batches(sources, asked, {"key": key_encoding, "value": value_encoding})) as found:
         # Check inputs and columns before a directory is made.
         first = list(islice(found, 1))
@@ -142,21 +158,24 @@ def encode(
                 kafkacodec.encode(batch.rows.slice(0, 1), **encoding)
 
         def made(number: int) -> _Writer:
+            if topic is None:
+                return _StandardOutput()
             if kafka07:
-                return _Kafka07(output, topic or "", number, segment_bytes, encoding)
-            return LogWriter(output, topic or "", number, append=append, segment_bytes=segment_bytes)
+                return _Kafka07(output, topic, number, segment_bytes, encoding)
+            return LogWriter(output, topic, number, append=append, segment_bytes=segment_bytes)
 
-        with _opened(topic, numbers, made) as writers:
-            spread = _Spread(len(writers))
-            written = 0
+        written = 0
+        with _together(_Writers(split.numbers, made)) as writer_of:
             for batch in chain(first, found):
-                for writer, (part, places) in zip(writers, spread(batch.rows), strict=True):
+                with batch.named():
+                    parts = list(split(batch.rows))
+                for number, rows, places in parts:
                     with batch.named(places):
-                        written += writer.write(part, **encoding)
+                        written += writer_of(number).write(rows, **encoding)
     if topic is None:
         note(f"standard output: {counted(written, 'record')}")
     else:
-        note(f"{output}: {counted(written, 'record')} in {counted(len(numbers), 'partition')} of {topic}")
+        note(f"{output}: {counted(written, 'record')} in {counted(writer_of.count, 'partition')} of {topic}")
 
 
 class _Kafka07(Kafka07Writer):
@@ -174,83 +193,92 @@ class _Kafka07(Kafka07Writer):
         return super().write(records)
 
 
-def _opened(
-    topic: str | None, numbers: list[int], made: Callable[[int], _Writer]
-) -> AbstractContextManager[Sequence[_Writer | _StandardOutput]]:
-    return nullcontext([_StandardOutput()]) if topic is None else _writers(numbers, made)
-
-
-def _check_kafka07(encoding: BatchOptions, output: str, *, append: bool, keeps: bool) -> None:
+def _check_kafka07(encoding: BatchOptions, output: str) -> None:
     if encoding["codec"] not in CODECS07:
         raise click.UsageError(f"--kafka07: Kafka 0.7 has no {encoding['codec']}, but {', '.join(CODECS07)}")
-    if append or keeps or encoding.get("level") is not None or output == STANDARD:
-        raise click.UsageError(
-            "--kafka07 creates new partitions; --append, --keep-offsets, --level and -o - do not apply"
-        )
+    if output == STANDARD:
+        raise click.UsageError("--kafka07 creates new partitions; -o - does not apply")
+    refuse_given(("append", "keep_offsets", "level"), "to --kafka07, which creates new partitions")
+    refuse_given(_NOT_IN_KAFKA07, "to --kafka07, which has values only")
 
 
-def _check_standard_output(topic: str | None, partition: int | None, partitions: int | None, append: bool) -> None:
-    if topic is not None or partition is not None or partitions is not None or append:
-        raise click.UsageError("--topic, --partition, --partitions and --append need a log directory, not -o -")
+def _check_standard_output() -> None:
     if is_terminal(sys.stdout):
         raise click.UsageError("a segment is not text: redirect standard output to a file or a pipe")
     out_stream()
 
 
 class _StandardOutput:
-    """Writes one segment, from offset 0 on."""
+    """Writes one segment, from offset 0 on; what is written stays."""
+
+    path = ""
 
     def __init__(self) -> None:
-        self._next_offset = 0
+        self.next_offset = 0
 
     def write(self, records: pa.RecordBatch, **options: Unpack[BatchOptions]) -> int:
         """Write records; returns their number."""
-        for batch in kafkacodec.iter_encoded(records, base_offset=self._next_offset, **options):
+        for batch in kafkacodec.iter_encoded(records, base_offset=self.next_offset, **options):
             with standard_output:
                 sys.stdout.buffer.write(batch.data)
-            self._next_offset = batch.last_offset + 1
+            self.next_offset = batch.last_offset + 1
         count: int = records.num_rows
         return count
 
+    def commit(self) -> None:
+        """Nothing is left to do."""
 
-@contextmanager
-def _writers(numbers: list[int], made: Callable[[int], _Writer]) -> Iterator[list[_Writer]]:
-    """Writers that commit together at the end, and withdraw what they wrote after an error or an interrupt."""
-    writers: list[_Writer] = []
-    starts: list[int] = []
-    try:
-        for number in numbers:
-            writers.append(made(number))
-            starts.append(writers[-1].next_offset)
-        yield writers
-        for writer in writers:
+    def withdraw(self) -> None:
+        """What was written cannot be taken back."""
+
+
+class _Writers:
+    """The writers of partitions, each made when it is asked for first."""
+
+    def __init__(self, numbers: list[int], made: Callable[[int], _Writer]) -> None:
+        self._numbers, self._made = numbers, made
+        self._found: dict[int, tuple[_Writer, int]] = {}
+
+    def __call__(self, number: int) -> _Writer:
+        """The writer of a partition."""
+        if number not in self._found:
+            writer = self._made(number)
+            self._found[number] = writer, writer.next_offset
+        return self._found[number][0]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._found)
+
+    def begin(self) -> None:
+        """Make those of the partitions that are known."""
+        for number in self._numbers:
+            self(number)
+
+    def commit(self) -> None:
+        """Complete all partitions."""
+        for writer, _ in self._found.values():
             writer.commit()
-    except BaseException as error:
-        for writer in reversed(writers):
+
+    def withdraw(self) -> None:
+        """Take back what was written, and warn of what stays."""
+        for writer, _ in reversed(self._found.values()):
             writer.withdraw()
-        for writer, start in zip(writers, starts, strict=False):
+        for writer, start in self._found.values():
             if writer.next_offset > start and os.path.isdir(writer.path):
                 note(f"kafkacodec: warning: {writer.path}: keeps the records appended at offset {start} and later")
+
+
+@contextmanager
+def _together(writers: _Writers) -> Iterator[_Writers]:
+    """Writers that commit together at the end, and withdraw what they wrote after an error or an interrupt."""
+    try:
+        writers.begin()
+        yield writers
+        writers.commit()
+    except BaseException as error:
+        writers.withdraw()
         if isinstance(error, FileExistsError):
             raise click.ClickException(f"{error.filename}: the partition has records; --append adds to it") from None
         raise
-
-
-class _Spread:
-    """Distributes rows over partitions: by key, and those without a key in turn."""
-
-    def __init__(self, count: int) -> None:
-        self._count, self._next = count, 0
-
-    def __call__(self, batch: pa.RecordBatch) -> list[tuple[pa.RecordBatch, Sequence[int] | None]]:
-        """The rows of each partition, in their order, and their numbers in the batch; None: it has all."""
-        import numpy as np
-        import pyarrow as pa
-
-        if self._count == 1:
-            return [(batch, None)]
-        keys = batch.column("key") if "key" in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
-        places = kafkacodec.partition(keys, self._count, null_keys="round_robin", first_partition=self._next)
-        self._next = (self._next + keys.null_count) % self._count
-        found = [np.flatnonzero(places == number) for number in range(self._count)]
-        return [(batch.take(pa.array(rows)), cast("Sequence[int]", rows)) for rows in found]

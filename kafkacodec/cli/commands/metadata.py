@@ -47,6 +47,8 @@ def metadata(
     problems: list[DecodeError] | None,
 ) -> None:
     """Show the cluster's metadata as of the end of the metadata log in DIRECTORY, a node's data directory."""
+    if table in ("brokers", "features") and globs:
+        raise click.UsageError(f"--topic does not choose {table}")
     if output:
         if table is None:
             raise click.UsageError(f"--output needs --table: {', '.join(TABLES)}")

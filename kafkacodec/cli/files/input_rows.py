@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MAX_INT32 = 2**31 - 1
 # Values of --key-encoding and --value-encoding other than text.
 DECODERS = ("hex", "base64")
+NO_COLUMN = "-"
+"""Given in place of a column's name: there is none, and the records have null there, or their time of sending."""
 
 
 _NOT_BYTES = "the column is neither bytes nor text"
@@ -63,15 +65,23 @@ class InputBatch:
 def batches(
     sources: list[Source], asked: dict[str, str | None], encodings: dict[str, str]
 ) -> Generator[InputBatch, None, None]:
-    """The rows of all inputs; `asked` has the columns' names in the files, None for those that need not exist."""
+    """The rows of all inputs.
+
+    Args:
+        sources: the inputs.
+        asked: column -> its name in the files, None for one that need not exist, `NO_COLUMN` for one that is not read.
+        encodings: column -> text, or the encoding of its text.
+    """
     import pyarrow as pa
 
     from kafkacodec.cli.files.json_rows import Names
     from kafkacodec.cli.files.readers import READERS, decoded
 
-    required = frozenset(column for column, name in asked.items() if name is not None)
-    of = {column: name or column for column, name in asked.items()}
-    names = Names(of, required, leaves_out=bool(required - {"offset"}))
+    named = frozenset(column for column, name in asked.items() if name is not None)
+    of = {column: name or column for column, name in asked.items() if name != NO_COLUMN}
+    names = Names(of, named & of.keys(), leaves_out=bool(named - {"offset", "partition"}))
+    if any(source.kind == "lines" for source in sources) and encodings["key"] != "text":
+        raise click.UsageError("--key-encoding does not apply to lines, which have no keys")
     total = sum(source.size_in_bytes for source in sources)
     with progress("encoding", total or None, typing=is_typed(sources)) as advance:
         for source in sources:

@@ -24,14 +24,17 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 Row = dict[str, Any]
-"""Column -> value, for the columns that the row has."""
+"""Column -> value, for the columns that the row has; and `FIELDS`."""
+
+FIELDS = ""
+"""In a row: the names of all fields, if those of no column are left out."""
 
 
 class Names(NamedTuple):
     """The columns of records in a file.
 
     Attributes:
-        of: column, such as ``key`` -> its name in the file.
+        of: column, such as ``key`` -> its name in the file; without those that are not read.
         required: the columns that the file must have.
         leaves_out: whether it may have others, which belong to no record, since an option names a column.
     """
@@ -48,8 +51,10 @@ class Names(NamedTuple):
 
     def check(self, kind: str, present: Collection[str]) -> None:
         """Raise ValueError if there is neither a key nor a value, or an unknown name; `kind` is what errors call it."""
-        if self.of["key"] not in present and self.of["value"] not in present:
-            raise ValueError(f"no {kind} {self.of['key']!r} or {self.of['value']!r}")
+        read = [self.of[column] for column in ("key", "value") if column in self.of]
+        if not any(name in present for name in read):
+            named = " or ".join(map(repr, read)) or "of keys or values is read"
+            raise ValueError(f"no {kind} {named}")
         if self.leaves_out:
             return
         unknown = next((name for name in present if name not in self.of and not is_record_column(name)), None)
@@ -57,6 +62,16 @@ class Names(NamedTuple):
             raise ValueError(
                 f"unknown {kind} {unknown!r}; {suggestion(unknown, self.of, f'{kind}s')}; "
                 "with --value-column or --key-column others are left out"
+            )
+
+    def check_values(self, kind: str, present: Collection[str]) -> None:
+        """Raise ValueError if there are no values, but others of which one may be meant."""
+        others = [name for name in present if name not in self.of.values() and not is_record_column(name)]
+        if self.leaves_out and others and "value" in self.of and self.of["value"] not in present:
+            raise ValueError(
+                f"no {kind} {self.of['value']!r}, but {', '.join(map(repr, others[:3]))}"
+                f"{', ...' if len(others) > 3 else ''}: --value-column names that of the values; "
+                "with --value-column - all values are null"
             )
 
 
@@ -191,6 +206,7 @@ def row_of(place: str, found: Any, names: Names) -> Row:
             raise ValueError("not a JSON object")
         names.check("field", found)
         row = {column: found[name] for column, name in names.of.items() if name in found}
+        row[FIELDS] = tuple(found) if names.leaves_out else ()
         for column, convert in _CONVERT.items():
             if column in row:
                 row[column] = convert(names.of[column], row[column])
@@ -259,4 +275,18 @@ def _int64(name: str, value: Any) -> int | None:
     return value
 
 
-_CONVERT = {"key": _content, "value": _content, "headers": _headers, "timestamp": _timestamp, "offset": _int64}
+def _partition(name: str, value: Any) -> int | None:
+    number = _int64(name, value)
+    if number is not None and not 0 <= number < 2**31:
+        raise ValueError(f"{name} {number} is not the number of a partition")
+    return number
+
+
+_CONVERT = {
+    "key": _content,
+    "value": _content,
+    "headers": _headers,
+    "timestamp": _timestamp,
+    "offset": _int64,
+    "partition": _partition,
+}

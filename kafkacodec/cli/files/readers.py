@@ -1,4 +1,4 @@
-"""Read files of records as Arrow batches with columns key, value, timestamp, headers, offset. Needs pyarrow."""
+"""Read files of records as Arrow batches with the columns of `_TYPES`. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ _TYPES = {
     "timestamp": pa.timestamp("ms", "UTC"),
     "headers": _HEADERS,
     "offset": pa.int64(),
+    "partition": pa.int32(),
 }
 
 
@@ -39,6 +40,7 @@ def read_parquet(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
 
     with source.on_disk() as path, parquet.ParquetFile(path) as file:
         names.check("column", file.schema_arrow.names)
+        names.check_values("column", file.schema_arrow.names)
         wanted = [name for name in names.of.values() if name in file.schema_arrow.names]
         part = source.size_in_bytes / max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(ROWS, columns=wanted):
@@ -80,7 +82,7 @@ def read_csv(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
     """CSV with a header line. An unquoted empty cell is null; headers are JSON."""
     from pyarrow import csv
 
-    types = {names.of[column]: pa.string() for column in ("key", "value", "headers")}
+    types = {names.of[column]: pa.string() for column in ("key", "value", "headers") if column in names.of}
     options = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
     reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
     first = 1
@@ -128,6 +130,8 @@ def read_json(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
 def _batches(rows: Iterator[json_rows.Row], names: Names) -> Iterator[pa.RecordBatch]:
     seen: set[str] = set()
     for block in _blocks(rows):
+        if not seen:
+            names.check_values("field", dict.fromkeys(name for row in block for name in row[json_rows.FIELDS]))
         present = [column for column in _TYPES if any(column in row for row in block)]
         seen.update(present)
         arrays = [pa.array([row.get(column) for row in block], _TYPES[column]) for column in present]
@@ -152,7 +156,7 @@ def _blocks(rows: Iterator[json_rows.Row]) -> Iterator[list[json_rows.Row]]:
 
 def read_lines(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
     """Each line, without its line feed, is a value."""
-    if names.required:
+    if names.required or names.leaves_out:
         raise ValueError("lines have no columns: each is a value")
     with source.opened() as file:
         for data in _complete_lines(file):
@@ -216,6 +220,7 @@ def _renamed(batch: pa.RecordBatch, names: Names) -> pa.RecordBatch:
     if twice:
         raise ValueError(f"duplicate column {twice[0]!r}")
     names.check("column", batch.schema.names)
+    names.check_values("column", batch.schema.names)
     present = {column: _plain(batch.column(name)) for column, name in names.of.items() if name in batch.schema.names}
     names.require(present)
     return pa.record_batch(list(present.values()), names=list(present))

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
-from click.core import ParameterSource
 
 from kafkacodec.cli.console import note
 from kafkacodec.cli.files.destination import FORMATS, Destination
 from kafkacodec.cli.files.standard_input import STANDARD
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.cli.options.given import refuse_given
 from kafkacodec.cli.options.inputs import OnceReading
 from kafkacodec.cli.options.numbers import Number
 from kafkacodec.cli.options.values import ValueOptions
@@ -110,10 +110,7 @@ class ExportOptions:
         refused = _IN_EXPORTS_ONLY
         if self:
             refused = _NOT_IN_EXPORTS | (_NOT_WITH_SPARK if self.spark else _NOT_IN_ONE_PROCESS)
-        context = click.get_current_context()
-        for name, reason in refused.items():
-            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(reason)
+        refuse_given(refused)
 
 
 def export(reading: OnceReading, output: TableDestination, typed: ValueOptions, options: ExportOptions) -> None:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from kafkacodec.cli.console import note
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.cli.options.given import refuse_given
 from kafkacodec.datatypes import dataclass
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ AnyAdmin = TypeVar("AnyAdmin", bound="TopicAdmin")
 
 BOOTSTRAP = "bootstrap_servers"
 _CONFIG_VARIABLE = "KAFKACODEC_CONFIG"
-_OF_FILES = frozenset({"problems", "tiered_key"})  # the parameters of --on-error and --tiered-key
+_OF_FILES = {"problems": "--on-error", "tiered_key": "--tiered-key"}
 _ADMIN_MS = 15_000  # someone waits for the answer
 
 
@@ -115,7 +115,7 @@ class Servers:
             if self.config or self.properties:
                 raise click.UsageError("--config and -X need --bootstrap, or bootstrap.servers among them")
             raise click.UsageError(f"Missing argument '{metavar}', or option '--bootstrap'.")
-        _refuse_options_of_files(click.get_current_context())
+        refuse_given({name: f"{option} is for files: --bootstrap asks brokers" for name, option in _OF_FILES.items()})
         return True
 
     def admin(self, *, others: bool = False) -> Admin:
@@ -189,13 +189,6 @@ def _wrong_options(where: str = "") -> Iterator[None]:
         yield
     except (TypeError, ValueError, OSError) as error:
         raise click.UsageError(f"{where}{error}") from None
-
-
-def _refuse_options_of_files(context: click.Context) -> None:
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if option.name in _OF_FILES and source is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{option.opts[0]} is for files: --bootstrap asks brokers")
 
 
 def legal_topic(topic: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkacodec.cli.options.gathering import Command, gathered
+from kafkacodec.cli.options.given import refuse_given
 from kafkacodec.datatypes import dataclass
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class ValueOptions:
     def __post_init__(self) -> None:
         if not (self.values or self.keys) and (self.schemas or self.framing or self.reader_schema):
             raise click.UsageError("--schemas, --framing and --reader-schema need --values or --keys")
+        if not (self.values or self.keys):
+            refuse_given({"on_value_error": "--on-value-error needs --values or --keys"})
         if self.reader_schema is not None and self.values is None:
             raise click.UsageError("--reader-schema is for values: add --values")
         if self.framing is not None and self.schemas is None:

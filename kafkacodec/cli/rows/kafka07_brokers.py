@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
 from kafkacodec.cli.console import note
+from kafkacodec.cli.options.given import given_options, refuse_given
 from kafkacodec.cli.output import counted
 from kafkacodec.cli.rows.record_rows import Given, Origin, Page, limited
 from kafkacodec.datatypes import dataclass
@@ -50,11 +50,7 @@ def kafka07_servers(bootstrap: str | None) -> Kafka07 | None:
 
 
 def _refuse_others(allowed: frozenset[str]) -> None:
-    context = click.get_current_context()
-    for option in context.command.params:
-        given = context.get_parameter_source(option.name or "") is not ParameterSource.DEFAULT
-        if given and option.name not in allowed:
-            raise click.UsageError(f"{option.opts[0]} does not apply to Kafka 0.7")
+    refuse_given(given_options().keys() - allowed, "to Kafka 0.7")
 
 
 class Reading:

@@ -58,6 +58,9 @@ _PLAIN = {
     "null": JsonType(pa.null(), "null"),
 }
 
+_TYPES = {*_PLAIN, "object", "array", "any"}  # draft 3 had any
+_AVRO = {"record", "enum", "fixed", "map", "bytes", "long", "int", "float", "double"}
+
 
 def parse_json_schema(schema: Schema, references: Mapping[str, Schema]) -> JsonType:
     """The type of the values of a schema.
@@ -67,6 +70,10 @@ def parse_json_schema(schema: Schema, references: Mapping[str, Schema]) -> JsonT
     """
     documents = {name: _json(used.text) for name, used in references.items()}
     root = _json(schema.text)
+    kind = root.get("type") if isinstance(root, dict) else None
+    if isinstance(kind, str) and kind not in _TYPES:
+        avro = "; this is an Avro schema" if kind in _AVRO else ""
+        raise SchemaError(f"JSON Schema has no type {kind!r}{avro}")
     return _Parser({"": root, **documents}).type(root, "", 0)
 
 
