@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import kafkacodec as kc
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
 from tests.corpus import ROOT, log_directories
 from tests.dialect_vectors import ROOT as DIALECTS
@@ -87,3 +88,27 @@ def test_a_segment_from_standard_input():
             command = [sys.executable, "-m", "kafkacodec.cli", "diff", *map(str, arguments)]
             finished = subprocess.run(command, stdin=file, capture_output=True, check=False)
         assert finished.returncode == code, finished.stderr
+
+
+def test_a_directory_with_only_the_name_of_a_partition_is_none(tmp_path, kafkacodec):
+    for name in ("a", "b"):
+        kc.sample(tmp_path / name)
+    notes = tmp_path / "a" / "notes-1"
+    notes.mkdir()
+    (notes / "README").touch()
+    code, out, _ = kafkacodec("diff", tmp_path / "a", tmp_path / "b")
+    assert (code, out.splitlines()[-1]) == (DONE, "8 partitions, 8 equal")
+    assert {p.topic for p in kc.log.discover(tmp_path / "a")} == {p.topic for p in kc.log.discover(tmp_path / "b")}
+    assert {d.topic for d in kc.log.diff(tmp_path / "a", tmp_path / "b")} >= {"orders"}
+    (notes / "partition.metadata").touch()  # a broker has just begun
+    code, out, _ = kafkacodec("diff", tmp_path / "a", tmp_path / "b")
+    assert "notes-1" in out
+
+
+def test_nothing_but_such_directories(tmp_path, kafkacodec):
+    notes = tmp_path / "notes-1"
+    notes.mkdir()
+    (notes / "README").touch()
+    for arguments in (("diff", tmp_path, tmp_path), ("topics", tmp_path), ("recover", tmp_path, tmp_path / "out")):
+        code, _, err = kafkacodec(*arguments)
+        assert (code, f"{notes} has the name of a partition, but none of its files" in err) == (1, True)

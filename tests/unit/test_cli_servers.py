@@ -233,7 +233,7 @@ REFUSED: dict[str, dict[str, str | None]] = {
     "groups": {"--on-error": "skip"},
     "offsets": {"--on-error": "skip"},
     "lag": {"--on-error": "raise"},
-    "topics": {"--tiered-key": "key.pem", "--records": None, "--sort": "latest", "--gaps": "accept"},
+    "topics": {"--tiered-key": __file__, "--records": None, "--sort": "latest", "--gaps": "accept"},
 }
 
 

@@ -320,6 +320,13 @@ def test_commands_take_the_key():
     assert run("dump", "--json", "--topic", "payments", directory, "--tiered-key", KEY).output == plain.output
 
 
+def test_a_key_that_is_not_there_is_wrong_usage():
+    for key in ("nofile", "key1=nofile"):
+        result = CliRunner().invoke(application, ["dump", str(DATA / "zstd-aes"), "--tiered-key", key])
+        assert result.exit_code == 2
+        assert "Invalid value for '--tiered-key': nofile: there is no such file" in result.output
+
+
 # Encoded by the plugin's ChunkSizesBinaryCodec.
 SIZES = {
     "00000000": [],

@@ -69,9 +69,6 @@ class Choice:
             given = " and ".join(name for name, of in (("--topic", self.topics), ("--partition", self.numbers)) if of)
             raise click.ClickException(f"{place}: no partition matches {given}{_which(there)}")
         self.refuse_missing((partition.partition for partition in chosen), place, there)
-        if not any(partition.segments for partition in chosen) and not any(map(_has_kafka_files, chosen)):
-            reason = f"no Kafka log segments: {chosen[0].path} has the name of a partition, but none of its files"
-            raise click.ClickException(f"{place}: {reason}")
         return chosen
 
     def without_internal(self) -> tuple[list[Partition], list[str]]:
@@ -328,10 +325,13 @@ def _paths(required: bool) -> Callable[[Command], Command]:
     )
 
 
-def _use_keys(_context: click.Context, _option: click.Parameter, value: tuple[str, ...]) -> None:
+def _use_keys(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> None:
     if value:
-        from kafkacodec.log.tiered.keys import KEYS_VARIABLE
+        from kafkacodec.log.tiered.keys import KEYS_VARIABLE, named_file
 
+        missing = [path for _, path in map(named_file, value) if not os.path.exists(path)]
+        if missing:
+            raise click.BadParameter(f"{missing[0]}: there is no such file", context, option)
         os.environ[KEYS_VARIABLE] = os.pathsep.join(value)
 
 
@@ -445,16 +445,6 @@ def size_of(partition: Partition) -> int:
         return partition.size_in_bytes
     except DecodeError:
         return 0
-
-
-def _has_kafka_files(partition: Partition) -> bool:
-    """Whether a partition without segments has other files of Kafka, or nothing yet."""
-    from kafkacodec.log.formats import layout
-    from kafkacodec.log.opening import entries
-
-    names = [entry.name for entry in entries(partition.path)]
-    of_kafka = (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT)
-    return not names or any(name in of_kafka or layout.parse_file_name(name) is not None for name in names)
 
 
 def warn(problems: list[DecodeError] | None) -> None:

@@ -14,7 +14,7 @@ from kafkacodec.arguments import num_threads, path_text, path_texts, require_tex
 from kafkacodec.log.checking.report import Finding, Report
 from kafkacodec.log.checking.verify_files import check_offset_checkpoints
 from kafkacodec.log.formats import layout
-from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory
+from kafkacodec.log.opening import Entry, entries, full_path, identity_of, is_directory, is_url
 from kafkacodec.log.opening.checkpoints import known_offsets
 from kafkacodec.log.opening.listing import directory_name, segment_files
 from kafkacodec.log.opening.packed import packed_as
@@ -294,6 +294,9 @@ def _instead(path: str, levels: int = 0) -> str:
     """The contents of a directory without segments, also `levels` below it, as the end of a sentence."""
     if any(packed_as(entry.name) for entry in entries(path)):
         return ", but packed files: unpack them first"
+    named = [partition for partition in LogDirectory(path).all_partitions if _is_name_only(partition)]
+    if named:
+        return f": {named[0].path} has the name of a partition, but none of its files"
     with suppress(OSError):
         below = _partitions_below(path, 1)
         if below and os.path.dirname(below[0].path) != path:
@@ -303,12 +306,27 @@ def _instead(path: str, levels: int = 0) -> str:
 
 def _partitions_below(path: str, levels: int) -> list[Partition]:
     """The partitions of a log directory, or of those up to `levels` below it."""
-    found = LogDirectory(path).all_partitions
+    found = [partition for partition in LogDirectory(path).all_partitions if not _is_name_only(partition)]
     if not levels or any(p.segments for p in found):
         return found
     # Directories of log directories may have names as partitions do, such as kafka-1.
     names = [e.name for e in entries(path) if e.is_dir() and not layout.is_staging(e.name) and e.name != LOST_AND_FOUND]
     return [p for name in sorted(names) for p in _partitions_below(os.path.join(path, name), levels - 1)] or found
+
+
+def _is_name_only(partition: Partition) -> bool:
+    """Whether a directory has the name of a partition, and files, but none of Kafka's.
+
+    Not of an object store, where each directory would be a request.
+    """
+    found = False
+    if not is_url(partition.path):
+        with suppress(OSError), os.scandir(partition.path) as files:  # readers tell that it cannot be listed
+            for file in files:
+                if file.name in _OF_PARTITIONS or layout.parse_file_name(file.name) is not None:
+                    return False
+                found = True
+    return found and not partition.segments
 
 
 def _has_segments(partition: Partition) -> bool:
@@ -317,6 +335,8 @@ def _has_segments(partition: Partition) -> bool:
 
 
 Offsets = Mapping[tuple[str, int], int]
+
+_OF_PARTITIONS = (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT)
 
 
 def _partition_directories(path: str, log_starts: Offsets, recovery_points: Offsets) -> Iterator[Partition]:

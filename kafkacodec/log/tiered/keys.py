@@ -16,7 +16,7 @@ from kafkacodec.lazy import missing_package
 from kafkacodec.log.files import access as files
 from kafkacodec.log.tiered.manifest import Encryption
 
-__all__ = ["KEYS_VARIABLE", "TAG_AND_NONCE", "data_key", "decrypt"]
+__all__ = ["KEYS_VARIABLE", "TAG_AND_NONCE", "data_key", "decrypt", "named_file"]
 
 KEYS_VARIABLE = "KAFKACODEC_TIERED_KEYS"
 """The environment variable with the files of the private keys (PEM), separated as in ``PATH``. ``ID=FILE`` is used for
@@ -75,12 +75,18 @@ def _file_of(key_id: str, configured: str) -> str | None:
     """The file of a private key: one that is named for the key pair, else one that is named for none."""
     named, unnamed = {}, None
     for item in filter(None, configured.split(os.pathsep)):
-        name, equals, path = item.partition("=")
-        if equals and os.sep not in name:
-            named[name] = path
+        name, path = named_file(item)
+        if name is None:
+            unnamed = path
         else:
-            unnamed = item
+            named[name] = path
     return named.get(key_id, unnamed)
+
+
+def named_file(item: str) -> tuple[str | None, str]:
+    """The key pair, None for any, and the file of ``ID=FILE`` or ``FILE``."""
+    name, equals, path = item.partition("=")
+    return (name, path) if equals and os.sep not in name else (None, item)
 
 
 def decrypt(data: bytes, key: bytes, aad: bytes) -> bytes:

@@ -48,7 +48,7 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
     from kafkacodec.log.analysis.copies import copies_of, copies_sentence
     from kafkacodec.log.analysis.survey import survey
 
-    partitions = _partitions(choice)
+    partitions = choice.partitions(levels=TREE_LEVELS)
     with progress("reading", sum(map(_size, partitions))) as advance:
         found = survey(
             partitions, log_dirs=_log_directories(choice, partitions), verify=verify, threads=threads, advance=advance
@@ -64,17 +64,6 @@ def report(choice: Choice, path: str, force: bool, verify: bool, threads: int | 
         file.write(page)
     if path != STANDARD:
         say(f"{path}: {counted(len(partitions), 'partition')}, {size(sum(map(_size, partitions)))}")
-
-
-def _partitions(choice: Choice) -> list[Partition]:
-    """The chosen partitions; none, with a warning, for directories without any."""
-    try:
-        return choice.partitions(levels=TREE_LEVELS)
-    except FileNotFoundError as error:
-        if not all(map(os.path.exists, choice.paths)):
-            raise
-        note(f"kafkacodec: warning: {error.filename}: {error.strerror}")
-        return []
 
 
 def _log_directories(choice: Choice, partitions: list[Partition]) -> list[str]:

@@ -80,8 +80,6 @@ def _finalize(value: Any) -> Any:
 
 def _state(survey: Survey, total: PartitionStatistics) -> tuple[str, str]:
     """A word for the page's class, and a sentence."""
-    if not survey.partitions and not survey.unreadable:
-        return "empty", "There are no partitions here."
     unread = f" {counted(len(survey.unreadable), 'file or directory', 'files or directories')} could not be read."
     unread = unread if survey.unreadable else ""
     reports = survey.reports
