@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, between
+from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, between, is_boolean
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
-__all__ = ["BROKER_CONFIGS", "BROKER_DEFAULTS", "RUNNING", "BrokerKey", "synonyms"]
+__all__ = ["BROKER_CONFIGS", "BROKER_DEFAULTS", "RUNNING", "RUNNING_OF_GROUPS", "BrokerKey", "synonyms"]
 
 _END: Final = 1 << 63
 _ENDS: Final = {CONFIG_TYPES["int"]: 1 << 31, CONFIG_TYPES["long"]: _END}
 _LOWEST: Final = {
     "log.cleaner.backoff.ms": 0, "log.cleaner.threads": 0, "log.flush.interval.ms": 0, "log.roll.hours": 1,
     "log.roll.jitter.hours": 0, "log.roll.jitter.ms": 0, "log.roll.ms": 1, "producer.id.expiration.ms": 1,
+    **dict.fromkeys((f"group.{kind}.{limit}assignment.interval.ms" for kind in ("consumer", "share", "streams")
+                     for limit in ("", "min.", "max.")), 0),
     **dict.fromkeys((
         "group.max.size", "log.retention.check.interval.ms", "num.partitions", "offsets.retention.check.interval.ms",
         "offsets.retention.minutes", "offsets.topic.num.partitions", "share.coordinator.state.topic.num.partitions",
@@ -59,6 +61,8 @@ class BrokerKey(NamedTuple):
         own = self.topic_name == _RETENTION or self.name in _LOWEST or self.unit > 1
         if self.topic_name is not None and not own:
             return TOPIC_CONFIGS[self.topic_name].check(text)
+        if self.kind == CONFIG_TYPES["boolean"]:
+            return is_boolean(text)
         if self.kind not in _ENDS:
             return None
         end = _ENDS[self.kind]
@@ -96,11 +100,21 @@ _OWN: Final = (
     ("delegation.token.max.lifetime.ms", "long", "604800000", "How long a delegation token can be renewed."),
     ("delegation.token.secret.key", "password", "",
      "The secret with which delegation tokens are signed; without one there are none."),
+    ("errors.deadletterqueue.auto.create.topics.enable", "boolean", "false",
+     "Whether the topic for what a share group gave up is created when it is missing."),
+    ("errors.deadletterqueue.topic.name.prefix", "string", "dlq.",
+     "How the names of topics for what share groups gave up must begin."),
+    ("group.consumer.assignment.interval.ms", "int", "0",
+     "How long the assignment of a consumer group stays at least."),
     ("group.consumer.heartbeat.interval.ms", "int", "5000", "How often members of consumer groups send heartbeats."),
+    ("group.consumer.max.assignment.interval.ms", "int", "15000",
+     "The largest assignment interval that a consumer group may have."),
     ("group.consumer.max.heartbeat.interval.ms", "int", "15000",
      "The largest heartbeat interval that a consumer group may have."),
     ("group.consumer.max.session.timeout.ms", "int", "60000",
      "The largest session time-out that a consumer group may have."),
+    ("group.consumer.min.assignment.interval.ms", "int", "0",
+     "The smallest assignment interval that a consumer group may have."),
     ("group.consumer.min.heartbeat.interval.ms", "int", "5000",
      "The smallest heartbeat interval that a consumer group may have."),
     ("group.consumer.min.session.timeout.ms", "int", "45000",
@@ -113,9 +127,12 @@ _OWN: Final = (
     ("group.max.size", "int", "2147483647", "The largest number of members of a group of the classic protocol."),
     ("group.min.session.timeout.ms", "int", "6000",
      "The smallest session time-out that a member of the classic protocol may ask for."),
+    ("group.share.assignment.interval.ms", "int", "0", "How long the assignment of a share group stays at least."),
     ("group.share.delivery.count.limit", "int", "5",
      "How often a record is delivered to a share group before it is given up."),
     ("group.share.heartbeat.interval.ms", "int", "5000", "How often members of share groups send heartbeats."),
+    ("group.share.max.assignment.interval.ms", "int", "15000",
+     "The largest assignment interval that a share group may have."),
     ("group.share.max.delivery.count.limit", "int", "10", "The largest delivery count that a share group may have."),
     ("group.share.max.heartbeat.interval.ms", "int", "15000",
      "The largest heartbeat interval that a share group may have."),
@@ -126,6 +143,8 @@ _OWN: Final = (
     ("group.share.max.session.timeout.ms", "int", "60000", "The largest session time-out that a share group may have."),
     ("group.share.max.share.sessions", "int", "2000", "The largest number of share sessions that the broker keeps."),
     ("group.share.max.size", "int", "200", "The largest number of members of a share group."),
+    ("group.share.min.assignment.interval.ms", "int", "0",
+     "The smallest assignment interval that a share group may have."),
     ("group.share.min.delivery.count.limit", "int", "2", "The smallest delivery count that a share group may have."),
     ("group.share.min.heartbeat.interval.ms", "int", "5000",
      "The smallest heartbeat interval that a share group may have."),
@@ -210,7 +229,12 @@ _FIRST: Final = {"log.retention.hours": "168", "log.roll.hours": "168", "log.rol
 
 RUNNING: Final = ("log.cleaner.backoff.ms", "producer.id.expiration.ms")
 """Settings of the broker that apply at once, in the order of `kafkacodec.broker.options.RunningConfig`."""
-_CHANGEABLE: Final = frozenset({*RUNNING, "log.cleaner.threads"})
+RUNNING_OF_GROUPS: Final = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
+"""Settings of all groups that apply at once."""
+_CHANGEABLE: Final = frozenset({
+    *RUNNING, *RUNNING_OF_GROUPS, "errors.deadletterqueue.auto.create.topics.enable",
+    "errors.deadletterqueue.topic.name.prefix", "log.cleaner.threads",
+})  # fmt: skip
 
 
 def _own() -> list[BrokerKey]:
@@ -238,7 +262,8 @@ def _of_topics() -> list[BrokerKey]:
 BROKER_CONFIGS: Final[Mapping[str, BrokerKey]] = {
     key.name: key for key in sorted([*_own(), *_of_topics()], key=lambda key: key.name)
 }
-"""The configurations of the broker by name. The rebalance delays are 0 (Kafka: 3,000), as tests wait for them."""
+"""The configurations of the broker by name. The rebalance delays (Kafka: 3,000) are 0, as tests wait for them, and so
+are the assignment intervals of consumer and share groups (Kafka: 1,000)."""
 
 BROKER_DEFAULTS: Final[Mapping[str, str]] = {
     key.name: key.default for key in BROKER_CONFIGS.values() if key.default is not None

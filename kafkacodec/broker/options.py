@@ -16,15 +16,16 @@ __all__ = [
     "STANDARD_AUTHORIZER",
     "BrokerConfig",
     "group_options",
+    "is_true",
     "transaction_options",
 ]  # fmt: skip
 
 
 GROUP_SETTINGS: Final = (
-    "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms", "share.heartbeat.interval.ms",
-    "share.session.timeout.ms", "streams.assignment.interval.ms", "streams.heartbeat.interval.ms",
-    "streams.initial.rebalance.delay.ms", "streams.num.standby.replicas", "streams.rack.aware.assignment.tags",
-    "streams.session.timeout.ms",
+    "consumer.assignment.interval.ms", "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms",
+    "share.assignment.interval.ms", "share.heartbeat.interval.ms", "share.session.timeout.ms",
+    "streams.assignment.interval.ms", "streams.heartbeat.interval.ms", "streams.initial.rebalance.delay.ms",
+    "streams.num.standby.replicas", "streams.rack.aware.assignment.tags", "streams.session.timeout.ms",
 )  # fmt: skip
 """Settings of a group that the coordinator needs."""
 
@@ -41,11 +42,17 @@ class RunningConfig(NamedTuple):
         topic_defaults: defaults of topics that differ from Kafka's, as text.
         clean_ms: how often the broker looks for a log to clean.
         producer_expiration_ms: producers are forgotten when they have not written for this long.
+        texts: the broker's settings, as text.
     """
 
     topic_defaults: Mapping[str, str]
     clean_ms: int
     producer_expiration_ms: int
+    texts: Mapping[str, str]
+
+    def text(self, name: str) -> str:
+        """A configuration as text; empty if it has no value."""
+        return _valued(self.texts, name)
 
 
 class BrokerConfig:
@@ -136,13 +143,12 @@ class BrokerConfig:
             if (key := BROKER_CONFIGS.get(name)) is not None and not key.fixed and key.wrong(text) is None
         }
         texts = self.texts | right
-        return RunningConfig(
-            self._topic_defaults(texts), *(int(texts.get(name, BROKER_DEFAULTS[name])) for name in RUNNING)
-        )
+        clean_ms, producer_expiration_ms = (int(_valued(texts, name)) for name in RUNNING)
+        return RunningConfig(self._topic_defaults(texts), clean_ms, producer_expiration_ms, texts)
 
     def text(self, name: str) -> str:
         """A configuration as text; empty if it has no value."""
-        return self.texts.get(name, BROKER_DEFAULTS.get(name, ""))
+        return _valued(self.texts, name)
 
     def number(self, name: str) -> int:
         """A configuration that is a number."""
@@ -150,7 +156,7 @@ class BrokerConfig:
 
     def flag(self, name: str) -> bool:
         """A configuration that is true or false."""
-        return self.text(name).lower() == "true"
+        return is_true(self.text(name))
 
 
 def group_options(config: BrokerConfig) -> GroupOptions:
@@ -162,8 +168,10 @@ def group_options(config: BrokerConfig) -> GroupOptions:
         group_max_size=config.number("group.max.size"),
         group_consumer_heartbeat_interval_ms=config.number("group.consumer.heartbeat.interval.ms"),
         group_consumer_session_timeout_ms=config.number("group.consumer.session.timeout.ms"),
+        group_consumer_assignment_interval_ms=config.number("group.consumer.assignment.interval.ms"),
         group_share_heartbeat_interval_ms=config.number("group.share.heartbeat.interval.ms"),
         group_share_session_timeout_ms=config.number("group.share.session.timeout.ms"),
+        group_share_assignment_interval_ms=config.number("group.share.assignment.interval.ms"),
         group_share_max_size=config.number("group.share.max.size"),
         group_streams_heartbeat_interval_ms=config.number("group.streams.heartbeat.interval.ms"),
         group_streams_session_timeout_ms=config.number("group.streams.session.timeout.ms"),
@@ -187,6 +195,15 @@ def transaction_options(config: BrokerConfig) -> TransactionOptions:
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"
         ),
     )
+
+
+def is_true(text: str) -> bool:
+    """Whether a configuration that is true or false is true."""
+    return text.strip().lower() == "true"
+
+
+def _valued(texts: Mapping[str, str], name: str) -> str:
+    return texts.get(name, BROKER_DEFAULTS.get(name, ""))
 
 
 def _refuse(name: str, text: str, wrong: str | None) -> None:

@@ -400,7 +400,7 @@ class Serving:
         elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["topic"]:
             self._topics.configure(record.resource_name, record.name, record.value)
         elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["broker"]:
-            self._topics.configure_all(self._config.running(self._node.catalog.of_broker(self._node_id)))
+            self._node.configure_all()
         elif name == "ConfigRecord" and record.resource_type == CONFIG_RESOURCES["group"]:
             self._configure_group(record.resource_name, record.name, record.value)
             self._node.shares.partitions.configured(record.resource_name)
@@ -434,7 +434,7 @@ class Serving:
         catalog = self._node.catalog
         for record in records:
             catalog.apply(record)
-        self._topics.configure_all(self._config.running(catalog.of_broker(self._node_id)))
+        self._node.configure_all()
         for name in catalog.names():
             topic = catalog.topic(name)
             if topic is not None:

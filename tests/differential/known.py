@@ -15,6 +15,7 @@ AS_ANOTHER: dict[str, dict[str, str]] = {
         "acls.changes_of_partitions/*": _NEWER,
         "cluster.*": _NEWER,
         "configs.*": _NEWER,
+        "group_settings.*": _NEWER,
         "groups_classic.*": _NEWER,
         "list_offsets.unknown/*-twice": _NEWER,
         "metadata.coordinators/*": _NEWER,
@@ -35,6 +36,7 @@ AS_ANOTHER: dict[str, dict[str, str]] = {
 _LEADER = "the only node stays the leader, so that its start writes nothing for each partition; Kafka begins an epoch"
 _FIVE = "all of the last five batches of a producer are known after a restart, where Kafka knows the last"
 
+_AT_ONCE = "groups wait for nothing by default: the intervals of assignments and the first delay are 0"
 _NEGATIVE = "a negative log.flush.interval.ms has no effect; Kafka then describes no topic"
 
 DIFFERENT: dict[str, dict[str, str]] = {
@@ -42,11 +44,11 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
         "topic_defaults*/*-log.flush.interval.ms--1-topic": _NEGATIVE,
-        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those with an effect are there",
+        "configs.describe_group/01-*": _AT_ONCE,
         "versions.features/*": "metadata.version is 27, which 4.1 opens too; share groups are on from the start",
     },
     "3.9": {
-        "configs.describe_group/01-*": "of the configurations that 4.2 to 4.4 added, those with an effect are there",
+        "configs.describe_group/01-*": _AT_ONCE,
         "restarts.leader_epochs/*": _LEADER,
         "restarts.producers/*-first-again": _FIVE,
         "old_versions.fetch_transactions/*-from-1": "a fetch that begins at a marker gets the next message twice",

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kafkacodec import messages
 from kafkacodec.broker.state.coordinator import GroupCoordinator
 from tests.examples import examples
-from tests.reference.coordinators import Bench, Cluster
+from tests.reference.coordinators import AT_ONCE, Bench, Cluster
 
 SLOTS = st.integers(0, 3)
 SUBSCRIPTIONS = st.sampled_from([["t"], ["u"], ["t", "u"]])
@@ -35,7 +35,7 @@ class ConsumerGroups(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster(t=3, u=2)
-        self.bench = Bench(lambda: GroupCoordinator(self.cluster))
+        self.bench = Bench(lambda: GroupCoordinator(self.cluster, options=AT_ONCE))
         self.readers: dict[int, Reader] = {}
         self.number = 0
 

@@ -13,12 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from kafkacodec import messages
 from kafkacodec.broker.state.consumers.group import ConsumerGroup
 from kafkacodec.broker.state.coordinator import GroupCoordinator
-from kafkacodec.broker.state.options import GroupOptions
 from kafkacodec.messages.consumer_protocol import encode_assignment, encode_subscription
 from tests.examples import examples
-from tests.reference.coordinators import Asked, Bench, Cluster
+from tests.reference.coordinators import AT_ONCE, Asked, Bench, Cluster
 
-NO_DELAY = GroupOptions(group_initial_rebalance_delay_ms=0)
 GROUPS = st.sampled_from(["g", "g", "h"])
 MEMBERS = st.integers(-1, 3)
 INSTANCES = st.sampled_from([None, None, "box"])
@@ -35,7 +33,7 @@ class Requests(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         cluster = Cluster(t=2, u=1)
-        self.bench = Bench(lambda: GroupCoordinator(cluster, 50, NO_DELAY))
+        self.bench = Bench(lambda: GroupCoordinator(cluster, 50, AT_ONCE))
         self.asked: list[Asked] = []
         self.ids: list[str] = []
         self.transacted = False

@@ -9,13 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkacodec import messages
 from kafkacodec.broker.state.coordinator import GroupCoordinator
-from kafkacodec.broker.state.options import GroupOptions
 from tests.examples import examples
-from tests.reference.coordinators import Asked, Bench, Cluster
+from tests.reference.coordinators import AT_ONCE, Asked, Bench, Cluster
 from tests.reference.model_coordinators import ClassicCoordinator
 
 SLOTS = st.integers(0, 3)
-NO_DELAY = GroupOptions(group_initial_rebalance_delay_ms=0)
 
 
 class ClassicGroups(RuleBasedStateMachine):
@@ -23,7 +21,7 @@ class ClassicGroups(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.bench = Bench(lambda: GroupCoordinator(Cluster(), 50, NO_DELAY))
+        self.bench = Bench(lambda: GroupCoordinator(Cluster(), 50, AT_ONCE))
         self.model = ClassicCoordinator()
         self.ids: dict[int, tuple[str, str]] = {}  # ours and the model's
         self.generations: dict[int, int] = {}

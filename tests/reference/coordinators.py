@@ -7,7 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from kafkacodec.broker.state.machine import Client, Machine, Question
+from kafkacodec.broker.state.options import GroupOptions
 from kafkacodec.net.service import Append, Effect
+
+AT_ONCE = GroupOptions(
+    group_initial_rebalance_delay_ms=0, group_consumer_assignment_interval_ms=0, group_share_assignment_interval_ms=0
+)
+"""Groups wait for nothing."""
 
 
 class Asked:

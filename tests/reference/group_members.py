@@ -6,13 +6,13 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.coordinator import GroupCoordinator
-from kafkacodec.broker.state.options import GroupOptions
-from tests.reference.coordinators import Asked, Bench, Cluster, numbered_ids
+from kafkacodec.datatypes import replace
+from tests.reference.coordinators import AT_ONCE, Asked, Bench, Cluster, numbered_ids
 
 
 def bench(**options: Any) -> Bench:
     """A coordinator on which groups begin at once."""
-    wanted = GroupOptions(**{"group_initial_rebalance_delay_ms": 0, **options})
+    wanted = replace(AT_ONCE, **options)
     cluster = Cluster(t=3, u=1)
     made = Bench(lambda: GroupCoordinator(cluster, 50, wanted, new_id=numbered_ids()))
     made.cluster = cluster

@@ -338,3 +338,19 @@ def test_a_heartbeat_that_cannot_be_kept_changes_nothing() -> None:
     asked = on.send(request, 1)
     on.release(OSError("no space left"))
     assert (asked.answer.error_code, on.machine.groups) == (16, {})
+
+
+def test_targets_stay_for_an_interval_also_across_a_restart() -> None:
+    on = bench(group_consumer_assignment_interval_ms=1_000)  # as Apache Kafka 4.4.0
+    a, b = Consumer(on, "a", "t"), Consumer(on, "b", "t")
+    a.join()
+    on.wait(999)
+    assert (b.join().member_epoch, b.owned) == (1, {})
+    row = consumers(on)
+    assert (row.group_state, row.group_epoch, row.assignment_epoch) == ("Assigning", 2, 1)
+    on.restart()
+    assert a.beat(report=True).assignment is None
+    on.wait(1)
+    assert (a.beat(report=True).member_epoch, len(a.owned[T])) == (1, 2)
+    settle(on, a, b)
+    assert sorted(a.owned[T] + b.owned[T]) == [0, 1, 2]

@@ -16,7 +16,7 @@ from kafkacodec.broker.state.sharing.targets import share_targets
 from kafkacodec.internal_records import SHARE_GROUP_STATE as TOPIC
 from kafkacodec.messages.stored import decode_internal_record
 from tests.broker_wire import wire_to
-from tests.reference.coordinators import Bench, Cluster
+from tests.reference.coordinators import AT_ONCE, Bench, Cluster
 
 T, U = uuid.UUID(int=100), uuid.UUID(int=101)
 
@@ -24,7 +24,7 @@ T, U = uuid.UUID(int=100), uuid.UUID(int=101)
 def bench(**topics: int) -> Bench:
     """A group coordinator beside a share coordinator."""
     cluster = Cluster(**(topics or {"t": 3, "u": 1}))
-    made = Bench(lambda: GroupCoordinator(cluster))
+    made = Bench(lambda: GroupCoordinator(cluster, options=AT_ONCE))
     made.cluster = cluster
     made.other = Bench(lambda: ShareStates(cluster))
     return made
@@ -365,3 +365,19 @@ def test_what_is_before_the_last_snapshots_is_cut_off() -> None:
         assert ask("InitializeShareGroupState", 0, 1, state_epoch=2, start_offset=0).error_code == 0
         assert start() == 502
         assert ask("ReadShareGroupState", 0, 0).start_offset == 500
+
+
+def test_targets_stay_for_an_interval_also_across_a_restart() -> None:
+    on = bench(t=2)
+    beat(on, 0, ["t"], "a")
+    epoch = beat(on, 2, member="a").member_epoch
+    on.machine.configure("g", "share.assignment.interval.ms", "1000")
+    on.wait(999)
+    assert owned(beat(on, 0, ["t"], "b")) == {}
+    assert (described(on).group_epoch, described(on).assignment_epoch) == (epoch + 1, epoch)
+    on.restart()
+    on.machine.configure("g", "share.assignment.interval.ms", "1000")
+    assert owned(beat(on, epoch, member="b")) is None
+    on.wait(1)
+    assert [len(numbers) for numbers in owned(beat(on, epoch, member="b")).values()] == [1]
+    assert described(on).assignment_epoch == epoch + 1

@@ -9,11 +9,11 @@ from typing import Final
 from kafkacodec import errors
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS
 from kafkacodec.broker.options import BrokerConfig
-from kafkacodec.broker.topics.configs import between, check
+from kafkacodec.broker.topics.configs import between, check, is_boolean
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_TYPES
 
-__all__ = ["GROUP_CONFIGS", "METRICS_CONFIGS", "RESETS", "OtherKey", "wrong_value"]
+__all__ = ["DEAD_LETTER_TOPIC", "GROUP_CONFIGS", "METRICS_CONFIGS", "RESETS", "OtherKey", "wrong_value"]
 
 RESETS: Final = re.compile(
     r"earliest|latest|by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
@@ -23,6 +23,10 @@ RESETS: Final = re.compile(
 _WORDS: Final = frozenset({"client_id", "client_instance_id", "client_software_name", "client_software_version",
                            "client_source_address", "client_source_port"})  # fmt: skip
 
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+"""The configuration of a share group with the topic for what it gives up."""
+
+_OF_KAFKA: Final = "__"  # the beginning of the names of internal topics
 _UNBOUNDED: Final = (1 << 31) - 1
 
 _NAMED_OTHERWISE: Final = {"group.streams.max.num.standby.replicas": "group.streams.max.standby.replicas"}
@@ -60,17 +64,25 @@ def _by_name(keys: list[OtherKey]) -> dict[str, OtherKey]:
 
 GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
     *_words(
+        ("errors.deadletterqueue.copy.record.enable", "boolean", "false",
+         "Whether what a share group gives up is copied to its topic for that with key and value.", ()),
+        ("errors.deadletterqueue.topic.name", "string", "",
+         "The topic that gets a record about each one that a share group gives up; empty for none.", ()),
         ("share.auto.offset.reset", "string", "latest", "Where a share group begins that has read nothing yet.", ()),
         ("share.isolation.level", "string", "read_uncommitted",
          "Whether a share group gets records of transactions that are open or were aborted.",
          ("read_committed", "read_uncommitted")),
+        ("share.renew.acknowledge.enable", "boolean", "true",
+         "Whether members of a share group may renew the locks of records.", ()),
         ("streams.assignor.name", "string", "sticky", "The assignor of a streams group.", ("sticky",)),
     ),
     *_of_broker("list", ("streams.rack.aware.assignment.tags", None, None)),
     *_of_broker(
         "int",
+        ("consumer.assignment.interval.ms", 0, 15_000),
         ("consumer.heartbeat.interval.ms", 5000, 15_000),
         ("consumer.session.timeout.ms", 45_000, 60_000),
+        ("share.assignment.interval.ms", 0, 15_000),
         ("share.delivery.count.limit", 2, 10),
         ("share.heartbeat.interval.ms", 5000, 15_000),
         ("share.partition.max.record.locks", 100, 4_000),
@@ -83,7 +95,7 @@ GROUP_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
         ("streams.session.timeout.ms", 45_000, 60_000),
     ),
 ])  # fmt: skip
-"""The configurations of groups of Apache Kafka 4.1.0, and those of 4.4.0 that have an effect."""
+"""The configurations of groups of Apache Kafka 4.4.0."""
 
 METRICS_CONFIGS: Final[Mapping[str, OtherKey]] = _by_name([
     OtherKey("interval.ms", CONFIG_TYPES["int"], "300000", "How often clients send these metrics.", 100, 3_600_000),
@@ -118,6 +130,11 @@ def wrong_value(kind: int, name: str, value: str, broker: BrokerConfig) -> tuple
     if found.low is not None and found.high is not None:
         wrong = _wrong_number(found, value, broker)
         return None if wrong is None else (refused, wrong)
+    if found.kind == CONFIG_TYPES["boolean"]:
+        wrong = is_boolean(value)
+        return None if wrong is None else (refused, f"Invalid value {value} for configuration {name}: {wrong}")
+    if name == DEAD_LETTER_TOPIC and value.startswith(_OF_KAFKA):
+        return refused, f"{name}: the name of the topic must not begin with {_OF_KAFKA}"
     if found.choices and value not in found.choices:
         return errors.INVALID_CONFIG, f"{name} must be one of {', '.join(found.choices)}"
     if name == "share.auto.offset.reset" and not RESETS.fullmatch(value):

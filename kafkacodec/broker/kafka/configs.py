@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec import errors, messages
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, METRICS_CONFIGS, wrong_value
+from kafkacodec.broker.kafka.sharing.dead_letters import enabling
 from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, ConfigKey
 from kafkacodec.broker.topics.names import wrong_name
 from kafkacodec.datatypes import NamedTuple
@@ -249,6 +250,7 @@ def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
             row.error_code, row.error_message = wrong
         elif not message.validate_only and isinstance(changes, dict):
             kind = CONFIGURED[asked.resource_type]
+            records += enabling(node, asked.resource_type, changes)
             records += [node.catalog.config(kind, asked.resource_name, key, value) for key, value in changes.items()]
     return node.change_rows(records, request, response, response.responses)
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors
+from kafkacodec.broker.config_keys import RUNNING_OF_GROUPS
 from kafkacodec.broker.kafka.later import Later
 from kafkacodec.broker.kafka.security.quotas import Quotas
 from kafkacodec.broker.state.catalog import PRODUCER_IDS
@@ -113,6 +114,13 @@ class Node:
         """Start the leader epoch of a partition, if it is newer; what its last leader had in memory is gone."""
         if self.topics.lead(topic.name, number, epoch):
             self.shares.partitions.forget(topic.id, number)
+
+    def configure_all(self) -> None:
+        """Apply the configurations of the broker that may be changed while it runs."""
+        running = self.config.running(self.catalog.of_broker(self.id))
+        self.topics.configure_all(running)
+        for name in RUNNING_OF_GROUPS:
+            self.groups.configure_all(name.removeprefix("group."), running.text(name))
 
     # Topics
 

@@ -25,13 +25,14 @@ FEATURES: Final[Mapping[str, tuple[int, int, int]]] = {
     "group.version": (0, 1, 1),
     "kraft.version": (0, 1, 0),
     "metadata.version": (7, 27, 27),
-    "share.version": (0, 1, 1),
+    "share.version": (0, 2, 1),
     "streams.version": (0, 1, 0),
     "transaction.version": (0, 2, 2),
 }
-"""The features of Apache Kafka 4.1.0 by name: lowest and highest level, and the level of a new directory.
+"""The features of Apache Kafka by name: lowest and highest level, and the level of a new directory, as 4.1.0 makes it.
 
-The first streams group raises streams.version, since Apache Kafka 4.1 does not open a directory with level 1.
+The first streams group raises streams.version, since Apache Kafka 4.1 does not open a directory with level 1; the first
+topic for what a share group gives up raises share.version to 2 for the same reason.
 """
 
 PRODUCER_IDS: Final = 1000

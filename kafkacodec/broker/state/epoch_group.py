@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
+from kafkacodec.broker.state.machine import Room
 from kafkacodec.errors import NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID
 from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["EpochGroup", "tombstones"]
+__all__ = ["EpochGroup", "targets_stay", "tombstones"]
 
 
 class _Member(Protocol):
@@ -58,6 +59,20 @@ class EpochGroup(Generic[M]):
         """Return the start of retention: the commit, unless the group reads the topic."""
         uses = self.subscribes()
         return lambda topic: None if uses(topic) else -1
+
+
+class _Assigned(Protocol):
+    @property
+    def room(self) -> Room: ...
+
+    @property
+    def assigned_at(self) -> int:
+        """When the targets were computed; 0 if a member should not wait for the next ones."""
+
+
+def targets_stay(group: _Assigned, interval_ms: int) -> bool:
+    """Whether the targets of a group are so new that they stay for now."""
+    return bool(group.assigned_at) and interval_ms > 0 and group.room.now < group.assigned_at + interval_ms
 
 
 def tombstones(keys: Iterable[Any], **names: str) -> list[StoredRecord]:

@@ -43,8 +43,10 @@ class Groups(Machine):
         self.topics_version = 0  # goes up when topics come, go or grow
         self._settings: dict[str, dict[str, int | str]] = {}
         self._defaults: dict[str, int | str] = {
+            "consumer.assignment.interval.ms": options.group_consumer_assignment_interval_ms,
             "consumer.heartbeat.interval.ms": options.group_consumer_heartbeat_interval_ms,
             "consumer.session.timeout.ms": options.group_consumer_session_timeout_ms,
+            "share.assignment.interval.ms": options.group_share_assignment_interval_ms,
             "share.heartbeat.interval.ms": options.group_share_heartbeat_interval_ms,
             "share.session.timeout.ms": options.group_share_session_timeout_ms,
             "streams.assignment.interval.ms": options.group_streams_assignment_interval_ms,
@@ -100,6 +102,10 @@ class Groups(Machine):
         settings.pop(name, None)
         if value is not None:
             settings[name] = kind(value)
+
+    def configure_all(self, name: str, value: int | str) -> None:
+        """Change the common value of a setting. Raises KeyError, ValueError: as `configure`."""
+        self._defaults[name] = type(self._defaults[name])(value)
 
     def tombstones(self, name: str) -> list[StoredRecord]:
         """Return the records that remove a group and its offsets."""

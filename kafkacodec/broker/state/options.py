@@ -16,8 +16,10 @@ class GroupOptions:
         group_initial_rebalance_delay_ms: how long the first member of an empty classic group waits for others.
         group_max_size: the maximum number of members of a group.
         group_consumer_heartbeat_interval_ms: the heartbeat interval of members of the consumer protocol.
-        group_consumer_session_timeout_ms: how long such a member may be silent. group_share_heartbeat_interval_ms,
-            group_share_session_timeout_ms: the same for share groups.
+        group_consumer_session_timeout_ms: how long such a member may be silent.
+        group_consumer_assignment_interval_ms: how long the targets of such a group stay at least.
+        group_share_heartbeat_interval_ms, group_share_session_timeout_ms, group_share_assignment_interval_ms: the same
+            for share groups.
         group_share_max_size: the maximum number of members of a share group.
         group_streams_heartbeat_interval_ms, group_streams_session_timeout_ms, group_streams_max_size: the same for
             streams groups.
@@ -38,8 +40,10 @@ class GroupOptions:
     group_max_size: int = 2_147_483_647
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_assignment_interval_ms: int = 1_000
     group_share_heartbeat_interval_ms: int = 5_000
     group_share_session_timeout_ms: int = 45_000
+    group_share_assignment_interval_ms: int = 1_000
     group_share_max_size: int = 200
     group_streams_heartbeat_interval_ms: int = 5_000
     group_streams_session_timeout_ms: int = 45_000

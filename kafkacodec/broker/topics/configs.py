@@ -13,7 +13,7 @@ from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.growing.settings import DAY_MS, LogConfig
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
-__all__ = ["TOPIC_CONFIGS", "BrokerDefault", "ConfigKey", "TopicConfig", "between", "check"]
+__all__ = ["TOPIC_CONFIGS", "BrokerDefault", "ConfigKey", "TopicConfig", "between", "check", "is_boolean"]
 
 _LONG: Final = (1 << 63) - 1
 _INT: Final = (1 << 31) - 1
@@ -106,11 +106,12 @@ def _throttled(text: str) -> str | None:
 
 
 def _disabled(text: str) -> str | None:
-    found = _BOOLEAN(text)
+    found = is_boolean(text)
     return found or ("needs remote storage, which this broker has not" if text.strip().lower() == "true" else None)
 
 
-_BOOLEAN: Final = _one_of("true", "false")
+is_boolean: Final = _one_of("true", "false")
+"""The check of a truth value."""
 
 
 def _key(
@@ -141,8 +142,8 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("delete.retention.ms", "long", "86400000", between(0, _LONG),
              "How long compaction keeps tombstones, so that consumers see that a key was deleted.", heeded=True,
              of_broker="log.cleaner.delete.retention.ms"),
-        _key("errors.deadletterqueue.group.enable", "boolean", "false", _BOOLEAN,
-             "Whether share groups may write records that they gave up to this topic."),
+        _key("errors.deadletterqueue.group.enable", "boolean", "false", is_boolean,
+             "Whether share groups may write records that they gave up to this topic.", heeded=True),
         _key("file.delete.delay.ms", "long", "60000", between(0, _LONG),
              "How long the files of a deleted segment stay on the disk.", heeded=True,
              of_broker="log.segment.delete.delay.ms"),
@@ -190,15 +191,15 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("min.insync.replicas", "int", "1", between(1, _INT),
              "How many replicas must be in sync, so that a write with acks=all succeeds.", heeded=True,
              of_broker="min.insync.replicas"),
-        _key("preallocate", "boolean", "false", _BOOLEAN,
+        _key("preallocate", "boolean", "false", is_boolean,
              "Whether a new segment's file gets its full size at once.", of_broker="log.preallocate"),
         _key("remote.copy.lag.bytes", "long", "-1", between(-1, _LONG),
              "How many bytes of full segments may wait to be copied to remote storage."),
         _key("remote.copy.lag.ms", "long", "0", between(-1, _LONG),
              "How long full segments may wait to be copied to remote storage."),
-        _key("remote.log.copy.disable", "boolean", "false", _BOOLEAN,
+        _key("remote.log.copy.disable", "boolean", "false", is_boolean,
              "Whether no more segments are copied to remote storage."),
-        _key("remote.log.delete.on.disable", "boolean", "false", _BOOLEAN,
+        _key("remote.log.delete.on.disable", "boolean", "false", is_boolean,
              "Whether what is in remote storage is deleted when remote storage is turned off."),
         _key("remote.storage.enable", "boolean", "false", _disabled,
              "Whether segments are copied to remote storage."),
@@ -220,7 +221,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
         _key("segment.ms", "long", "604800000", between(1, _LONG),
              "The time after which a segment ends, although it is not full.", heeded=True, of_broker="log.roll.ms",
              in_units=(("log.roll.hours", _HOUR_MS),)),
-        _key("unclean.leader.election.enable", "boolean", "false", _BOOLEAN,
+        _key("unclean.leader.election.enable", "boolean", "false", is_boolean,
              "Whether a replica that is not in sync may lead when no other can.",
              of_broker="unclean.leader.election.enable"),
     )

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, RESETS
+from kafkacodec.broker.kafka.sharing.dead_letters import DeadLetters
 from kafkacodec.broker.kafka.sharing.sessions import Owner, SharePlace
+from kafkacodec.broker.options import is_true
 from kafkacodec.broker.state.sharing.batches import Batch
-from kafkacodec.broker.state.sharing.partition import Acknowledged, Change, SharePartition
+from kafkacodec.broker.state.sharing.partition import RENEW, Acknowledged, Change, SharePartition
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.net.service import NOTHING, Effect, together
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenShare", "SharePartitions", "ShareSettings"]
 
 _READ_VERSION, _WRITE_VERSION = 0, 1
+_RENEWS: Final = "share.renew.acknowledge.enable"
 _SECONDS: Final = (86_400, 3_600, 60, 1)
 _CODES: Final = {
     errors.FENCED_STATE_EPOCH: errors.NOT_LEADER_OR_FOLLOWER,
@@ -49,6 +52,7 @@ class ShareSettings:
 
         self.lock_ms = number("share.record.lock.duration.ms")
         self.limits = number("share.delivery.count.limit"), number("share.partition.max.record.locks")
+        self.renews = is_true(texts.get(_RENEWS, GROUP_CONFIGS[_RENEWS].default))
         self.committed = texts.get("share.isolation.level") == "read_committed"
         self.reset = texts.get("share.auto.offset.reset", GROUP_CONFIGS["share.auto.offset.reset"].default)
 
@@ -80,6 +84,7 @@ class SharePartitions:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._dead_letters = DeadLetters(node)
         self._open: dict[GroupPlace, OpenShare] = {}
         self._locks: list[tuple[float, GroupPlace]] = []
         self._first: dict[GroupPlace, float] = {}  # when the first lock of a partition ends
@@ -159,8 +164,10 @@ class SharePartitions:
         self, owner: Owner, place: SharePlace, said: list[Acknowledged], then: Callable[[int], Effect], now: float
     ) -> Effect:
         """Apply a member's acknowledgements, and continue with an error code when they are written."""
-        found = self._open[owner.group, *place]
-        until = now + self.settings(owner.group).lock_ms
+        found, settings = self._open[owner.group, *place], self.settings(owner.group)
+        if not settings.renews and any(RENEW in one.types for one in said):
+            return then(errors.INVALID_RECORD_STATE)
+        until = now + settings.lock_ms
         change = found.shared.acknowledge(owner.member, said, until)
         if isinstance(change, int):
             return then(change)
@@ -196,16 +203,18 @@ class SharePartitions:
 
         def answered(answer: Any) -> Effect:
             code = answer.results[0].partitions[0].error_code
+            buried = NOTHING
             if code:
                 found.shared.undo(change)
                 if self._open.get((group, *place)) is found:
                     del self._open[group, *place]
             else:
                 found.shared.done(change)
+                buried = self._dead_letters.write(group, self.log(place), change.dead, now)
             name = self._node.name_of(place.topic_id)
             if name is not None:
                 self._node.waiting.touch((name, place.number))
-            return then(_CODES.get(code, code))
+            return together([then(_CODES.get(code, code)), buried])
 
         return self._node.ask(request(group_id=group, topics=[data]), _WRITE_VERSION, answered, now)
 

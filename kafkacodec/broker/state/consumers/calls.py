@@ -135,7 +135,7 @@ class ConsumerCalls(HeartbeatCalls[ConsumerGroup, ConsumerMember]):
         else:
             step = Step(group, member)
         step.subscribe(_told(step.member, request, client))
-        step.divide()
+        step.divide(self._groups.setting(group.name, "consumer.assignment.interval.ms"))
         owned = None if request.topic_partitions is None else places_of(request.topic_partitions)
         step.reconcile(owned)
 

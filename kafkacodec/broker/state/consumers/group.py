@@ -35,6 +35,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember]):
     epoch: int = 0
     hash: int = 0  # of the topics that members subscribe to
     assignment_epoch: int = 0
+    assigned_at: int = 0  # when the targets were computed; 0 if a member should not wait for the next ones
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     target: dict[str, Places] = field(default_factory=dict)
     patterns: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the topics of each regular expression
@@ -160,12 +161,12 @@ class ConsumerGroup(EpochGroup[ConsumerMember]):
         value = messages.ConsumerGroupRegularExpressionValue(topics=list(names), timestamp=self.room.now)
         return StoredRecord(key, value, 0)
 
-    def target_records(self, targets: Mapping[str, Places], epoch: int) -> list[StoredRecord]:
-        """Return the records of changed targets and of their epoch."""
+    def target_records(self, targets: Mapping[str, Places], epoch: int, at: int) -> list[StoredRecord]:
+        """Return the records of changed targets, and of their epoch and time."""
         key, value = messages.ConsumerGroupTargetAssignmentMemberKey, messages.ConsumerGroupTargetAssignmentMemberValue
         records = new_targets(key, value, self.name, targets, self.target)
         done = messages.ConsumerGroupTargetAssignmentMetadataKey(group_id=self.name)
-        since = messages.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
+        since = messages.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=at)
         return [*records, StoredRecord(done, since, 0)]
 
     def tombstones(self) -> list[StoredRecord]:
@@ -184,6 +185,7 @@ class ConsumerGroup(EpochGroup[ConsumerMember]):
 
     def _on_target_epoch(self, key: Any, value: Any) -> None:
         self.assignment_epoch = -1 if value is None else value.assignment_epoch
+        self.assigned_at = 0 if value is None else value.assignment_timestamp
 
     def _on_target(self, key: Any, value: Any) -> None:
         self.target.pop(key.member_id, None)

@@ -87,7 +87,7 @@ class Mixed:
         else:
             step = Step(group, replace(member, id=member_id, epoch=0, previous_epoch=0), replaces=member.id)
         step.subscribe(after)
-        step.divide()
+        step.divide(self._groups.setting(group.name, "consumer.assignment.interval.ms"))
         step.reconcile(self._owned(after))
         group.room.write(step.records, partial(self._joined, group.name, step.member, version, to))
 
@@ -214,7 +214,7 @@ class Mixed:
         group = ConsumerGroup(Room(self._groups, classic.name), self._groups.topics)
         records = [member.metadata_record(group.name) for member in members]
         records.append(group.epoch_record(classic.generation, 0))
-        records += group.target_records({member.id: member.assigned for member in members}, classic.generation)
+        records += group.target_records({member.id: member.assigned for member in members}, classic.generation, 0)
         records += [member.assignment_record(group.name) for member in members]
         for record in records:
             group.apply(record.key, record.value)

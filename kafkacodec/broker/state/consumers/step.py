@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kafkacodec.broker.state.consumers.group import ConsumerGroup
 from kafkacodec.broker.state.consumers.member import ConsumerMember, Places
+from kafkacodec.broker.state.epoch_group import targets_stay
 from kafkacodec.messages.stored import StoredRecord
 
 __all__ = ["Step"]
@@ -30,7 +31,7 @@ class Step:
         self._members = {key: each for key, each in group.members.items() if key != replaces}
         self._targets = {key: places for key, places in group.target.items() if key != replaces}
         self._patterns = dict(group.patterns)
-        self._epoch = group.epoch
+        self._epoch, self._target_epoch = group.epoch, group.assignment_epoch
         self._new = member.id not in group.members
         if replaces is not None:
             self.records += group.members[replaces].tombstones(group.name)
@@ -57,19 +58,25 @@ class Step:
             del self._patterns[pattern]
             self.records.append(self._group.pattern_record(pattern, None))
 
-    def divide(self) -> None:
-        """Compute new targets, if the group's epoch has risen since the last time."""
+    def divide(self, interval_ms: int) -> None:
+        """Compute new targets, if the group's epoch has risen since the last time, and that was an interval ago.
+
+        Nobody waits for the first members of a group, nor for the topics of a regular expression.
+        """
         group = self._group
-        if group.assignment_epoch < self._epoch:
+        waits = bool(group.members) and targets_stay(group, interval_ms)
+        if group.assignment_epoch < self._epoch and not waits:
             self._targets = group.targets(self._members, self._targets, self._counts, self._subscriptions)
-            self.records += group.target_records(self._targets, self._epoch)
+            self._target_epoch = self._epoch
+            unknown = any(each.pattern and each.pattern not in self._patterns for each in self._members.values())
+            self.records += group.target_records(self._targets, self._epoch, 0 if unknown else group.room.now)
         elif self._replaces is not None:
             moved = {self.member.id: self._targets[self.member.id]}
-            self.records += group.target_records(moved, group.assignment_epoch)
+            self.records += group.target_records(moved, group.assignment_epoch, group.assigned_at)
 
     def reconcile(self, owned: Places | None) -> None:
         """Move the member closer to its target."""
-        epoch = max(self._epoch, self._group.assignment_epoch)
+        epoch = self._target_epoch
         taken = {place for each in self._members.values() for place in each.assigned | each.revoking}
         target = self._targets.get(self.member.id, frozenset())
         after = self.member.reconciled(target, epoch, taken, owned)

@@ -98,7 +98,7 @@ class ShareCalls(HeartbeatCalls[ShareGroup, ShareMember]):
 
     def _go_on(self, group: ShareGroup, told: ShareMember, request: Any, to: Any) -> None:
         had = told.assigned
-        member, records = group.joined(told)
+        member, records = group.joined(told, self._groups.setting(group.name, "share.assignment.interval.ms"))
 
         def written(code: int) -> None:
             if code:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.consumers.member import Places, new_targets, places_of, rows_of
-from kafkacodec.broker.state.epoch_group import tombstones
+from kafkacodec.broker.state.epoch_group import targets_stay, tombstones
 from kafkacodec.broker.state.machine import Room, Topics
 from kafkacodec.broker.state.sharing.targets import share_targets
 from kafkacodec.broker.state.targets import topics_hash
@@ -90,6 +90,7 @@ class ShareGroup:
     epoch: int = _NEW_EPOCH
     hash: int = 0
     assignment_epoch: int = _NEW_EPOCH
+    assigned_at: int = 0  # when the targets were computed; 0 if a member should not wait for the next ones
     members: dict[str, ShareMember] = field(default_factory=dict)
     target: dict[str, Places] = field(default_factory=dict)
     starting: Stated = field(default_factory=dict)
@@ -186,8 +187,8 @@ class ShareGroup:
             for number in numbers
         )
 
-    def joined(self, member: ShareMember) -> tuple[ShareMember, list[StoredRecord]]:
-        """Return the member with the fields of its heartbeat, and the records."""
+    def joined(self, member: ShareMember, interval_ms: int) -> tuple[ShareMember, list[StoredRecord]]:
+        """Return the member with the fields of its heartbeat, and the records; targets stay for an interval."""
         before = self.members.get(member.id)
         members = {**self.members, member.id: member}
         counts = self.counts(members.values())
@@ -195,15 +196,17 @@ class ShareGroup:
         records = [] if member == before else [member.metadata_record(self.name)]
         epoch, target = self.epoch, self.target.get(member.id, _NOTHING)
         changed = before is None or member.topics != before.topics
-        if changed or hash_ != self.hash or self.pending(counts):
+        waits = bool(self.members) and targets_stay(self, interval_ms)
+        if changed or hash_ != self.hash or (epoch == self.assignment_epoch and self.pending(counts)):
             epoch += 1
             records.append(self.epoch_record(epoch, hash_))
-        if epoch > self.assignment_epoch:
+        target_epoch = self.assignment_epoch
+        if epoch > target_epoch and not waits:
             targets = self.targets(members, counts)
-            target = targets[member.id]
+            target, target_epoch = targets[member.id], epoch
             records += self.target_records(targets, epoch)
-        if member.epoch != epoch or member.assigned != target:
-            member = replace(member, epoch=epoch, previous_epoch=member.epoch, assigned=target)
+        if member.epoch != target_epoch or member.assigned != target:
+            member = replace(member, epoch=target_epoch, previous_epoch=member.epoch, assigned=target)
             records.append(member.assignment_record(self.name))
         return member, records
 
@@ -213,7 +216,7 @@ class ShareGroup:
         epoch = self.epoch + 1
         records = member.tombstones(self.name)
         records.append(self.epoch_record(epoch, topics_hash(self.topics, self.counts(rest))))
-        return records if rest else [*records, self.target_epoch_record(epoch)]
+        return records if rest else [*records, self.target_epoch_record(epoch, 0)]
 
     # Records
 
@@ -222,16 +225,17 @@ class ShareGroup:
         key = messages.ShareGroupMetadataKey(group_id=self.name)
         return StoredRecord(key, messages.ShareGroupMetadataValue(epoch=epoch, metadata_hash=hash_), 0)
 
-    def target_epoch_record(self, epoch: int) -> StoredRecord:
-        """Return the record of the targets' epoch."""
+    def target_epoch_record(self, epoch: int, at: int) -> StoredRecord:
+        """Return the record of the targets' epoch and time."""
         key = messages.ShareGroupTargetAssignmentMetadataKey(group_id=self.name)
-        return StoredRecord(key, messages.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch), 0)
+        value = messages.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=at)
+        return StoredRecord(key, value, 0)
 
     def target_records(self, targets: Mapping[str, Places], epoch: int) -> list[StoredRecord]:
         """Return the records of changed targets and of their epoch."""
         key, value = messages.ShareGroupTargetAssignmentMemberKey, messages.ShareGroupTargetAssignmentMemberValue
         records = new_targets(key, value, self.name, targets, self.target)
-        return [*records, self.target_epoch_record(epoch)]
+        return [*records, self.target_epoch_record(epoch, self.room.now)]
 
     def state_record(self, starting: Stated, started: Stated, deleting: Mapping[uuid.UUID, str]) -> StoredRecord:
         """Return the record of partitions that have a state, get one or lose it."""
@@ -267,6 +271,7 @@ class ShareGroup:
 
     def _on_target_epoch(self, key: Any, value: Any) -> None:
         self.assignment_epoch = _NEW_EPOCH if value is None else value.assignment_epoch
+        self.assigned_at = 0 if value is None else value.assignment_timestamp
 
     def _on_target(self, key: Any, value: Any) -> None:
         self.target.pop(key.member_id, None)

@@ -97,7 +97,7 @@ class ShareOffsetCalls:
             else:
                 self._starts.begin(now, stated, starts, done)
 
-        group.room.write([group.epoch_record(group.epoch, 0), group.target_epoch_record(group.epoch)], written)
+        group.room.write([group.epoch_record(group.epoch, 0), group.target_epoch_record(group.epoch, 0)], written)
 
     def _altered(self, request: Any) -> tuple[list[Any], Stated, dict[tuple[uuid.UUID, int], int]]:
         """The rows of the answer, and the partitions that get a new start."""

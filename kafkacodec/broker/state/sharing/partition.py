@@ -15,7 +15,9 @@ from kafkacodec.broker.state.sharing.batches import Batch, combined
 from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import INVALID_RECORD_STATE, INVALID_REQUEST, NONE
 
-__all__ = ["ACCEPT", "GAP", "REJECT", "RELEASE", "RENEW", "Acknowledged", "Acquired", "SharePartition", "Wanted"]
+__all__ = [
+    "ACCEPT", "GAP", "REJECT", "RELEASE", "RENEW", "Acknowledged", "Acquired", "Dead", "SharePartition", "Wanted",
+]  # fmt: skip
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 """Types of acknowledgements."""
@@ -105,11 +107,41 @@ class _Range:
         return self.each
 
 
+class Dead(NamedTuple):
+    """Records that are given up after some deliveries: a member has rejected them, or they were delivered too often."""
+
+    first: int
+    last: int
+    deliveries: int
+    is_rejected: bool
+
+
 class Change(NamedTuple):
-    """A change to write, and then to keep, or to undo if the write failed."""
+    """A change to write, and then to keep, or to undo if the write failed; and the records that it gives up."""
 
     batches: tuple[Batch, ...]
     deliveries: list[_Delivery]
+    dead: list[Dead]
+
+
+class _Changing:
+    """A change in the making."""
+
+    def __init__(self) -> None:
+        self._batches: list[Batch] = []
+        self._deliveries: list[_Delivery] = []
+        self._dead: list[Dead] = []
+
+    def add(self, first: int, last: int, delivery: _Delivery, state: int, kind: int) -> None:
+        """Note the new state of records, and the type of acknowledgement that led to it."""
+        self._batches.append(Batch(first, last, state, delivery.count))
+        self._deliveries.append(delivery)
+        if state == ARCHIVED and kind != GAP:
+            self._dead.append(Dead(first, last, delivery.count, kind == REJECT))
+
+    def done(self, start: int) -> Change:
+        """Return the change; states of records before the start are left out."""
+        return Change(combined((), self._batches, start), self._deliveries, self._dead)
 
 
 class SharePartition:
@@ -309,16 +341,15 @@ class SharePartition:
             said: its acknowledgements.
             until: the end of renewed locks.
         """
-        changed: list[_Delivery] = []
-        batches: list[Batch] = []
+        change = _Changing()
         for one in said:
-            code = self._say(member, one, until, changed, batches)
+            code = self._say(member, one, until, change)
             if code:
-                self.undo(Change((), changed))
+                self.undo(change.done(0))
                 return code
-        return Change(combined((), batches, 0), changed)
+        return change.done(0)
 
-    def _say(self, member: str, one: Acknowledged, until: float, changed: list[_Delivery], batches: list[Batch]) -> int:
+    def _say(self, member: str, one: Acknowledged, until: float, change: _Changing) -> int:
         if one.last < self.start:
             return NONE  # done, or deleted
         if one.last >= self.end:
@@ -342,8 +373,7 @@ class SharePartition:
                 if kind == RENEW:
                     delivery.until = until
                 else:
-                    batches.append(Batch(first, last, self._change(delivery, _AFTER[kind]), delivery.count))
-                    changed.append(delivery)
+                    change.add(first, last, delivery, self._change(delivery, _AFTER[kind]), kind)
         return NONE if expected > one.last else INVALID_RECORD_STATE
 
     def _change(self, delivery: _Delivery, state: int) -> int:
@@ -362,14 +392,12 @@ class SharePartition:
         return self._free(lambda delivery: delivery.until <= now)
 
     def _free(self, chosen: Callable[[_Delivery], bool]) -> Change:
-        changed: list[_Delivery] = []
-        batches: list[Batch] = []
+        change = _Changing()
         for range_ in self._ranges:
             for first, last, delivery in range_.parts():
                 if delivery.state == ACQUIRED and delivery.before is None and last >= self.start and chosen(delivery):
-                    batches.append(Batch(first, last, self._change(delivery, AVAILABLE), delivery.count))
-                    changed.append(delivery)
-        return Change(combined((), batches, self.start), changed)
+                    change.add(first, last, delivery, self._change(delivery, AVAILABLE), RELEASE)
+        return change.done(self.start)
 
     def done(self, change: Change) -> None:
         """It is written."""

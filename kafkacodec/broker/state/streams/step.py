@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kafkacodec.broker.state.epoch_group import targets_stay
 from kafkacodec.broker.state.machine import Client
 from kafkacodec.broker.state.streams.configuring import (
     ASSIGNMENT_DELAYED,
@@ -217,7 +218,7 @@ class Step:
             targets[self.member.id] = targets.pop(self.replaced.id, NO_TASKS)
         if group.assignment_epoch >= self._epoch:
             return group.assignment_epoch, targets
-        if group.assigned_at and around.interval_ms and group.room.now < group.assigned_at + around.interval_ms:
+        if targets_stay(group, around.interval_ms):
             text = "tasks are assigned when the assignment interval of the group is over"
             self.statuses.append(Problem(ASSIGNMENT_DELAYED, text))
             return group.assignment_epoch, targets
