@@ -98,7 +98,6 @@ class Serving:
         """Open the directory and listen. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._directory = self._opened()
-        self._identity = self._directory.identity
         self._host = Host(loop)
         try:
             self._assemble(loop)
@@ -107,6 +106,7 @@ class Serving:
             for broker in self.ids:
                 await self._listen(broker)
                 self.addresses += [listener.address for listener in self._listeners[broker]]
+            self._directory.begin()
             await self._dialects.start(urls, self.addresses)
             if self._frozen:
                 self._replay()
@@ -120,7 +120,7 @@ class Serving:
             try:
                 await self._host.stop()
             finally:
-                self._directory.abandon()
+                self._directory.give_back()
             if isinstance(failure, BrokerError) and failure.code == errors.KAFKA_STORAGE_ERROR:
                 raise OSError(errno.EIO, failure.args[0], self.path) from failure
             raise
@@ -323,14 +323,14 @@ class Serving:
             self._directory, config.running({}), self._waiting, config.number("log.retention.check.interval.ms"),
             self._background, config.number("metadata.log.max.record.bytes.between.snapshots"),
         )  # fmt: skip
-        catalog = Catalog(self._node_id, self._identity.directory_uuid, self._changed)
+        catalog = Catalog(self._node_id, self._directory.identity.directory_uuid, self._changed)
         catalog.access.super_users = frozenset(filter(None, config.text("super.users").split(";")))
         catalog.access.open_without_entries = config.flag("allow.everyone.if.no.acl.found")
         slots = config.number("max.incremental.fetch.session.cache.slots")
         frozen = self._topics.frozen = bool(self._frozen)
         brokers = Brokers(self.ids, catalog, lambda: FetchSessions(slots), frozen=frozen)
         self._node = Node(
-            self._node_id, self._identity.cluster_id, config, catalog, self._topics, self._waiting, brokers
+            self._node_id, self._directory.identity.cluster_id, config, catalog, self._topics, self._waiting, brokers
         )
         self._node.frozen = frozen
         self._node.versions = OLD_ADVERTISED if self._serves_old else ADVERTISED

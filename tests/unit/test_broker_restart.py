@@ -230,3 +230,22 @@ def test_a_damaged_partition_is_not_taken_for_that_of_another_topic(
     log.write_bytes(whole)
     with kc.broker.serve(tmp_path) as kafka:
         assert len(kafka.records("t")) == 3
+
+
+def test_a_start_that_fails_leaves_a_clean_directory_clean(tmp_path: Path) -> None:
+    marker = tmp_path / ".kafka_cleanshutdown"
+    with kc.broker.serve(tmp_path, topics=["t"]) as broker:
+        broker.write("t", [(None, b"a")])
+    with kc.broker.serve() as other, pytest.raises(OSError, match="in use"):
+        kc.broker.serve(tmp_path, listen=other.listeners[0])
+    assert marker.exists()
+    segment = tmp_path / "t-0" / "00000000000000000000.log"
+    kept = segment.rename(tmp_path / "t-0" / "kept")
+    segment.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        kc.broker.serve(tmp_path)
+    assert marker.exists()
+    segment.rmdir()
+    kept.rename(segment)
+    with kc.broker.serve(tmp_path) as broker:
+        assert broker.records("t")["value"].tolist() == [b"a"]

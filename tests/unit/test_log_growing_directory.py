@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -84,7 +85,13 @@ def test_a_directory_that_is_in_use(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("version=0\nbroker.id=1\n", "version 0 instead of 1"),
+        ("", "has no version: restore it"),
+        (
+            "version=0\nbroker.id=1\n",
+            "version 0, of a cluster with ZooKeeper, instead of 1: it can only be served read",
+        ),
+        ("version=2\nnode.id=1\ncluster.id=mine\n", "version 2 instead of 1: the directory is of a release of Kafka"),
+        ("version=1\nnode.id=1\n", "cluster.id is missing"),
         ("version=1\nnode.id=1\ncluster.id=other\n", "the directory is of cluster other, not mine"),
         ("version=1\nnode.id=2\ncluster.id=mine\n", "the directory is of node 2, not 1"),
         ("version=1\nnode.id=x\ncluster.id=mine\n", "node.id is missing or not a number"),
@@ -100,6 +107,45 @@ def test_a_directory_of_others(tmp_path: Path, text: str, message: str) -> None:
     # The lock was released.
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=mine\n")
     GrowingDirectory(tmp_path, cluster_id="mine", node_id=1).close()
+
+
+def test_a_cluster_without_its_ids(tmp_path: Path) -> None:
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    with pytest.raises(DirectoryRefused, match="is missing, but the directory has the metadata of a cluster"):
+        GrowingDirectory(tmp_path)
+    assert set(os.listdir(tmp_path)) == {"__cluster_metadata-0", ".lock"}
+
+
+def test_a_directory_stays_clean_until_a_log_is_opened(tmp_path: Path) -> None:
+    logs = GrowingDirectory(tmp_path)
+    logs.open("t", 0)
+    logs.close()
+    marker = tmp_path / ".kafka_cleanshutdown"
+    written = marker.stat().st_mtime_ns
+    logs = GrowingDirectory(tmp_path)
+    logs.give_back()
+    assert marker.stat().st_mtime_ns == written
+    logs = GrowingDirectory(tmp_path)
+    logs.open("t", 0)
+    assert not marker.exists()
+    logs.give_back()
+    assert marker.exists()
+    logs = GrowingDirectory(tmp_path)
+    logs.open("t", 0)
+    logs.abandon()  # as a crash
+    logs = GrowingDirectory(tmp_path)
+    logs.give_back()
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_directory_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code), str(tmp_path / ".lock"))
+
+    monkeypatch.setattr("kafkacodec.log.files.locks.os.open", refuse)
+    with pytest.raises(DirectoryRefused, match=r"a broker needs to write into its directory, unless .* read-only"):
+        GrowingDirectory(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["00000000000000000042.log", "00000000000000000000.kafka", "partition.metadata"])

@@ -25,6 +25,8 @@ from kafkacodec.log.opening.checkpoints import read_checkpoint, read_topic_id
 __all__ = ["DirectoryRefused", "GrowingDirectory", "OtherTopic", "PartitionFound", "has_segments07"]
 
 _LONGEST_NAME = 255
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+_WRITES = "a broker needs to write into its directory, unless it serves it read-only"
 Key = tuple[str, int]
 
 
@@ -89,6 +91,10 @@ class GrowingDirectory:
             self._lock.acquire()
         except BlockingIOError as error:
             raise DirectoryRefused(errno.EBUSY, error.strerror, self.path) from None
+        except OSError as error:
+            if error.errno in _READ_ONLY:
+                raise DirectoryRefused(error.errno, f"{error.strerror}: {_WRITES}", self.path) from None
+            raise
         try:
             self.identity: Identity = read_or_make(self.path, cluster_id, node_id, self._disk)
             self.logs: dict[Key, PartitionLog] = {}
@@ -97,13 +103,18 @@ class GrowingDirectory:
             self.high_watermarks = self._read(layout.HIGH_WATERMARK_CHECKPOINT)
             self.cleaned = self._read(layout.CLEANER_CHECKPOINT)
             self._found = {(p.topic, p.partition) for p in self.partitions()}
-            marker = os.path.join(self.path, layout.CLEAN_SHUTDOWN)
-            self.was_clean = os.path.exists(marker)
-            self._disk.remove(marker)
+            self._marker = os.path.join(self.path, layout.CLEAN_SHUTDOWN)
+            self.was_clean = self._has_marker = os.path.exists(self._marker)
             self._to_delete = [(clock(), found) for found in self._deleted_before()]
         except BaseException:
             self._lock.release()
             raise
+
+    def begin(self) -> None:
+        """Note that logs may change from now on, so that after a crash they need recovery. Raises OSError."""
+        if self._has_marker:
+            self._disk.remove(self._marker)
+            self._has_marker = False
 
     def partitions(self) -> list[PartitionFound]:
         """Return the partitions in the directory, by topic and number, without those set aside and those of Kafka 0.7.
@@ -147,6 +158,7 @@ class GrowingDirectory:
             log.config = config or log.config
             return log
         layout.check_topic(topic)
+        self.begin()
         path = self._path_of(topic, partition)
         known = self._topic_id(path)
         if topic_id is not None and known is not None and known != topic_id:
@@ -266,10 +278,17 @@ class GrowingDirectory:
             self.write_checkpoints()
             if self.was_clean or not unopened:
                 text = f'{{"version":0,"brokerEpoch":{broker_epoch}}}'
-                self._disk.replace(os.path.join(self.path, layout.CLEAN_SHUTDOWN), text.encode(), sync=True)
+                self._disk.replace(self._marker, text.encode(), sync=True)
                 self._disk.sync_names(self.path)
         finally:
             self.abandon()
+
+    def give_back(self) -> None:
+        """Leave the directory after a start that failed: clean, if it was clean; it is unlocked in any case."""
+        if self.was_clean and not self._has_marker:
+            with suppress(OSError):
+                self.close()
+        self.abandon()
 
     def abandon(self) -> None:
         """Unlock the directory and leave everything unchanged, as a crash would."""

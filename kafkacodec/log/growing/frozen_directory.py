@@ -89,6 +89,13 @@ class FrozenDirectory:
                 rest = "%s: %d bytes from byte %d of %s on are not served: no complete batch begins there"
                 _log.warning(rest, name, size, position, path)
 
+    def begin(self) -> None:
+        """Do nothing: nothing changes."""
+
+    def give_back(self) -> None:
+        """Close the logs, after a start that failed."""
+        self.abandon()
+
     def abandon(self) -> None:
         """Close the logs."""
         self.logs.clear()

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.errors import DecodeError
+from kafkacodec.internal_records import CLUSTER_METADATA
 from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.log.opening.checkpoints import read_properties
@@ -17,7 +18,8 @@ from kafkacodec.log.opening.checkpoints import read_properties
 __all__ = ["META_PROPERTIES", "Identity", "known_node", "new_id", "read_or_make"]
 
 META_PROPERTIES = "meta.properties"
-_VERSION = "1"  # 0: of a cluster with ZooKeeper
+_VERSION, _OF_ZOOKEEPER = "1", "0"
+_FIELDS = f"version={_VERSION}, cluster.id, node.id"
 
 
 class Identity(NamedTuple):
@@ -65,20 +67,21 @@ def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, di
     try:
         properties = read_properties(path)
     except FileNotFoundError:
-        properties = {}
-    except DecodeError as error:
-        raise DirectoryRefused(errno.EINVAL, error.reason, path) from None
-    if not properties:
+        if os.path.isdir(os.path.join(directory, f"{CLUSTER_METADATA}-0")):
+            reason = f"is missing, but the directory has the metadata of a cluster: restore it ({_FIELDS})"
+            raise DirectoryRefused(errno.EINVAL, reason, path) from None
         made = Identity(cluster_id or new_id(), 1 if node_id is None else node_id, new_id())
         disk.replace(path, _encode(made), sync=True)
         return made
+    except DecodeError as error:
+        raise DirectoryRefused(errno.EINVAL, f"{error.reason}: restore it ({_FIELDS})", path) from None
     version = properties.get("version")
     if version != _VERSION:
-        reason = f"version {version} instead of {_VERSION}: the directory is of another kind of cluster"
-        raise DirectoryRefused(errno.EINVAL, reason, path)
+        raise DirectoryRefused(errno.EINVAL, _other_version(version), path)
     found_node, found_cluster = properties.get("node.id", ""), properties.get("cluster.id", "")
     if not found_node.isdecimal() or not found_cluster:
-        raise DirectoryRefused(errno.EINVAL, "cluster.id or node.id is missing or not a number", path)
+        reason = f"cluster.id is missing, or node.id is missing or not a number: restore it ({_FIELDS})"
+        raise DirectoryRefused(errno.EINVAL, reason, path)
     if cluster_id is not None and cluster_id != found_cluster:
         reason = f"the directory is of cluster {found_cluster}, not {cluster_id}: use another directory"
         raise DirectoryRefused(errno.EINVAL, reason, path)
@@ -89,6 +92,14 @@ def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, di
     if "directory.id" not in properties:
         disk.replace(path, _encode(identity), sync=True)
     return identity
+
+
+def _other_version(version: str | None) -> str:
+    if version is None:
+        return f"has no version: restore it ({_FIELDS})"
+    if version == _OF_ZOOKEEPER:
+        return f"version {version}, of a cluster with ZooKeeper, instead of {_VERSION}: it can only be served read-only"
+    return f"version {version} instead of {_VERSION}: the directory is of a release of Kafka that is not known here"
 
 
 def _encode(identity: Identity) -> bytes:
