@@ -51,7 +51,9 @@ class KafkaCodecError(Exception):
 
 
 class _Located(KafkaCodecError):
-    """An error with a reason, a byte position and a path, which together form its message."""
+    """An error with a reason, a byte position and a path, which together form its message; advice may follow."""
+
+    advice = ""
 
     def __init__(self, reason: str, *, position: int | None = None, path: str | None = None) -> None:
         super().__init__(reason)
@@ -62,7 +64,12 @@ class _Located(KafkaCodecError):
     def __str__(self) -> str:
         path = f"{self.path}: " if self.path else ""
         position = f" (byte {self.position})" if self.position is not None else ""
-        return f"{path}{self.reason}{position}"
+        return f"{path}{self.reason}{position}{self.advice and f'; {self.advice}'}"
+
+    def advised(self, advice: str) -> Self:
+        """Puts what to do, an option of the caller's, at the end of the message; returns the error."""
+        self.advice = advice
+        return self
 
     def within(self, place: str) -> Self:
         """Puts `place` (a file, partition or row) before the path, unless it is there; returns the error."""
@@ -73,11 +80,11 @@ class _Located(KafkaCodecError):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.reason, self.position, self.path)
+        return _rebuild, (type(self), self.reason, self.position, self.path, self.advice)
 
 
-def _rebuild(cls: type[_Located], reason: str, position: int | None, path: str | None) -> _Located:
-    return cls(reason, position=position, path=path)
+def _rebuild(cls: type[_Located], reason: str, position: int | None, path: str | None, advice: str = "") -> _Located:
+    return cls(reason, position=position, path=path).advised(advice)
 
 
 class DecodeError(_Located, ValueError):

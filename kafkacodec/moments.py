@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, TypeAlias
 
-__all__ = ["Moment", "milliseconds", "time_span"]
+__all__ = ["Moment", "are_seconds", "milliseconds", "time_span"]
 
 Moment: TypeAlias = int | date | str
 """A time: milliseconds since 1970, a datetime, a date, which is its midnight, or text; in UTC without a time zone.
@@ -21,6 +21,7 @@ _DAY: Final = 86_400_000
 _DAYS: Final = {"today": 0, "yesterday": -1, "tomorrow": 1}
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": _DAY, "w": 7 * _DAY}
 _PART: Final = re.compile(r"([0-9]{1,18})(ms|[smhdw])")
+_SECONDS: Final = re.compile(r"[0-9]{10}")
 _RELATIVE: Final = re.compile(rf"[-+](?:{_PART.pattern})+")
 
 
@@ -45,6 +46,11 @@ def milliseconds(moment: Moment, name: str = "a time", now: int | None = None) -
     if isinstance(moment, bool) or not hasattr(moment, "__index__"):
         raise TypeError(f"{name} must be milliseconds, a datetime, a date or text, not {type(moment).__name__}")
     return _limited(moment.__index__())
+
+
+def are_seconds(text: str) -> bool:
+    """Whether a time is probably meant in seconds: ten digits, as the years since 2001 have, are in 1970 otherwise."""
+    return _SECONDS.fullmatch(text) is not None
 
 
 def time_span(start: Moment | None, end: Moment | None) -> tuple[int | None, int | None]:

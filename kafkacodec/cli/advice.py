@@ -17,6 +17,11 @@ __all__ = ["advised", "in_words", "options_of", "wrong_usage"]
 # The name of an error code where a message has nothing but that, also for one of several items.
 _CODE = re.compile(r"(?:^|(?<=: ))[A-Z0-9]+(?:_[A-Z0-9]+)+(?=$|;)", re.MULTILINE)
 _GAPS = "; gaps='accept' ignores gaps"
+_SKIP = "; --on-error skip reads what follows"
+# Advice about options of Spark's source, by which exports read.
+_OF_SPARK = re.compile(
+    r"; (?:mode=PERMISSIVE skips and logs damage|failOnDataLoss=false reads on|on_error='null' reads [^;]*)"
+)
 _NO_PATH = re.compile(r"Path '([\w.-]*[\w-])' does not exist\.$")  # what may be a topic
 _IN_SEGMENT = re.compile(r"\.log(?:$|\W)")
 _OF_VALUE = re.compile(r"offset \d+: (?:key|value)(?:$|\W)")
@@ -111,6 +116,9 @@ def options_of(application: click.Group, arguments: Collection[str]) -> set[str]
 def advised(message: str | Exception, options: Collection[str] = ()) -> str:
     """A message with advice as a command with these options takes it; without what it does not take."""
     text = str(message).replace(_GAPS, "; --gaps accept ignores gaps" if "--gaps" in options else "")
+    if isinstance(message, str) and "--on-error" in options:  # of a task, with nothing else of its exception
+        text = text.replace("; mode=PERMISSIVE skips and logs damage", _SKIP)
+    text = _OF_SPARK.sub("", text)
     if "have the number of a schema" in text and "--schemas" in options:
         text += "; --schemas names the registry"
     path = message.path if isinstance(message, DecodeError | SchemaError) else None
@@ -118,7 +126,7 @@ def advised(message: str | Exception, options: Collection[str] = ()) -> str:
         if "--on-value-error" in options:
             text += "; --on-value-error null makes such values null"
     elif path and "--on-error" in options and _in_segment(message, path):
-        text += "; --on-error skip reads what follows"
+        text += _SKIP
     return text
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.foreign import is_foreign
 
-__all__ = ["boolean", "one_of", "parse_json", "positive", "refuse_unknown", "take", "whole_number"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+__all__ = ["boolean", "one_of", "parse_json", "positive", "refuse_type", "refuse_unknown", "take", "whole_number"]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -25,7 +28,7 @@ def take(given: Mapping[str, str], name: str, parse: Callable[[str, str], T], de
 _OTHER_WORDS = {
     "topic": "subscribe", "topics": "subscribe", "topicpattern": "subscribepattern", "partition": "assign",
     "partitions": "assign", "dir": "path", "directory": "path", "timestamp": "startingtimestamp",
-    "offset": "startingoffsets", "offsets": "startingoffsets",
+    "offset": "startingoffsets", "offsets": "startingoffsets", "compression": "codec",
 }  # fmt: skip
 
 
@@ -46,16 +49,38 @@ def refuse_unknown(
         if name is None:
             other = _OTHER_WORDS.get(option.lower(), "")
             close = [other] if other in names else difflib.get_close_matches(option.lower(), names, n=1)
-            meant = names[close[0]] if close else _prefixed(option, names)
+            meant = names[close[0]] if close else _of_client(option, names)
             hint = f"did you mean {meant}?" if meant else f"options are {', '.join(names.values())}"
+            if option.lower() == "path":
+                hint = "the format kafkalog reads and writes directories, this one has topics of brokers"
             raise OptionError(f"{option}: unknown option; {hint}")
         given[name] = value
     return given
 
 
-def _prefixed(option: str, names: Iterable[str]) -> str | None:
+# Options of Kafka's clients that lack the prefix and dots.
+_OF_CLIENTS = {"acks": "acks", "codec": "compression.type", "compression": "compression.type"}
+
+
+def _of_client(option: str, names: Iterable[str]) -> str | None:
     """An option of Kafka's clients with the prefix that it lacks, where clients are used."""
-    return f"kafka.{option}" if "." in option and "kafka.bootstrap.servers" in names else None
+    if "kafka.bootstrap.servers" not in names:
+        return None
+    name = option if "." in option else _OF_CLIENTS.get(option.lower())
+    return name and f"kafka.{name}"
+
+
+def refuse_type(name: str, found: DataType, expected: Sequence[str]) -> None:
+    """Refuse a column of a data frame that is to be written.
+
+    Raises:
+        OptionError: its type is not one of these; the message says how to make one.
+    """
+    if found.simpleString() in expected:
+        return
+    nested = "string" in expected and found.typeName() in ("struct", "array", "map", "variant")
+    instead = "to_json makes text of it" if nested else f"cast it to {expected[-1]}"
+    raise OptionError(f"column {name!r}: must be {' or '.join(expected)}, not {found.simpleString()}; {instead}")
 
 
 def parse_json(name: str, value: str, shape: str | None = None) -> object:

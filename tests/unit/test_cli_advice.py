@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkacodec.cli.advice import in_words
+from kafkacodec.cli.advice import advised, in_words
+from kafkacodec.errors import CrcMismatch, DecodeError
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,14 @@ from kafkacodec.cli.advice import in_words
 )
 def test_error_codes_are_words(message: str, shown: str) -> None:
     assert in_words(message) == shown
+
+
+def test_advice_about_options_of_spark_is_that_of_the_command() -> None:
+    skipped = "a.log: wrong (byte 5); --on-error skip reads what follows"
+    error = CrcMismatch("wrong", position=5, path="a.log").advised("mode=PERMISSIVE skips and logs damage")
+    assert advised(error, {"--on-error"}) == advised(str(error), {"--on-error"}) == skipped
+    assert advised(error) == "a.log: wrong (byte 5)"
+    value = DecodeError("not JSON", path="t-0: offset 1: value").advised("on_error='null' reads such values as null")
+    assert advised(value, {"--on-value-error"}) == (
+        "t-0: offset 1: value: not JSON; --on-value-error null makes such values null"
+    )

@@ -255,7 +255,7 @@ def _summarize(report: ExportReport) -> None:
     for problem in report.problems:
         place = f"{problem.path}: " if problem.path else ""
         skipped = "" if not problem.size_in_bytes else f"{problem.size_in_bytes:,} bytes skipped: "
-        reason = problem.message.removeprefix(f"{problem.path}: ")
+        reason = problem.message
         note(f"kafkacodec: warning: {place}{skipped}{reason}")
     if report.run is None:
         note(f"{report.target}: nothing new")

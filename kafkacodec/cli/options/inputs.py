@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +19,7 @@ from kafkacodec.cli.options.log_path import LogPath
 from kafkacodec.datatypes import dataclass
 from kafkacodec.errors import DecodeError, MissingOffsets
 from kafkacodec.internal_records import INTERNAL_TOPICS
-from kafkacodec.moments import milliseconds
+from kafkacodec.moments import are_seconds, milliseconds
 
 if TYPE_CHECKING:  # the log's modules take longer to import than --help and completions may take
     from kafkacodec import Problem, RecordColumns
@@ -269,7 +268,7 @@ def moment(context: click.Context, option: click.Parameter, value: str | None) -
         time = None if value is None else milliseconds(value, "the time")
     except ValueError as error:
         raise click.BadParameter(str(error), context, option) from None
-    if value is not None and _SECONDS.fullmatch(value):
+    if value is not None and are_seconds(value):
         note(f"kafkacodec: warning: {option.opts[0]} {value} is in 1970, in milliseconds; for seconds, add 000")
     return time
 
@@ -298,7 +297,6 @@ def check_times(start: int | None, end: int | None, name: str = "--start-time") 
         raise click.UsageError(f"--end-time is before {name}: no record is between them")
 
 
-_SECONDS = re.compile(r"\d{10}")  # of the years since 2001; as milliseconds, all are in 1970
 TIMES = "milliseconds since 1970, ISO 8601 (UTC by default), today, yesterday, or -1h for an hour ago"
 """What a TIME may be, for the help of options."""
 

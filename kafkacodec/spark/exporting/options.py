@@ -93,6 +93,10 @@ def source_options(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadOp
     Raises:
         OptionError: an option is unknown, malformed, contradicts another one or does not apply to exports.
     """
+    asked: object = source
+    if not isinstance(asked, Mapping | str | os.PathLike):
+        kind = type(asked).__name__
+        raise OptionError(f"source: expected a path or options of kafkalog, not {kind}; df.write writes a data frame")
     given = dict(source) if isinstance(source, Mapping) else {"path": os.fspath(source)}
     given = {"paths" if n.lower() == "path" and isinstance(v, list | tuple) else n: v for n, v in given.items()}
     if not {"path", "paths"} & {name.lower() for name in given}:

@@ -44,10 +44,14 @@ class ParquetDirectory(Destination):
         for name in ("columns", "partition_by") if found else ():
             before, now = found.get(name), list(getattr(table, name))
             if before != now:
-                raise OptionError(f"{name}: {', '.join(now)}, but {root} has {', '.join(before or ())}")
+                raise OptionError(
+                    f"{name}: {', '.join(now)}, but {root} has {', '.join(before or ())}; choose another target"
+                )
         for name, kind in found.get("types", {}).items():
             if table.types.get(name) != kind:
-                raise OptionError(f"columns: {name} is {table.types.get(name)}, but {root} has {kind}")
+                raise OptionError(
+                    f"columns: {name} is {table.types.get(name)}, but {root} has {kind}; choose another target"
+                )
 
     def new_run(self) -> str:
         """The next number; two runs at a time have the same one, and the second fails."""

@@ -110,8 +110,10 @@ class ExportTask:
         self, piece: SegmentRange, key: TopicPartition, problems: list[ExportProblem]
     ) -> Iterator[pa.RecordBatch]:
         def note(path: str, found: Sequence[Problem]) -> None:
-            path = "" if layout.stands_for_log(path) else path
-            problems.extend(ExportProblem(*key, path, p.position, p.size_in_bytes, str(p.exception)) for p in found)
+            shown = "" if layout.stands_for_log(path) else path
+            for p in found:
+                message = str(p.exception).removeprefix(f"{path}: ")
+                problems.append(ExportProblem(*key, shown, p.position, p.size_in_bytes, message))
 
         batches = read_ranges(
             (piece,),

@@ -70,6 +70,7 @@ def typed_columns(columns: Sequence[str], given: Mapping[Part, Mapping[str, Any]
         if options is None:
             continue
         name = f"{part}s"
+        _require_mapping(name, options)
         for option in options:
             if option not in _OPTIONS:
                 raise OptionError(f"{name}: {option!r} is unknown; {suggestion(str(option), _OPTIONS, 'these')}")
@@ -85,6 +86,12 @@ def typed_columns(columns: Sequence[str], given: Mapping[Part, Mapping[str, Any]
         if lacking is not None:
             raise OptionError(f"{name}: tables have no type for {lacking}; leave the field out of a reader_schema")
     return TypedColumns(decoders) if decoders else None
+
+
+def _require_mapping(name: str, options: object) -> None:
+    if not isinstance(options, Mapping):
+        shape = "{'schemas': ...}"
+        raise OptionError(f"{name}: expected options of decode_values, {shape}, not {type(options).__name__}")
 
 
 def _lacking(kind: pa.DataType) -> pa.DataType | None:

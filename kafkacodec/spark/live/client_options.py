@@ -13,7 +13,7 @@ from kafkacodec.datatypes import fields
 from kafkacodec.net.tls import client_context
 from kafkacodec.spark.errors import OptionError
 
-__all__ = ["SERVERS", "client_options", "is_client_option", "shared_options"]
+__all__ = ["SERVERS", "client_options", "is_client_option", "named_options", "shared_options"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
@@ -127,7 +127,7 @@ def client_options(options: Mapping[str, str], settings: type[ClientSettings]) -
     try:
         client_context(settings(**found))
     except (TypeError, ValueError) as error:
-        raise OptionError(_named(str(error), settings)) from None
+        raise OptionError(named_options(str(error), settings)) from None
     return found
 
 
@@ -146,8 +146,8 @@ def _leave_out(config: dict[str, str]) -> None:
         logger.info("options without effect: %s", ", ".join(_PREFIX + name for name in names))
 
 
-def _named(message: str, settings: type[ClientSettings]) -> str:
-    """An error of the client with the names that Spark's user gave."""
+def named_options(message: str, settings: type[ClientSettings]) -> str:
+    """An error of the client with options as Spark's user names them."""
     names = sorted((option.name for option in fields(settings)), key=len, reverse=True)
     pattern = re.compile(rf"\b({'|'.join(names)})\b")
     return pattern.sub(lambda match: _PREFIX + _JAVA_NAMES.get(match[1], match[1].replace("_", ".")), message)

@@ -24,7 +24,7 @@ from kafkacodec.spark.live.client_options import shared_options
 from kafkacodec.spark.live.connections import borrowed
 from kafkacodec.spark.live.reaching import BrokerUnavailable, check_reachable
 from kafkacodec.spark.live.read_options import BrokerReadOptions
-from kafkacodec.spark.reading.bounds import EARLIEST, LATEST, Bound, TopicPartition
+from kafkacodec.spark.reading.bounds import EARLIEST, LATEST, NONE_LATER, Bound, TopicPartition
 
 __all__ = ["Ids", "Offsets", "TopicOffsets"]
 
@@ -116,7 +116,7 @@ class TopicOffsets:
         if none and start and not self._options.latest_when_no_later_record:
             raise OptionError(
                 f"{bound.option}: no record of {_shown(none)} is at or after timestamp {timestamps[none[0]]}; "
-                "startingOffsetsByTimestampStrategy=latest starts such partitions at their end"
+                f"{NONE_LATER}"
             )
         return {**{key: offset for key, offset in found.items() if offset is not None}, **self.latest(none)}
 

@@ -12,10 +12,10 @@ from kafkacodec.datatypes import NamedTuple
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.offsets import Ids, Offsets, TopicOffsets
 from kafkacodec.spark.live.read_options import BrokerReadOptions
-from kafkacodec.spark.reading.bounds import TopicPartition
+from kafkacodec.spark.reading.bounds import NOT_SELECTED, TopicPartition
 from kafkacodec.spark.reading.planning import Pruning
 
-__all__ = ["Json", "OffsetRange", "Reached", "Task", "as_json", "from_json", "lost", "plan_batch", "tasks_of"]
+__all__ = ["Json", "OffsetRange", "Reached", "Task", "as_json", "from_json", "gone", "lost", "plan_batch", "tasks_of"]
 
 logger = logging.getLogger("kafkacodec.spark")
 
@@ -103,6 +103,12 @@ def lost(options: BrokerReadOptions, key: TopicPartition, what: str, otherwise: 
     if options.fail_on_data_loss:
         raise OptionError(f"failOnDataLoss: {text}; false reads {otherwise}")
     logger.warning("%s; reading %s", text, otherwise)
+
+
+def gone(options: BrokerReadOptions, key: TopicPartition) -> None:
+    """Raise or log that a partition of the checkpoint is not there, or no longer selected."""
+    option = options.selection.lacks(key)
+    lost(options, key, "the partition was deleted" if option is None else NOT_SELECTED.format(option=option))
 
 
 def _pruned(

@@ -11,9 +11,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from kafkacodec.client import PreparedTransaction, Producer
+from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.datatypes import dataclass, replace
 from kafkacodec.errors import DeadlineExceeded, EncodeError
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.live.client_options import named_options
 from kafkacodec.spark.live.connections import borrowed
 from kafkacodec.spark.live.topics import require_topics
 from kafkacodec.spark.live.write_options import SinkOptions
@@ -57,7 +59,7 @@ def send(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> 
         EncodeError: a row cannot be sent.
         BrokerError, DeadlineExceeded, ClientClosed: rows were not acknowledged.
     """
-    with _without_partition_explained(), borrowed(Producer, options.producer) as producer:
+    with _explained(), borrowed(Producer, options.producer) as producer:
         producer.forget_topics()  # of earlier tasks: they may have other partitions by now
         return _send_all(producer, batches, options, task)
 
@@ -65,8 +67,7 @@ def send(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> 
 def send_in_transaction(batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> Sent:
     """Send a task's rows in a transaction, which stays open for the driver to commit. Raises as `send`."""
     settings = {"transaction_timeout_ms": _MAX_TRANSACTION_MS, **options.producer}
-    explained = _without_partition_explained()
-    with explained, Producer(**settings, transactional_id=transactional_id(options, task)) as producer:
+    with _explained(), Producer(**settings, transactional_id=transactional_id(options, task)) as producer:
         producer.begin_transaction()
         sent = _send_all(producer, batches, options, task)
         return replace(sent, prepared=producer.prepare_transaction())
@@ -78,15 +79,15 @@ def transactional_id(options: SinkOptions, task: int) -> str:
 
 
 @contextmanager
-def _without_partition_explained() -> Iterator[None]:
-    """Add to the error about a partition that the topic does not have how to do without the column."""
+def _explained() -> Iterator[None]:
+    """Name options as Spark's user does; and say how to do without a partition that the topic does not have."""
     try:
         yield
     except EncodeError as error:
-        if not (error.path or "").endswith("partition"):
-            raise
-        hint = "without the column partition, the key chooses"
-        raise EncodeError(f"{error.reason}; {hint}", path=error.path) from None
+        error.reason = named_options(error.reason, ProducerSettings)
+        if (error.path or "").endswith("partition"):
+            error.advised("without the column partition, the key chooses")
+        raise
 
 
 def _send_all(producer: Producer, batches: Iterable[pa.RecordBatch], options: SinkOptions, task: int) -> Sent:

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
 from kafkacodec.spark.live.offsets import Ids, Offsets, TopicOffsets
-from kafkacodec.spark.live.planning import Json, Reached, as_json, from_json, lost, tasks_of
+from kafkacodec.spark.live.planning import Json, Reached, as_json, from_json, gone, lost, tasks_of
 from kafkacodec.spark.live.read_options import BrokerReadOptions
 from kafkacodec.spark.live.reading import read_task
 from kafkacodec.spark.reading.bounds import TopicPartition
@@ -86,7 +86,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = latest = self._offsets.latest(now)
         ends = self._limited(latest)
         for key in sorted(before.offsets.keys() - ends.keys()):
-            lost(self.options, key, "the partition was deleted")
+            gone(self.options, key)
         again = self._made_again(start, before, now, latest)
         there = before.offsets.keys() & now.keys() - again
         # Where a partition ends before, it was truncated.
@@ -171,7 +171,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         before, after, now = from_json(start), from_json(end), self._offsets.partitions()
         for key in sorted((before.offsets.keys() | after.offsets.keys()) - now.keys()):
-            lost(self.options, key, "the partition was deleted")
+            gone(self.options, key)
         keys = [key for key in after.offsets if key in now]
         firsts, ends = self._offsets.earliest(keys), self._offsets.latest(keys)
         spans = {key: self._span(key, before, after, firsts[key], ends[key]) for key in keys}

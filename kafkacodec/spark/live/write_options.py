@@ -8,12 +8,13 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
+from kafkacodec.arguments import columns_hint
 from kafkacodec.client.checks import check_topic
 from kafkacodec.client.producing.settings import ProducerSettings
 from kafkacodec.datatypes import dataclass, field
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.live.client_options import SERVERS, client_options, is_client_option
-from kafkacodec.spark.reading.options import one_of, refuse_unknown, take
+from kafkacodec.spark.option_values import one_of, refuse_type, refuse_unknown, take
 
 __all__ = ["SinkOptions", "check_sink_schema", "parse_sink_options"]
 
@@ -87,12 +88,10 @@ def check_sink_schema(schema: StructType, topic: str | None, *, with_time: bool)
     """
     names = schema.fieldNames()
     for column in schema.fields:
-        expected = _COLUMNS.get(column.name)
-        found = column.dataType.simpleString()
-        if expected is not None and found not in expected:
-            raise OptionError(f"column {column.name!r}: must be {' or '.join(expected)}, not {found}")
+        if column.name in _COLUMNS:
+            refuse_type(column.name, column.dataType, _COLUMNS[column.name])
     if "value" not in names:
-        raise OptionError("column 'value': missing")
+        raise OptionError(f"column 'value': missing; {columns_hint('value', names)}")
     if "topic" not in names and topic is None:
         raise OptionError("topic: missing; set the option topic or add a column topic")
     if with_time and "timestamp" not in names:

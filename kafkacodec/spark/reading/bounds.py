@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from kafkacodec.datatypes import dataclass, field
-from kafkacodec.moments import milliseconds
+from kafkacodec.moments import are_seconds, milliseconds
 from kafkacodec.patterns import PatternError, whole_matcher
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.option_values import parse_json, take
 
-__all__ = ["EARLIEST", "LATEST", "Bound", "Selection", "TopicPartition", "parse_end", "parse_selection", "parse_start"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "NONE_LATER",
+    "NOT_SELECTED",
+    "Bound",
+    "Selection",
+    "TopicPartition",
+    "parse_end",
+    "parse_selection",
+    "parse_start",
+]
+
+logger = logging.getLogger("kafkacodec.spark")
 
 EARLIEST, LATEST = -2, -1
+
+NOT_SELECTED = "is in the checkpoint, but {option} does not name it: a query with other topics needs another checkpoint"
+"""What is wrong with a position of a stream whose options were changed."""
+
+NONE_LATER = "startingOffsetsByTimestampStrategy=latest starts such partitions at their end"
+"""What to do without a record of a time or later."""
 
 TopicPartition = tuple[str, int]
 
@@ -33,6 +53,12 @@ class Selection:
         if self.pattern is not None:
             return "subscribePattern"
         return "assign" if self.partitions is not None else None
+
+    def lacks(self, key: TopicPartition) -> str | None:
+        """The option that names topics or partitions, and not this one; None if there is none."""
+        if self.topics is not None:
+            return None if key[0] in self.topics else self.option
+        return None if self.partitions is None or key in self.partitions else self.option
 
     def wants(self, topic: str | None, partition: int | None) -> bool:
         """Whether a partition is selected. One whose topic is unknown is selected only if everything is."""
@@ -164,9 +190,15 @@ def _timestamp(name: str, value: str) -> int:
         timestamp = milliseconds(value.strip(), name)
     except ValueError as error:
         raise OptionError(str(error)) from None
+    _warn_of_seconds(name, value.strip())
     if timestamp < 0:
         raise OptionError(f"{name}: {value!r} is a time before 1970")
     return timestamp
+
+
+def _warn_of_seconds(name: str, text: str) -> None:
+    if are_seconds(text):
+        logger.warning("%s: %s is in 1970, in milliseconds; for seconds, add 000", name, text)
 
 
 def _by_partition(name: str, value: str, *, lowest: int) -> dict[TopicPartition, int]:
@@ -186,5 +218,7 @@ def _by_partition(name: str, value: str, *, lowest: int) -> dict[TopicPartition,
                 number = _timestamp(name, number)
             if type(number) is not int or number < lowest or number >= 1 << 63:
                 raise OptionError(f"{shape}; {number!r} for {topic}-{partition} is out of range")
+            if lowest != EARLIEST:
+                _warn_of_seconds(name, str(number))
             values[topic, int(partition)] = number
     return values

@@ -18,6 +18,7 @@ from kafkacodec.log.partitions.each_once import THREADS, steadily
 from kafkacodec.log.partitions.inside import readable_end_offset
 from kafkacodec.log.reading.cuts import Limits
 from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.reading.bounds import NONE_LATER
 from kafkacodec.spark.reading.checkpoint import deleted_before
 from kafkacodec.spark.reading.discovery import partitions_of
 from kafkacodec.spark.reading.options import EARLIEST, LATEST, Bound, ReadOptions
@@ -119,7 +120,9 @@ def span(partition: Partition, options: ReadOptions) -> tuple[int, int]:
     if options.start.by_timestamp:
         found = partition.offset_of_timestamp(start, threads=THREADS)
         if found is None and not options.latest_when_no_later_record:
-            raise OptionError(f"{options.start.option}: no record in {partition.path} at or after timestamp {start}")
+            raise OptionError(
+                f"{options.start.option}: no record in {partition.path} is at or after timestamp {start}; {NONE_LATER}"
+            )
         start = _or(found, LATEST)
     if start == LATEST:
         start = readable_end(partition, options)

@@ -22,6 +22,7 @@ from kafkacodec.log.partitions.inside import identity_of_log
 from kafkacodec.log.partitions.listings import Listings
 from kafkacodec.spark.environment.workers import settle
 from kafkacodec.spark.errors import OptionError, without_traceback
+from kafkacodec.spark.reading.bounds import NOT_SELECTED
 from kafkacodec.spark.reading.checkpoint import (
     Loss,
     Observed,
@@ -208,7 +209,9 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             time.sleep(PAUSE_SECONDS)
             found = self._observe(selected(self.options, self._listings), positions)
         for key in set(expected) - found.keys():
-            self._report(key, Loss("{name} was deleted", "without it"))
+            option = self.options.selection.lacks(key)
+            what = "was deleted" if option is None else NOT_SELECTED.format(option=option)
+            self._report(key, Loss(f"{{name}} {what}", "without it"))
         return found
 
     def _observe(

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from kafkacodec.errors import CorruptRecord, DecodeError, MissingOffsets
+from kafkacodec.errors import CorruptRecord, DecodeError, LimitExceeded, MissingOffsets
 from kafkacodec.log import SegmentRange
 from kafkacodec.log.opening import is_url
 from kafkacodec.log.order.continuity import Gaps
@@ -21,9 +21,12 @@ from kafkacodec.spark.errors import without_traceback
 from kafkacodec.spark.schema import COLUMNS, LOG_COLUMNS, METADATA, METADATA_FIELDS, arrow_schema, core_columns
 from kafkacodec.spark.times import FarTimes, microseconds, values_of, with_values
 
-__all__ = ["ROWS", "Shaper", "log_problems", "read_ranges"]
+__all__ = ["ROWS", "SKIPS", "Shaper", "log_problems", "read_ranges"]
 
 logger = logging.getLogger("kafkacodec.spark")
+
+SKIPS = "mode=PERMISSIVE skips and logs damage"
+"""The advice of errors about damage."""
 
 # Rows per Arrow batch: the columns of this many ordinary records stay in the processor's cache.
 ROWS = 8192
@@ -69,9 +72,13 @@ def read_ranges(
                         note(piece.path, chunk.problems)
                     if len(chunk):
                         yield shaper.shape(chunk, far, piece.path)
-            except MissingOffsets:  # data loss, or a gap that is not to be skipped
-                raise
+            except MissingOffsets as error:  # data loss, or a gap that is not to be skipped
+                if error.reason.startswith("gap "):
+                    raise
+                raise error.advised("failOnDataLoss=false reads on") from None
             except (OSError, DecodeError) as error:  # of the file itself: damage inside it is skipped by on_error
+                if not permissive and isinstance(error, DecodeError) and not isinstance(error, LimitExceeded):
+                    error.advised(SKIPS)
                 if not permissive or not _may_skip(piece.path, error, fail_on_data_loss):
                     raise
                 logger.warning("%s: skipped: %s", piece.path, error)
@@ -103,7 +110,7 @@ def _unreadable(piece: SegmentRange, error: OSError | DecodeError) -> Problem:
 def log_problems(name: str, chunk: RecordColumns) -> None:
     """Log the problems of a chunk."""
     for problem in chunk.problems:
-        if isinstance(problem.exception, MissingOffsets) and problem.exception.position is None:
+        if isinstance(problem.exception, MissingOffsets):  # nothing is skipped: the bytes are not there
             logger.warning("%s", problem.exception)
             continue
         logger.warning(

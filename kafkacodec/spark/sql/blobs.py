@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from kafkacodec.datatypes import dataclass
-from kafkacodec.errors import DecodeError
+from kafkacodec.errors import DecodeError, LimitExceeded
 from kafkacodec.records.blobs import decode_batches
 from kafkacodec.records.columns import Problem, RecordColumns
 from kafkacodec.records.plan import OnError
@@ -45,6 +45,8 @@ PROBLEMS = StructField(
 
 _FIELDS = [("position", pa.int64()), ("size", pa.int64()), ("baseOffset", pa.int64()), ("message", pa.string())]
 _PROBLEMS_TYPE = pa.list_(pa.struct(_FIELDS))
+
+_SKIPS = "decode_batches with mode='PERMISSIVE' skips damage"
 
 # How the path of an exception begins in the problems of `kafkacodec.decode_batches`.
 _ROW = re.compile(r"row (\d+)")
@@ -122,6 +124,8 @@ class Explosion:
                 blobs, columns=shaper.core_columns, on_error=self.on_error, max_total_bytes=self.max_total_bytes
             )
         except DecodeError as error:
+            if not isinstance(error, LimitExceeded):
+                error.advised(_SKIPS)
             match = _ROW.match(error.path or "")
             if match is None:
                 raise error.within(f"column {self.column}") from None

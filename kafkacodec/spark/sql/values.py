@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnDecoder", "column_decoder", "decode_values"]
 
-_GO_ON = "; on_error='null' reads such values as null, with the reason"
+_GO_ON = "on_error='null' reads such values as null, with the reason"
 
 
 @suggests_options
@@ -176,7 +176,7 @@ class ColumnDecoder:
             found = self._decoder.decode(values, headers=headers)
         except (DecodeError, SchemaError) as error:
             if not isinstance(error, LimitExceeded):
-                error.reason += _GO_ON
+                error.advised(_GO_ON)
             raise
         decoded, ids, errors = (_one(column) for column in (found.values, found.schema_ids, found.errors))
         decoded, errors = self._within_range(decoded, errors)
@@ -190,7 +190,7 @@ class ColumnDecoder:
             return values, errors
         reason = "a timestamp exceeds 64 bits of microseconds"
         if self._options["on_error"] == "raise":
-            raise DecodeError(reason + _GO_ON, path=f"values[{int(np.argmax(far))}]")
+            raise DecodeError(reason, path=f"values[{int(np.argmax(far))}]").advised(_GO_ON)
         kept = np.arange(len(values))
         return values.take(pa.array(kept, mask=far)), pc.if_else(pa.array(far), reason, errors)
 

@@ -17,7 +17,8 @@ from kafkacodec.records.compression import CODECS, Codec
 from kafkacodec.records.encode import DEFAULT_BATCH_BYTES, BatchOptions, EncodePlan
 from kafkacodec.spark.errors import OptionError
 from kafkacodec.spark.foreign import warn_foreign
-from kafkacodec.spark.reading.options import local_path, one_of, positive, refuse_unknown, take, whole_number
+from kafkacodec.spark.option_values import one_of, positive, refuse_type, refuse_unknown, take, whole_number
+from kafkacodec.spark.reading.options import local_path
 from kafkacodec.spark.writing.journal import MAX_ID, Transaction
 
 __all__ = ["WriteOptions", "check_schema", "parse_write_options"]
@@ -140,11 +141,9 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
             continue
         if column.name not in _COLUMNS:
             raise OptionError(f"column {column.name!r}: unknown column; {columns_hint(column.name, _COLUMNS)}")
-        if column.dataType.simpleString() not in _COLUMNS[column.name]:
-            expected = " or ".join(_COLUMNS[column.name])
-            raise OptionError(f"column {column.name!r}: must be {expected}, not {column.dataType.simpleString()}")
+        refuse_type(column.name, column.dataType, _COLUMNS[column.name])
     names = schema.fieldNames()
     if "value" not in names:
-        raise OptionError("column 'value': missing")
+        raise OptionError(f"column 'value': missing; {columns_hint('value', names)}")
     if "topic" not in names and options.topic is None:
         raise OptionError("topic: missing; set the option topic or add a column topic")
