@@ -109,7 +109,7 @@ def test_produce_says_how_many_records_went_out_before_an_interrupt(tmp_path, ca
         arguments = ["produce", "t", "-b", broker.bootstrap_servers, "--format", "lines", str(path)]
         assert run(arguments) == INTERRUPTED
         assert _in_topic(broker) == 3
-    assert capsys.readouterr().err.split("\n")[0] == "t: 3 records went out"
+    assert "t: 3 records went out" in capsys.readouterr().err.split("\n")
 
 
 def test_produce_says_how_many_records_failed(tmp_path, capsys):

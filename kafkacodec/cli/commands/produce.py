@@ -6,7 +6,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from kafkacodec.cli.options.servers import Servers, legal_topic, made, server_op
 from kafkacodec.cli.output import counted, progress
 from kafkacodec.cli.rows.encoded_lines import EncodingOptions, encoding_options
 from kafkacodec.cli.rows.kafka07_brokers import kafka07_servers, send_lines
-from kafkacodec.errors import EncodeError
+from kafkacodec.errors import DeadlineExceeded, EncodeError
 from kafkacodec.records.compression import CODECS
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _LINES = "lines"
 _LOOK_RECORDS, _LOOK_SECONDS = 256, 0.1  # after so many records or so long, deliveries are looked at
+_SOON_SECONDS = 0.5  # a wait that ends so soon is not told
 _ROW = re.compile(r"records\[(\d+)\]")
 _ENCODINGS = click.Choice(["text", *DECODERS])
 
@@ -117,8 +118,9 @@ def produce(
         raise click.UsageError("--values and --keys encode lines only; add --format lines")
     encoders = encoding.encoders(topic)
     producer = made(Producer, options)
+    limit_ms = options.get("delivery_timeout_ms", ProducerSettings.delivery_timeout_ms)
     sent = _Sent(producer, topic, partition)
-    with sent.telling(), producer:
+    with sent.telling(), producer, sent.leaving(limit_ms):
         if plan is not None:
             total = sum(source.size_in_bytes for source in sources)
             with progress("sending", total or None, typing=is_typed(sources)) as advance:
@@ -230,6 +232,33 @@ class _Sent:
             out, failed = (int(found[f"producer.{name}"]) for name in ("records", "record_errors"))
             note(f"{self._topic}: {counted(out, 'record')} went out{f', {failed:,} failed' if failed else ''}")
             raise
+
+    @contextmanager
+    def leaving(self, limit_ms: int) -> Iterator[None]:
+        """After an interrupt, wait for what was sent, and say so if that takes long; another one ends the wait.
+
+        A delivery takes `limit_ms` at most.
+        """
+        try:
+            yield
+        except KeyboardInterrupt:
+            try:
+                with suppress(DeadlineExceeded):
+                    self._producer.flush(_SOON_SECONDS)
+                self._tell_left(limit_ms)
+                self._producer.close()
+            except KeyboardInterrupt:
+                self._producer.close(0)
+                raise
+            raise
+
+    def _tell_left(self, limit_ms: int) -> None:
+        left = sum(count for sent, count in zip(self._waiting, self._counts, strict=True) if not sent.done())
+        if left:
+            note(
+                f"{self._topic}: waiting for {counted(left, 'record')} that {'is' if left == 1 else 'are'} not "
+                f"acknowledged, for at most {limit_ms / 1000:g} s; a second Ctrl-C or SIGTERM gives up"
+            )
 
     def finish(self) -> None:
         """Wait until all are acknowledged. Raises the first error."""
