@@ -157,7 +157,7 @@ def _entries() -> Iterator[tuple[str, Entry]]:
     one = kc.encode(ROWS)
     yield (
         "a produced batch",
-        Entry(one, one[:16] + b"\x09" + one[17:], read_head, lambda head: (head.crc_ok, head.records_ok)),
+        Entry(one, one[:16] + b"\x09" + one[17:], read_head, lambda found: (found[0].crc_ok, found[0].records_ok)),
     )
     yield "Resync", Entry(_spoiled(SET), None, Resync, lambda search: [search.next(0), search.next(1)])
 

@@ -25,6 +25,8 @@ _WHOLE_BATCH: Final = 3  # the first one is answered whole if it is larger than 
 _BATCHES: Final = 4
 _MAGIC: Final = (0, 0, 1, 1)  # that clients read, by version before
 _FROM_REPLICAS: Final = 11
+_HAS_SESSIONS: Final = 7
+_SIZE_AT, _SIZE_END = 8, 12  # of a batch
 _REPLICA_STATE: Final = 15
 _TELLS_LEADER: Final = 16
 _OF_LEADERS: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
@@ -40,13 +42,16 @@ def fetch(node: Node, request: Request) -> Any:
     """
     message = request.message
     by_id = request.version >= _BY_ID
-    if message.isolation_level not in _ISOLATION:
-        return _all_wrong(request, errors.UNKNOWN_SERVER_ERROR)
-    session = node.brokers.sessions(request).begin(message, by_id)
+    sessions = node.brokers.sessions(request)
+    session = sessions.begin(message, by_id)
     if isinstance(session, int):
         return messages.FetchResponse(error_code=session)
     _update(node, session, message)
     work = _Fetch(node, request, session)
+    if message.isolation_level not in _ISOLATION and work.reads():
+        if not session.incremental:
+            sessions.forget(session)
+        return _all_wrong(request, errors.UNKNOWN_SERVER_ERROR)
     if work.at_once():
         return work.response()
     node.waiting.park(work, work.logs)
@@ -66,11 +71,13 @@ def refused(node: Node, request: Request, code: int) -> Any:
 
 
 def _all_wrong(request: Request, code: int) -> Any:
-    """The same error for all partitions."""
+    """The same error for all partitions, also where one is repeated; for topics by id, for the request alone."""
     response = messages.FetchResponse()
-    for topic in request.message.topics:
+    if request.version >= _HAS_SESSIONS:
+        response.error_code = code
+    for topic in request.message.topics if request.version < _BY_ID else ():
         made = response.FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
-        made.partitions = [_wrong(asked.partition, code, None) for asked in topic.partitions]
+        made.partitions = [_wrong(asked.partition, code, []) for asked in topic.partitions]
         response.responses.append(made)
     return response
 
@@ -79,6 +86,12 @@ def _wrong(number: int, code: int, aborted: list[Any] | None) -> Any:
     return messages.FetchResponse.PartitionData(
         partition_index=number, error_code=code, high_watermark=-1, aborted_transactions=aborted, records=b""
     )
+
+
+def _is_cut(records: memoryview) -> bool:
+    """Whether there is no more than a part of a batch."""
+    size = int.from_bytes(records[_SIZE_AT:_SIZE_END], "big") if len(records) >= _SIZE_END else 0
+    return len(records) < _SIZE_END + size
 
 
 def _update(node: Node, session: FetchSession, message: Any) -> None:
@@ -93,7 +106,7 @@ def _update(node: Node, session: FetchSession, message: Any) -> None:
                 found = node.topic_by(topic.topic, topic.topic_id, session.by_id)
                 name = topic.topic if not session.by_id else found.name if found is not None else None
                 session.partitions[key, asked.partition] = Wanted(key, name, asked.partition, asked)
-    for topic in message.forgotten_topics_data:
+    for topic in message.forgotten_topics_data if session.incremental else ():
         key = topic.topic_id if session.by_id else topic.topic
         for number in topic.partitions:
             session.partitions.pop((key, number), None)
@@ -109,7 +122,7 @@ class _Fetch:
         self.session, self.to = request.session, request.to
         self.deadline = request.received + max(0, message.max_wait_ms)
         self._waits = message.max_wait_ms > 0
-        self._min_bytes, self._max_bytes = message.min_bytes, max(0, message.max_bytes)
+        self._min_bytes, self._max_bytes = message.min_bytes, message.max_bytes
         self._committed = message.isolation_level == 1
         replica = message.replica_state.replica_id if request.version >= _REPLICA_STATE else message.replica_id
         self._follows = replica >= 0
@@ -120,6 +133,10 @@ class _Fetch:
     def refuse(self, code: int) -> None:
         """Make the answer an error."""
         self._rows = [(wanted, _wrong(wanted.number, code, None)) for wanted in self._wanted]
+
+    def reads(self) -> bool:
+        """Whether there is one of its partitions."""
+        return any(self._find(wanted)[0] is not None for wanted in self._wanted)
 
     def at_once(self) -> bool:
         """Whether it can be answered now."""
@@ -164,13 +181,14 @@ class _Fetch:
                 key = (wanted.topic, wanted.number)
                 if key in session.partitions:
                     session.partitions[key] = session.partitions.pop(key)
-        response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)
+        if not self._follows:
+            response.node_endpoints = self._leaders.endpoints(self._node, response.NodeEndpoint)
         return response
 
     def _read(self) -> tuple[list[tuple[Wanted, Any]], int, bool]:
         """The rows, the bytes in them, and whether one of them ends the wait."""
         rows: list[tuple[Wanted, Any]] = []
-        unknown: list[tuple[Wanted, Any]] = []  # come first, as from brokers
+        unknown: list[tuple[Wanted, Any]] = []  # come last, to consumers those without a name first
         room, total, ends, known = self._max_bytes, 0, False, 0
         self.logs = []
         for wanted in self._wanted:
@@ -180,13 +198,15 @@ class _Fetch:
                 continue
             known += 1
             self.logs.append(partition.key)
-            row = self._row(wanted, partition, min(room, max(0, wanted.asked.partition_max_bytes)), not total)
+            row = self._row(wanted, partition, min(room, wanted.asked.partition_max_bytes), not total)
             size = len(row.records)
             total += size
             room = max(0, room - size)
             ends = ends or row.error_code != 0 or row.diverging_epoch.epoch >= 0
             rows.append((wanted, row))
-        return unknown + rows, total, ends or not known
+        if not self._follows:
+            unknown.sort(key=lambda one: one[0].name is not None)
+        return rows + unknown, total, ends or not known
 
     def _find(self, wanted: Wanted) -> tuple[Partition | None, int]:
         node, may = self._node, self._request.may
@@ -227,8 +247,14 @@ class _Fetch:
             return _wrong(wanted.number, errors.OFFSET_OUT_OF_RANGE, None)
         version = self._request.version
         whole = first and version >= _WHOLE_BATCH
+        is_more = asked.fetch_offset < (row.last_stable_offset if self._committed else row.high_watermark)
+        if room < 0 and is_more:
+            return _wrong(wanted.number, errors.UNKNOWN_SERVER_ERROR, None)
         found = partition.read(asked.fetch_offset, room, at_least_one=whole, committed=self._committed)
         row.records = found.records
+        cut = version >= _WHOLE_BATCH and not whole and len(found.records) and _is_cut(found.records)
+        if cut:
+            row.records = b""
         if version < _BATCHES:
             try:
                 row.records = lowered(found.records, _MAGIC[version], asked.fetch_offset)
@@ -236,7 +262,7 @@ class _Fetch:
                 return _wrong(wanted.number, errors.UNSUPPORTED_COMPRESSION_TYPE, None)
             except DecodeError:
                 return _wrong(wanted.number, errors.CORRUPT_MESSAGE, None)
-        if self._committed:
+        if self._committed and not cut:
             made = messages.FetchResponse.AbortedTransaction
             row.aborted_transactions = [made(producer_id=one, first_offset=offset) for one, offset in found.aborted]
         return row
@@ -244,9 +270,11 @@ class _Fetch:
     def _refuses(self, partition: Partition, epoch: int) -> int:
         """Return the error if this broker does not serve a partition; only consumers may read from a replica."""
         brokers, broker = self._node.brokers, self._request.broker
-        if self._follows or not brokers.has(broker, *partition.key):
+        if not brokers.has(broker, *partition.key):
             return int(errors.NOT_LEADER_OR_FOLLOWER)
-        code = partition.epoch_error(epoch)
+        code = partition.epoch_error(max(epoch, -1))
+        if not code and self._follows:
+            return int(errors.UNKNOWN_LEADER_EPOCH if epoch >= 0 else errors.NOT_LEADER_OR_FOLLOWER)
         if not code and self._request.version < _FROM_REPLICAS:
             return self._node.leader_error(self._request, *partition.key)
         return code

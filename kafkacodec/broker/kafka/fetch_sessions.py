@@ -95,6 +95,10 @@ class FetchSessions:
         self._sessions.move_to_end(number)
         return session
 
+    def forget(self, session: FetchSession) -> None:
+        """End a session."""
+        self._sessions.pop(session.id, None)
+
     def _new(self, by_id: bool) -> FetchSession:
         while len(self._sessions) >= max(1, self._most):
             self._sessions.popitem(last=False)

@@ -26,41 +26,46 @@ def list_offsets(node: Node, request: Request) -> Any:
     - v0: the first offsets of segments. v2: read_committed. v4: epochs. v7, v8, v9, v11: more special times.
     """
     message = request.message
+    if request.version > 1 and message.isolation_level not in _ISOLATION:
+        return _all_wrong(message, errors.UNKNOWN_SERVER_ERROR)
     response = messages.ListOffsetsResponse()
     asked_for = Counter((topic.name, row.partition_index) for topic in message.topics for row in topic.partitions)
-    topics: dict[str, Any] = {}
+    topics: dict[str, dict[int, Any]] = {}
     for topic in message.topics:
-        made = topics.get(topic.name)
-        if made is None:
-            made = topics[topic.name] = response.ListOffsetsTopicResponse(name=topic.name)
+        rows = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             row = response.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            rows[asked.partition_index] = row
             if asked_for[topic.name, asked.partition_index] > 1:
                 row.error_code = errors.INVALID_REQUEST
-                if any(one.partition_index == asked.partition_index for one in made.partitions):
-                    continue
             else:
                 _fill(node, request, row, topic.name, asked)
-            made.partitions.append(row)
-    response.topics = list(topics.values())
+    made = response.ListOffsetsTopicResponse
+    response.topics = [made(name=name, partitions=list(rows.values())) for name, rows in topics.items() if rows]
+    return response
+
+
+def _all_wrong(message: Any, code: int) -> Any:
+    """The same error in each requested row, also where one is repeated."""
+    response = messages.ListOffsetsResponse()
+    made = response.ListOffsetsPartitionResponse
+    for topic in message.topics:
+        rows = [made(partition_index=asked.partition_index, error_code=code) for asked in topic.partitions]
+        response.topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=rows))
     return response
 
 
 def _fill(node: Node, request: Request, row: Any, name: str, asked: Any) -> None:
-    message, version = request.message, request.version
+    message, version, time = request.message, request.version, asked.timestamp
+    if time < 0 and version < _SINCE.get(time, 1 << 15):
+        row.error_code = errors.UNSUPPORTED_VERSION
+        return
     partition = node.topics.partition(name, asked.partition_index)
     if partition is None:
         row.error_code = node.topics.missing(name, asked.partition_index)
         return
-    if version > 1 and message.isolation_level not in _ISOLATION:
-        row.error_code = errors.UNKNOWN_SERVER_ERROR
-        return
     row.error_code = _refuses(node, request, partition, asked.current_leader_epoch)
     if row.error_code:
-        return
-    time = asked.timestamp
-    if time < 0 and version < _SINCE.get(time, 1 << 15):
-        row.error_code = errors.UNSUPPORTED_VERSION
         return
     if version == 0:
         if asked.max_num_offsets < 0:
@@ -119,24 +124,32 @@ def offset_for_leader_epoch(node: Node, request: Request) -> Any:
 def delete_records(node: Node, request: Request) -> Any:
     """Move the start of logs (KIP-107)."""
     response = messages.DeleteRecordsResponse()
+    last: dict[str, dict[int, Any]] = {}  # of a repeated partition, the last row counts
     for topic in request.message.topics:
-        made = response.DeleteRecordsTopicResult(name=topic.name)
-        response.topics.append(made)
-        for asked in topic.partitions:
-            row = response.DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
-            made.partitions.append(row)
-            partition = node.topics.partition(topic.name, asked.partition_index)
-            row.error_code = _cannot_delete(node, topic.name, partition, asked)
-            if not row.error_code and partition is not None:
-                row.error_code = node.leader_error(request, *partition.key)
-            if not row.error_code and partition is not None:
-                end = partition.high_watermark
-                try:
-                    partition.delete_before(end if asked.offset == -1 else asked.offset)
-                    row.low_watermark = partition.start_offset
-                except OSError:
-                    row.error_code = errors.KAFKA_STORAGE_ERROR
+        last.setdefault(topic.name, {}).update((asked.partition_index, asked) for asked in topic.partitions)
+    for name, asked in last.items():
+        if asked:
+            rows = [_delete(node, request, name, one) for one in asked.values()]
+            response.topics.append(response.DeleteRecordsTopicResult(name=name, partitions=rows))
     return response
+
+
+def _delete(node: Node, request: Request, name: str, asked: Any) -> Any:
+    """Move the start of a log, and return its row."""
+    made = messages.DeleteRecordsResponse.DeleteRecordsPartitionResult
+    row = made(partition_index=asked.partition_index, low_watermark=-1)
+    partition = node.topics.partition(name, asked.partition_index)
+    row.error_code = _cannot_delete(node, name, partition, asked)
+    if not row.error_code and partition is not None:
+        row.error_code = node.leader_error(request, *partition.key)
+    if not row.error_code and partition is not None:
+        end = partition.high_watermark
+        try:
+            partition.delete_before(end if asked.offset == -1 else asked.offset)
+            row.low_watermark = partition.start_offset
+        except OSError:
+            row.error_code = errors.KAFKA_STORAGE_ERROR
+    return row
 
 
 def _cannot_delete(node: Node, name: str, partition: Partition | None, asked: Any) -> int:

@@ -30,7 +30,9 @@ def metadata(node: Node, request: Request) -> Any:
     message, version = request.message, request.version
     rows = message.topics
     if rows and version < _BY_ID and any(row.name is None or row.topic_id != ZERO_UUID for row in rows):
-        return _refused(rows)
+        return _refused(rows, errors.INVALID_REQUEST)
+    if rows and all(row.topic_id == ZERO_UUID for row in rows) and any(row.name is None for row in rows):
+        return _refused(rows, errors.UNKNOWN_SERVER_ERROR)
     response = _cluster(node, request)
     if message.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -76,22 +78,21 @@ def _wants_all(request: Request) -> bool:
     return rows is None or (not rows and request.version < _ALL_IS_NULL)
 
 
-def _refused(rows: Any) -> Any:
-    """Topics by id, or without a name, below v12."""
+def _refused(rows: Any, code: int) -> Any:
+    """The answer without brokers: topics by id below v12, or without a name."""
     response = messages.MetadataResponse()
     made = response.MetadataResponseTopic
-    response.topics = [
-        made(error_code=errors.INVALID_REQUEST, name=row.name or "", topic_id=row.topic_id) for row in rows
-    ]
+    response.topics = [made(error_code=code, name=row.name or "", topic_id=row.topic_id) for row in rows]
     return response
 
 
 def _add_asked(node: Node, response: Any, rows: Any, operations: bool) -> list[str]:
-    """Add the requested topics; return missing ones that can be created."""
+    """Add the requested topics, those that there are first; return missing ones that can be created."""
     made = response.MetadataResponseTopic
     missing = []
+    others = []
     by_id = any(row.topic_id != ZERO_UUID for row in rows)
-    wanted = {(row.name, row.topic_id): row for row in rows if not by_id or row.topic_id != ZERO_UUID}
+    wanted = {row.topic_id if by_id else row.name: row for row in rows if not by_id or row.topic_id != ZERO_UUID}
     for row in wanted.values():
         topic = node.topic_by(row.name, row.topic_id, by_id)
         if topic is not None:
@@ -99,12 +100,15 @@ def _add_asked(node: Node, response: Any, rows: Any, operations: bool) -> list[s
         elif by_id:
             response.topics.append(made(error_code=errors.UNKNOWN_TOPIC_ID, name=None, topic_id=row.topic_id))
         elif wrong_name(row.name):
-            response.topics.append(made(error_code=errors.INVALID_TOPIC_EXCEPTION, name=row.name))
+            others.append(made(error_code=errors.INVALID_TOPIC_EXCEPTION, name=row.name))
         else:
             missing.append(row.name)
             internal = node.is_internal(row.name)
             code = errors.UNKNOWN_TOPIC_OR_PARTITION
-            response.topics.append(made(error_code=code, name=row.name, is_internal=internal))
+            others.append(made(error_code=code, name=row.name, is_internal=internal))
+    for row in others if operations else ():
+        row.topic_authorized_operations = TOPIC_OPERATIONS
+    response.topics += others
     return missing
 
 
@@ -138,15 +142,16 @@ def describe_topic_partitions(node: Node, request: Request) -> Any:
     """Topics in the order of their names, from a cursor on, up to a number of partitions (KIP-966)."""
     message = request.message
     response = messages.DescribeTopicPartitionsResponse()
-    cursor = message.cursor
-    if cursor is not None and cursor.partition_index < 0:
-        made = response.DescribeTopicPartitionsResponseTopic
-        response.topics = [made(error_code=errors.INVALID_REQUEST, name=cursor.topic_name)]
-        return response
-    known, may = node.catalog.names(), request.may
+    known, may, cursor = node.catalog.names(), request.may, message.cursor
+    asked = [row.name for row in message.topics]
     if may is not None:
         known = [name for name in known if may("describe", "topic", name)]
-    names = sorted({row.name for row in message.topics} or known)
+    code = _refuses_description(asked, cursor)
+    if code:
+        made = response.DescribeTopicPartitionsResponseTopic
+        response.topics = [made(error_code=code, name=name) for name in asked]
+        return response
+    names = sorted(set(asked) or known)
     first = 0
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
@@ -165,6 +170,14 @@ def describe_topic_partitions(node: Node, request: Request) -> Any:
             break
         first = 0
     return response
+
+
+def _refuses_description(asked: list[str], cursor: Any) -> int:
+    """The error of all requested topics: a cursor must be at one of them, and those from it on must have names."""
+    first = "" if cursor is None else cursor.topic_name
+    if cursor is not None and (cursor.partition_index < 0 or (asked and first not in asked)):
+        return errors.INVALID_REQUEST
+    return errors.UNKNOWN_SERVER_ERROR if "" in asked and not first else errors.NONE
 
 
 def _described(node: Node, name: str, first: int, room: int) -> tuple[Any, int]:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.clustering.leaders import Leaders
 from kafkacodec.broker.kafka.transactions import verify
+from kafkacodec.broker.topics._head import CORRUPT, NO_BATCH, TRANSACTIONAL, glance
 from kafkacodec.broker.topics.batches import Produced, Refused, accept
 from kafkacodec.broker.topics.conversion import accept_set
 from kafkacodec.net.service import CLOSE, NO_ANSWER, NOTHING, Append, Effect, Reply
 
 if TYPE_CHECKING:
+    import uuid
+
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
     from kafkacodec.broker.topics.partition import Appended, Partition
@@ -23,6 +26,9 @@ _BATCHES = 3
 _BY_ID = 13
 _TELLS_LEADER = 10
 _ADMIN = "__admin_client"
+_NO_BATCHES = "the records do not begin with a record batch"
+
+Place = tuple["str | uuid.UUID", int]
 
 
 def produce(node: Node, request: Request) -> Any:
@@ -32,51 +38,101 @@ def produce(node: Node, request: Request) -> Any:
     - v3: record batches of magic 2. v5: the log's start. v7: zstd. v8: errors of records.
     - v9: flexible. v10: leaders. v12: adds partitions to a transaction. v13: topics by id.
     """
-    message = request.message
-    work = _Work(node, request)
-    for topic in message.topic_data:
+    work = _Work(node, request, _refuses_all(request))
+    for topic in request.message.topic_data:
         work.topic(topic)
+    if work.fails:
+        work = _Work(node, request, errors.UNKNOWN_SERVER_ERROR)
+        for topic in request.message.topic_data:
+            work.topic(topic)
     return work.begin()
 
 
-class _Work:
-    """One request: its answer, and the number of unfinished appends."""
+def _refuses_all(request: Request) -> int:
+    """The error of all partitions: what the first batch of one of them has is an error of the whole request."""
+    message = request.message
+    for topic in message.topic_data:
+        for asked in topic.partition_data:
+            begins = NO_BATCH if asked.records is None else glance(asked.records)
+            if begins == CORRUPT:
+                return errors.CORRUPT_MESSAGE
+            if begins == TRANSACTIONAL:
+                return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if message.transactional_id is None else errors.NONE
+    return errors.NONE
 
-    def __init__(self, node: Node, request: Request) -> None:
-        self._node, self._request = node, request
+
+class _Work:
+    """One request: its answer, and the number of unfinished appends.
+
+    Args:
+        code: an error of all partitions.
+
+    Attributes:
+        fails: whether a partition has records that fail the whole request.
+    """
+
+    def __init__(self, node: Node, request: Request, code: int) -> None:
+        self._node, self._request, self._code = node, request, code
         self._response = messages.ProduceResponse()
+        self._topics: dict[str | uuid.UUID, Any] = {}
+        self._rows: dict[Place, Any] = {}
+        self._checked: dict[Place, tuple[Any, Partition, Produced | Refused | None]] = {}
+        self._refused_early: set[Place] = set()
         self._appends: list[Append] = []
         self._unverified: list[tuple[Append, Any, Produced]] = []
         self._left = 0
         self._leaders: Leaders | None = None
+        self.fails = False
 
     def topic(self, topic: Any) -> None:
         """Check the partitions of a topic; `begin` appends the valid ones."""
-        node, request, response = self._node, self._request, self._response
-        by_id = request.version >= _BY_ID
-        found = node.topic_by(topic.name, topic.topic_id, by_id)
-        made = response.TopicProduceResponse()
-        made.name, made.topic_id = topic.name, topic.topic_id
-        response.responses.append(made)
+        by_id = self._request.version >= _BY_ID
+        found = self._node.topic_by(topic.name, topic.topic_id, by_id)
         name = found.name if found is not None else topic.name
         for asked in topic.partition_data:
-            row = response.PartitionProduceResponse()
-            row.index, row.base_offset = asked.index, -1
-            made.partition_responses.append(row)
-            partition = None if found is None else node.topics.partition(name, asked.index)
-            code = self._refuses(name, asked.index, partition, by_id and found is None)
-            if not code and partition is not None:
-                self._partition(row, partition, asked.records)
-                continue
-            row.error_code = code
-            if code == errors.NOT_LEADER_OR_FOLLOWER and request.version >= _TELLS_LEADER:
-                self._leaders = self._leaders or Leaders(request)
-                self._leaders.add(node, row.current_leader, name, asked.index)
-            elif code == errors.NOT_ENOUGH_REPLICAS and partition is not None:
-                row.log_start_offset = partition.start_offset
+            place = (topic.topic_id if by_id else topic.name, asked.index)
+            row = self._rows.get(place) or self._row(topic, place)
+            if self._code:
+                row.error_code = self._code
+                row.error_message = _NO_BATCHES if self._code == errors.CORRUPT_MESSAGE else None
+            elif found is None and by_id:
+                row.error_code = errors.UNKNOWN_TOPIC_ID
+            else:
+                self._check(place, row, name, asked)
+
+    def _row(self, topic: Any, place: Place) -> Any:
+        """A row of the answer, in that of its topic, without an error."""
+        made = self._topics.get(place[0])
+        if made is None:
+            made = self._topics[place[0]] = self._response.TopicProduceResponse(name=topic.name)
+            made.topic_id = topic.topic_id
+            self._response.responses.append(made)
+        row = self._rows[place] = self._response.PartitionProduceResponse(index=place[1], base_offset=-1)
+        made.partition_responses.append(row)
+        return row
+
+    def _check(self, place: Place, row: Any, name: str, asked: Any) -> None:
+        """Check the records of a partition; of a repeated one, the last records count."""
+        partition = self._node.topics.partition(name, asked.index)
+        if partition is None:
+            self._fail(row, self._node.topics.missing(name, asked.index), (name, asked.index))
+            return
+        version = self._request.version
+        take = accept if version >= _BATCHES else accept_set
+        found = take(asked.records, partition.config, version, self._request.now)
+        if isinstance(found, Refused) and found.early:
+            self._refused(row, partition, found)
+            self._refused_early.add(place)
+            self.fails = self.fails or found.code == errors.UNKNOWN_SERVER_ERROR
+        else:
+            self._checked[place] = (row, partition, found)
 
     def begin(self) -> Effect:
         """Return the effect: all appends, or the answer if there are none; verify a transaction's partitions first."""
+        for place, (row, partition, found) in self._checked.items():
+            if place in self._refused_early:  # the answer has that, and the others are appended all the same
+                row = self._response.PartitionProduceResponse()
+            self._partition(row, partition, found)
         if not self._unverified:
             return self._append()
         _, _, first = self._unverified[0]
@@ -98,18 +154,21 @@ class _Work:
         self._left = len(self._appends)
         return Effect(self._appends) if self._appends else self._answer()
 
-    def _refuses(self, name: str, number: int, partition: Partition | None, unknown_id: bool) -> int:
+    def _refuses(self, partition: Partition) -> int:
         if self._request.message.acks not in (-1, 0, 1):
             return errors.INVALID_REQUIRED_ACKS
-        if unknown_id:
-            return errors.UNKNOWN_TOPIC_ID
-        if partition is None:
-            return self._node.topics.missing(name, number)
-        if self._node.is_internal(name) and self._request.client_id != _ADMIN:
+        if self._node.is_internal(partition.key[0]) and self._request.client_id != _ADMIN:
             return errors.INVALID_TOPIC_EXCEPTION
         if self._node.brokers.several:
             return self._refuses_here(partition)
         return errors.NONE
+
+    def _fail(self, row: Any, code: int, key: tuple[str, int]) -> None:
+        """Put an error in a row, with the leader if another broker leads the partition."""
+        row.error_code = code
+        if code == errors.NOT_LEADER_OR_FOLLOWER and self._request.version >= _TELLS_LEADER:
+            self._leaders = self._leaders or Leaders(self._request)
+            self._leaders.add(self._node, row.current_leader, *key)
 
     def _refuses_here(self, partition: Partition) -> int:
         """Why one of several brokers refuses a partition: another one leads it, or too few replicas are in sync."""
@@ -120,23 +179,21 @@ class _Work:
                 return errors.NOT_ENOUGH_REPLICAS
         return code
 
-    def _partition(self, row: Any, partition: Partition, records: Any) -> None:
-        version = self._request.version
-        take = accept if version >= _BATCHES else accept_set
-        found = take(records, partition.config, version, self._request.now)
-        if found is None:
-            return
-        if isinstance(found, Produced):
+    def _partition(self, row: Any, partition: Partition, found: Produced | Refused | None) -> None:
+        code = self._refuses(partition)
+        if code:
+            self._fail(row, code, partition.key)
+            if code == errors.NOT_ENOUGH_REPLICAS:
+                row.log_start_offset = partition.start_offset
+        elif isinstance(found, Refused):
+            self._refused(row, partition, found)
+        elif found is not None:
             append = Append(partition.key, found, partial(self._done, row, partition, found))
-            if not found.is_transactional or partition.is_open(found.producer_id):
-                self._appends.append(append)
-            elif self._request.message.transactional_id is None:
-                row.error_code = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            else:
+            if found.is_transactional and not partition.is_open(found.producer_id):
                 partition.beginning(found, self._request.now)
                 self._unverified.append((append, row, found))
-        else:
-            self._refused(row, partition, found)
+            else:
+                self._appends.append(append)
 
     def _refused(self, row: Any, partition: Partition, found: Refused) -> None:
         row.error_code, row.error_message = found.code, found.text

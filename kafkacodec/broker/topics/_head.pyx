@@ -1,6 +1,6 @@
 """The binding that reads and checks one produced batch."""
 cimport cython
-from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from kafkacodec._core cimport arrow as a
@@ -134,10 +134,36 @@ cdef int64_t largest_in(const a.kc_column *times) noexcept nogil:
     return largest
 
 
-def read_head(data):
-    """The header of the only batch in `data`; None if there is none, more than one, or a part of one.
+NO_BATCH, CORRUPT, BATCH, TRANSACTIONAL = range(4)
 
-    `records_ok` and `largest_timestamp` are only known, and else false and -1, of batches of magic 2 that are not
+
+cdef int look(const uint8_t *data, uint64_t size) noexcept nogil:
+    """What Kafka's readers find at the start of some bytes before they look at more than the size and the magic."""
+    cdef int32_t length
+    if size < 12:
+        return 0
+    length = <int32_t>((<uint32_t>data[8] << 24) | (<uint32_t>data[9] << 16) | (<uint32_t>data[10] << 8) | data[11])
+    if length < 14:
+        return 1
+    if size < 17:
+        return 0
+    if data[16] > 2:
+        return 1
+    if size - 12 < <uint64_t>length:
+        return 0
+    return 3 if data[16] == 2 and data[22] & 0x10 else 2
+
+
+def glance(data):
+    """What comes first in `data`: NO_BATCH (nothing or a part), CORRUPT, BATCH, or TRANSACTIONAL, a batch of that."""
+    cdef HeldBuffer held = HeldBuffer(data)
+    return look(held.start, held.size)
+
+
+def read_head(data):
+    """The header of the first batch in `data`, and what follows it as `glance` has it.
+
+    The header is None if there is no whole batch. `records_ok` and `largest_timestamp` are only known, and else false and -1, of batches of magic 2 that are not
     compressed.
     """
     cdef HeldBuffer held = HeldBuffer(data)
@@ -148,24 +174,24 @@ def read_head(data):
     cdef a.kc_table *table
     cdef uint64_t wanted = <uint64_t>1 << p.KC_COL_TIMESTAMP
     cdef int valid = 0
+    cdef int after = 0
     head.largest_timestamp = -1
     with nogil:
         found = d.kc_walk_next(held.start, held.size, 0, &span, &error)
         if found == d.KC_WALK_BATCH:
             p.produced_read(held.start, &span, &head.batch)
             head.crc_ok = p.produced_crc(held.start, &head.batch) == head.batch.crc
-            if span.size == held.size and head.batch.magic == 2 and p.produced_codec(&head.batch) == 0:
+            after = look(held.start + span.size, held.size - span.size)
+            if after == 0 and head.batch.magic == 2 and p.produced_codec(&head.batch) == 0:
                 table = a.kc_table_new_within(d.kc_record_fields, d.KC_NUM_RECORD_COLUMNS, wanted, NULL, &error)
                 valid = -1
                 if table != NULL:
-                    valid = are_records_valid(held.start, held.size, table, &error)
+                    valid = are_records_valid(held.start, span.size, table, &error)
                     head.largest_timestamp = largest_in(&table.columns[p.KC_COL_TIMESTAMP])
                     a.kc_table_release(table)
     if valid < 0:
         check(&error)
     if found == d.KC_WALK_FAULT:
         raise exception_from(&error)
-    if found != d.KC_WALK_BATCH or span.size != held.size:
-        return None
     head.records_ok = valid == 1
-    return head
+    return (head if found == d.KC_WALK_BATCH else None), after

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from kafkacodec import errors
-from kafkacodec.broker.topics._head import Head, Produced, read_head
+from kafkacodec.broker.topics._head import CORRUPT, NO_BATCH, Head, Produced, glance, read_head
 from kafkacodec.datatypes import dataclass, field
-from kafkacodec.errors import DecodeError, KafkaCodecError, UnsupportedMagic
+from kafkacodec.errors import DecodeError, KafkaCodecError
 from kafkacodec.lazy import np
 from kafkacodec.records._crc import crc32c
 from kafkacodec.records.compression import CODECS, Codec
@@ -47,12 +47,14 @@ class Refused:
         code: the error code.
         text: for the client; None for none.
         records: the errors of single records.
+        early: whether the check is of the request alone, so that it comes before those of acks and of the topic.
         late: whether the check read the log, so that the answer has its start.
     """
 
     code: int
     text: str | None = None
     records: list[tuple[int, str]] = field(default_factory=list)
+    early: bool = False
     late: bool = False
 
 
@@ -66,28 +68,36 @@ def accept(data: memoryview | None, config: TopicConfig, version: int, now: floa
         version: of the request.
         now: milliseconds since 1970.
     """
-    if data is None or not len(data):
-        return Refused(errors.INVALID_RECORD)
+    begins = NO_BATCH if data is None else glance(data)
+    if data is None or begins == NO_BATCH:
+        return Refused(errors.INVALID_RECORD, early=True)
+    if begins == CORRUPT:
+        return Refused(errors.CORRUPT_MESSAGE, early=True)
     try:
-        head = read_head(data)
-    except UnsupportedMagic as error:
-        return Refused(errors.CORRUPT_MESSAGE, str(error))
+        head, after = read_head(data)
     except DecodeError:
-        return Refused(errors.INVALID_RECORD)
+        return Refused(errors.CORRUPT_MESSAGE)
     if head is None:
-        return Refused(errors.INVALID_RECORD)
-    return _refuses_head(head, config, version) or _checked(data, head, config, now)
+        return Refused(errors.CORRUPT_MESSAGE)
+    refused = _refuses_head(head, after, config, version)
+    return refused or _checked(data if head.size == len(data) else data[: head.size], head, config, now)
 
 
-def _refuses_head(head: Head, config: TopicConfig, version: int) -> Refused | None:
+def _refuses_head(head: Head, after: int, config: TopicConfig, version: int) -> Refused | None:
+    """Refuse a batch for its header, or for what follows it; a part of another batch is left out."""
     if head.magic != _MAGIC:
-        return Refused(errors.INVALID_RECORD)
-    if head.codec == _ZSTD and version < _ZSTD_FROM:
-        return Refused(errors.UNSUPPORTED_COMPRESSION_TYPE)
+        return Refused(errors.INVALID_RECORD, early=True)
+    if head.codec >= _ZSTD and version < _ZSTD_FROM:
+        is_known = head.codec == _ZSTD
+        return Refused(errors.UNSUPPORTED_COMPRESSION_TYPE if is_known else errors.UNKNOWN_SERVER_ERROR, early=True)
+    if after != NO_BATCH:
+        return Refused(errors.CORRUPT_MESSAGE if after == CORRUPT else errors.INVALID_RECORD, early=True)
     if not head.crc_ok:
         return Refused(errors.CORRUPT_MESSAGE)
     if head.size > config.max_message_bytes:
         return Refused(errors.MESSAGE_TOO_LARGE)
+    if head.codec > _ZSTD:
+        return Refused(errors.UNKNOWN_SERVER_ERROR, late=True)
     return None
 
 

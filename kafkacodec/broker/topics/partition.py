@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Appended", "Cut", "EndMarker", "Flush", "Partition", "Piece", "Synced"]
 
 _LATEST, _EARLIEST = -1, -2
+_NO_EPOCH = -1
 _LAST = (1 << 31) - 1
 _LONGEST = (1 << 63) - 1
 _TAIL_BYTES = 8 << 20  # to search for a producer's repeatable batches after a start
@@ -269,7 +270,7 @@ class Partition:
 
     def epoch_error(self, epoch: int) -> int:
         """Return the error for a client's leader epoch; -1 is no epoch."""
-        if epoch < 0 or epoch == self.leader_epoch:
+        if epoch in (_NO_EPOCH, self.leader_epoch):
             return int(NONE)
         newer = epoch > self.leader_epoch
         return int(UNKNOWN_LEADER_EPOCH if newer else FENCED_LEADER_EPOCH)

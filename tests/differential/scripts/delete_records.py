@@ -100,3 +100,16 @@ def several(s):
         topics=[{"name": t, "partitions": rows}, {"name": s.name("none"), "partitions": rows[:1]}],
         retry=(),
     )
+
+
+def repeated(s):
+    t, none = s.topic(partitions=2), s.name("none")
+    for n in range(2):
+        s.produce(t, b"a", b"b", b"c", partition=n)
+    asked = [(t, [(0, 2), (0, 1), (1, 9)]), (none, [(0, 0), (0, 1)]), (t, [(1, 1), (8, 0)]), (none, []), ("", [])]
+    topics = [
+        {"name": name, "partitions": [{"partition_index": n, "offset": offset} for n, offset in pairs]}
+        for name, pairs in asked
+    ]
+    s.ask("DeleteRecords", 1, topics=topics, retry=())
+    s.offset(t, -2)

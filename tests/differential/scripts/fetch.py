@@ -131,3 +131,90 @@ def segments(s):
 
     s.fetch(t, 0, max_bytes=10 << 20, partition_max_bytes=10 << 20, pick=offsets)
     s.fetch(t, 2, max_bytes=10 << 20, partition_max_bytes=10 << 20, pick=offsets)
+
+
+def _rows(*topics):
+    """Topics of names with partitions, which are numbers or (number, fetch offset)."""
+    pairs = [(name, [n if isinstance(n, tuple) else (n, 0) for n in numbers]) for name, numbers in topics]
+    return [
+        {
+            "topic": name,
+            "partitions": [{"partition": n, "fetch_offset": at, "partition_max_bytes": 1 << 20} for n, at in parts],
+        }
+        for name, parts in pairs
+    ]
+
+
+def _brief(a):
+    return [
+        a["error_code"],
+        [
+            [topic["topic"], [[p["partition_index"], p["error_code"], bool(p["records"]), p["aborted_transactions"]]
+                              for p in topic["partitions"]]]
+            for topic in a["responses"]
+        ],
+    ]  # fmt: skip
+
+
+def order_of_partitions(s):
+    t, c, none = s.topic("t", 2), s.topic("c"), s.name("none")
+    for topic in (t, c):
+        s.produce(topic, b"a")
+    asked = {
+        "unknown-last": [("", [0]), (c, [2, 0]), (t, [1, 7, 0])],
+        "unknown-twice": [(c, [3, 3]), (none, [0, 0])],
+        "twice": [(c, [0, (0, 5)]), (t, [0]), (c, [0])],
+        "apart": [(c, [0]), (t, [0]), (c, [1]), (t, [1])],
+    }
+    for label, topics in asked.items():
+        s.ask("Fetch", 9, label=label, session_epoch=-1, topics=_rows(*topics), retry=(), ordered=True, pick=_brief)
+    s.ask("Fetch", 9, label="session", topics=_rows((none, [0]), (c, [0, 4]), (t, [0])), retry=(), ordered=True,
+          pick=_brief)  # fmt: skip
+    s.ask("Fetch", 12, label="forgotten-without-a-session", session_epoch=-1, topics=_rows((c, [0])), pick=_brief,
+          forgotten_topics_data=[{"topic": c, "partitions": [0]}])  # fmt: skip
+
+
+def order_of_ids(s):
+    t = s.topic("t")
+    ids = [uuid.UUID(int=12), s.ids[t], uuid.UUID(int=13), s.ids[t], uuid.UUID(int=12)]
+    rows = [{"topic_id": one, "partitions": [{"partition": n}]} for n, one in zip((0, 0, 0, 3, 1), ids, strict=True)]
+    s.ask("Fetch", 13, session_epoch=-1, topics=rows, retry=(), ordered=True)
+
+
+def unknown_isolation_level(s):
+    t, none = s.topic(), s.name("none")
+    level = {"isolation_level": 2, "retry": (), "pick": _brief}
+    for version in (4, 7, 12):
+        s.ask("Fetch", version, topics=_rows((t, [0, 0, 5]), (none, [0])), **level)
+        s.ask("Fetch", version, label="unknown", topics=_rows((t, [5]), (none, [0])), **level)
+        s.ask("Fetch", version, label="none", topics=[], **level)
+    s.fetch(t, version=13, retry=(), isolation_level=2)
+
+
+def negative_limits(s):
+    t = s.topic(partitions=3)
+    for n in range(2):
+        s.produce(t, b"x" * 100, partition=n)
+    for label, total, part in (("both", -1, -1), ("total", -1, 1000), ("partition", 1000, -1), ("zero", -1, 0)):
+        rows = [{"partition": n, "partition_max_bytes": part} for n in range(3)]
+        s.ask("Fetch", 12, label=label, max_bytes=total, topics=[{"topic": t, "partitions": rows}], retry=(),
+              session_epoch=-1, ordered=True)  # fmt: skip
+
+
+def read_committed_without_room(s):
+    t = s.topic(partitions=2)
+    for n in range(2):
+        s.produce(t, b"x" * 100, partition=n)
+    for least, part in ((0, 1), (0, 100), (0, 0)):
+        rows = [{"partition": n, "partition_max_bytes": part} for n in range(2)]
+        s.ask("Fetch", 12, label=f"{part}", isolation_level=1, min_bytes=least, session_epoch=-1,
+              topics=[{"topic": t, "partitions": rows}], ordered=True, pick=_brief)  # fmt: skip
+
+
+def as_a_follower(s):
+    t = s.topic()
+    s.produce(t, b"a")
+    for epoch in (-2, -1, 0, 1):
+        s.fetch(t, version=12, replica_id=7, current_leader_epoch=epoch, retry=(), label=f"epoch-{epoch}")
+        s.fetch(t, version=17, replica_state={"replica_id": 7, "replica_epoch": -1}, current_leader_epoch=epoch,
+                retry=(), label=f"epoch-{epoch}")  # fmt: skip

@@ -183,3 +183,30 @@ def leader_epochs_of_an_empty_log(s):
         label="after-delete-records",
         topics=[{"topic": t, "partitions": [{"partition": 0, "leader_epoch": 0}]}],
     )
+
+
+def order_of_checks(s):
+    t, none = s.topic(partitions=2), s.name("none")
+
+    def rows(*pairs):
+        return [{"partition_index": n, "timestamp": time} for n, time in pairs]
+
+    asked: dict[str, list[tuple[str, list[tuple[int, int]]]]] = {
+        "special-of-unknown": [(none, [(0, -7)]), (t, [(9, -3), (0, -7)])],
+        "special-twice": [(t, [(0, -7), (0, -7), (1, -1)])],
+        "topics-apart": [(t, [(0, -1)]), (none, [(0, -1)]), (t, [(1, -1)])],
+        "without-partitions": [(none, []), (t, []), ("", [])],
+    }
+    for label, topics in asked.items():
+        wanted = [{"name": name, "partitions": rows(*pairs)} for name, pairs in topics]
+        s.ask("ListOffsets", 6, label=label, topics=wanted, retry=())
+        s.ask("ListOffsets", 6, label=f"{label}-level-2", topics=wanted, isolation_level=2, retry=())
+
+
+def leader_epoch_minus_2(s):
+    t = s.topic()
+    s.produce(t, b"a")
+    s.offset(t, -1, current_leader_epoch=-2, retry=())
+    row = {"partition": 0, "leader_epoch": 0, "current_leader_epoch": -2}
+    s.ask("OffsetForLeaderEpoch", 4, topics=[{"topic": t, "partitions": [row]}], retry=())
+    s.fetch(t, current_leader_epoch=-2)

@@ -117,3 +117,35 @@ def coordinators(s):
     s.ask("FindCoordinator", 3, label="empty-key", key="", retry=())
     s.ask("FindCoordinator", 5, label="share-below-v6", coordinator_keys=[s.name("x")], key_type=2, retry=())
     s.ask("FindCoordinator", 6, label="share-bad-key", coordinator_keys=[s.name("x")], key_type=2, retry=())
+
+
+def operations_of_missing(s):
+    names = [s.name("none"), "", "a/b", "x" * 250]
+    for name in names:
+        s.ask("Metadata", 9, topics=[{"name": name}], retry=(), include_topic_authorized_operations=True, **NO)
+    s.ask("Metadata", 12, topics=[{"topic_id": uuid.UUID(int=77), "name": None}], retry=(),
+          include_topic_authorized_operations=True)  # fmt: skip
+
+
+def neither_name_nor_id(s):
+    t = s.topic()
+    s.ask("Metadata", 12, topics=[{"name": None}], retry=())
+    s.ask("Metadata", 12, topics=[{"name": None}, {"name": t}], retry=())
+    both = [{"name": name, "topic_id": s.ids[t]} for name in (t, s.name("other"))]
+    s.ask("Metadata", 12, topics=both, retry=(), label="one-id-with-two-names")
+
+
+def wrong_cursors(s):
+    a, b, none = s.topic("a", 2), s.topic("b"), s.name("none")
+    asked = {
+        "negative": ([b, a], (a, -1)),
+        "not-asked-for": ([b], (a, 0)),
+        "unknown": ([none, b], (none, 3)),
+        "negative-of-no-list": ([], ("q", -1)),
+    }
+    for label, (names, (topic, number)) in asked.items():
+        s.ask("DescribeTopicPartitions", 0, label=label, topics=[{"name": name} for name in names],
+              cursor={"topic_name": topic, "partition_index": number}, ordered=True, retry=())  # fmt: skip
+    s.ask("DescribeTopicPartitions", 0, label="empty-name", topics=[{"name": ""}, {"name": a}], ordered=True, retry=())
+    s.ask("DescribeTopicPartitions", 0, label="wrong-names", topics=[{"name": "a/b"}, {"name": b}], ordered=True,
+          retry=())  # fmt: skip

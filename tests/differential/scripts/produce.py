@@ -183,3 +183,74 @@ def transactional_mix(s):
     s.produce(t, b"x", producer=(-1, 0, 0), label="epoch-without-id")
     s.produce(t, b"x", transactional_id=s.name("x"), label="plain-with-transactional-id")
     s.fetch(t)
+
+
+def _told(a):
+    rows = [p for topic in a["responses"] for p in topic["partition_responses"]]
+    return [[p["index"], p["error_code"], p["base_offset"], p["log_start_offset"], p["error_message"]] for p in rows]
+
+
+def _several(s, version, *topics, label, **options):
+    """Produces to several partitions: topics with pairs of number and bytes."""
+    rows = [
+        {**s.key(name, version >= 13), "partition_data": [{"index": n, "records": data} for n, data in parts]}
+        for name, parts in topics
+    ]
+    s.ask("Produce", version, topic_data=rows, label=label, retry=(), pick=_told, **options)
+
+
+def bytes_after_a_batch(s):
+    t = s.topic()
+    one, other = s.batch(b"a"), s.batch(b"b" * 100)
+    for label, rest in {
+        "zero": b"\0", "eleven-zeros": bytes(11), "twelve-zeros": bytes(12), "part": other[:60],
+        "nearly-whole": other[:-1], "whole": other, "ones": b"\xff" * 12,
+    }.items():  # fmt: skip
+        s.produce(t, data=one + rest, label=label, pick=_told)
+        s.produce(t, data=rest, label=f"only-{label}", pick=_told)
+    s.fetch(t)
+
+
+def order_of_checks(s):
+    t = s.topic(partitions=2)
+    good = s.batch(b"a")
+    bad = {
+        "good": good,
+        "crc": patched(good, crc=5),
+        "magic-1": patched(good, magic=1),
+        "magic-3": patched(good, magic=3),
+        "two": good + good,
+        "base-3": patched(good, base_offset=3),
+        "zstd": s.batch(b"z" * 50, codec="zstd"),
+        "codec-5": patched(good, attributes=5),
+        "control": patched(good, attributes=0x20),
+        "transactional": s.batch(b"t", producer=(1, 0, 0), is_transactional=True),
+        "transactional-control": patched(good, attributes=0x30),
+        "empty": b"",
+    }
+    for version in (6, 9):
+        for label, data in bad.items():
+            for acks in (-1, 2):
+                for place in ("known", "unknown", "internal"):
+                    name = {"known": t, "unknown": s.name("none"), "internal": "__consumer_offsets"}[place]
+                    _several(s, version, (t, [(1, good)]), (name, [(0, data)]), acks=acks,
+                             label=f"{label}-{acks}-{place}")  # fmt: skip
+    for n in range(2):
+        s.offset(t, -1, partition=n)
+
+
+def repeated_partitions(s):
+    t, none = s.topic(partitions=2), s.name("none")
+    one, other = s.batch(b"one"), s.batch(b"other" * 10)
+    s.ids[none] = uuid.UUID(int=3)
+    for version in (3, 9, 13):
+        _several(s, version, (t, [(0, one), (0, other)]), label="good")
+        _several(s, version, (t, [(0, b""), (0, other)]), label="empty-first")
+        _several(s, version, (t, [(0, one), (0, b"")]), label="empty-last")
+        _several(s, version, (t, [(0, one), (0, patched(one, crc=4))]), label="damaged-last")
+        _several(s, version, (none, [(0, one), (0, one)]), label="unknown")
+        _several(s, version, (t, [(1, one)]), (none, [(1, one)]), (t, [(0, one), (5, one)]), label="apart")
+        _several(s, version, (t, []), (none, []), label="no-partitions")
+    for n in range(2):
+        s.fetch(t, partition=n, pick=lambda a: [b["items"][0]["value"] for b in
+                                                a["responses"][0]["partitions"][0]["records"]])  # fmt: skip
