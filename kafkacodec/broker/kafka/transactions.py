@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.groups import ask, client_of
 from kafkacodec.broker.kafka.node import Inner
-from kafkacodec.broker.state.offsets import committed_answer
+from kafkacodec.broker.state.offsets import answer_of
 from kafkacodec.broker.state.verification import VERIFY_VERSION, verification, verified
 from kafkacodec.broker.topics.partition import EndMarker
 from kafkacodec.internal_records import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -18,6 +18,10 @@ from kafkacodec.net.service import Append, Effect
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.broker.topics.partition import Partition
+
+_IDS = 6  # of TxnOffsetCommit: topics by id
+_NEXT_EPOCHS = 2  # the version of transactions whose markers have the next epoch
 
 __all__ = ["commit_in_transaction", "init_producer_id", "verify", "write_txn_markers"]
 
@@ -48,20 +52,27 @@ def verify(
 def commit_in_transaction(node: Node, request: Request) -> Any:
     """TxnOffsetCommit: offsets that count when the transaction is committed (KIP-98, KIP-890)."""
     message = request.message
-    groups = node.machines[request.key]
+    groups: Any = node.machines[request.key]
     log = groups.log_of(message.group_id)
+    places = groups.offsets.check_places(message, request.version >= _IDS)
+
+    def refuse(code: int) -> Effect:
+        return node.reply(request.to, answer_of(messages.TxnOffsetCommitResponse, message, places, code))
 
     def checked(codes: dict[tuple[str, int], int]) -> Effect:
         code = codes.get(log, errors.NONE)
-        if not code:
-            effect: Effect = ask(node, request)
-            return effect
-        return node.reply(request.to, committed_answer(messages.TxnOffsetCommitResponse, message, {}, code))
+        if code:
+            return refuse(code)
+        effect: Effect = ask(node, request)
+        return effect
 
     def begun() -> Effect:
         producer = (message.producer_id, message.producer_epoch)
         return verify(node, request, message.transactional_id, producer, [log], checked)
 
+    rows = ((t, p) for t, topic in enumerate(message.topics) for p in range(len(topic.partitions)))
+    if not message.group_id or all(row in places for row in rows):
+        return refuse(errors.INVALID_GROUP_ID)
     return node.with_topic(CONSUMER_OFFSETS, begun, request.now)
 
 
@@ -70,23 +81,47 @@ def write_txn_markers(node: Node, request: Request) -> Any:
     response = messages.WriteTxnMarkersResponse()
     appends: list[Append] = []
     left = [0]
+    rows: dict[Any, Any] = {}  # of producers, of their topics, and of partitions
     for marker in request.message.markers:
-        made = response.WritableTxnMarkerResult(producer_id=marker.producer_id)
-        response.markers.append(made)
+        made = rows.get(marker.producer_id)
+        if made is None:
+            made = rows[marker.producer_id] = response.WritableTxnMarkerResult(producer_id=marker.producer_id)
+            response.markers.append(made)
         data = EndMarker(marker.producer_id, marker.producer_epoch, marker.transaction_result,
                          marker.coordinator_epoch, int(request.now))  # fmt: skip
         for topic in marker.topics:
-            rows = response.WritableTxnMarkerTopicResult(name=topic.name)
-            made.topics.append(rows)
+            place = marker.producer_id, topic.name
+            if place not in rows:
+                rows[place] = response.WritableTxnMarkerTopicResult(name=topic.name)
+                made.topics.append(rows[place])
             for number in topic.partition_indexes:
                 row = response.WritableTxnMarkerPartitionResult(partition_index=number)
-                rows.partitions.append(row)
-                if node.topics.partition(topic.name, number) is None:
-                    row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+                if rows.setdefault((*place, number), row) is not row:
                     continue
-                appends.append(Append((topic.name, number), data, _marked(node, request, row, left, response)))
+                rows[place].partitions.append(row)
+                row.error_code = _refuses_marker(node.topics.partition(topic.name, number), marker)
+                if not row.error_code:
+                    appends.append(Append((topic.name, number), data, _marked(node, request, row, left, response)))
     left[0] = len(appends)
     return Effect(appends) if appends else response
+
+
+def _refuses_marker(partition: Partition | None, marker: Any) -> int:
+    """The error of a marker that is older than what the partition has of its producer."""
+    if partition is None:
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
+    number, epoch, version = marker.producer_id, marker.producer_epoch, marker.transaction_version
+    if min(number, epoch) < 0:
+        return errors.UNKNOWN_SERVER_ERROR
+    known = partition.log.producers.get(number)
+    is_next = version >= _NEXT_EPOCHS and partition.is_open(number)  # its marker has the epoch after its records
+    if known is not None and epoch < known.producer_epoch + is_next:
+        return errors.INVALID_PRODUCER_EPOCH
+    if version < 0:
+        return errors.UNKNOWN_SERVER_ERROR
+    if known is None:
+        return errors.NONE
+    return errors.TRANSACTION_COORDINATOR_FENCED if marker.coordinator_epoch < known.coordinator_epoch else errors.NONE
 
 
 def _marked(node: Node, request: Request, row: Any, left: list[int], response: Any) -> Any:

@@ -26,7 +26,7 @@ asks no machine. `kafkacodec.broker.state.verification` has what Produce and Txn
 
 1. ``transactions.receive(verification(api, version, ...), VERIFY_VERSION, ...)``; its reply goes to the host itself.
 2. ``verified(answer, api, version)`` has an error code for each partition. Where it is 0, Produce appends, and
-   TxnOffsetCommit goes on to the group coordinator; else `kafkacodec.broker.state.offsets.committed_answer` refuses it.
+   TxnOffsetCommit goes on to the group coordinator; else `kafkacodec.broker.state.offsets.answer_of` refuses it.
 
 What depends on who asks is left to the host: authorization, and ``authorized_operations`` of what is described.
 

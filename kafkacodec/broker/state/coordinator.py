@@ -28,6 +28,7 @@ __all__ = ["GroupCoordinator"]
 
 
 _WRITE_AGAIN_MS = 1_000
+_JAVA_BLANK = "".join(map(chr, range(33)))
 _FILTERED = {"NotReady": "not_ready"}
 """States whose words in filters are not those of answers, in small letters."""
 
@@ -115,7 +116,7 @@ class GroupCoordinator(Groups):
 
     def _list(self, request: Any, version: int, client: Client, to: Any) -> None:
         response = messages.ListGroupsResponse
-        states = {state.lower() for state in request.states_filter}
+        states = {state.strip(_JAVA_BLANK).lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
         rows = [
             response.ListedGroup(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from kafkacodec import messages
 from kafkacodec.broker.state.groups import AnyGroup, Groups
 from kafkacodec.broker.state.machine import Client, Handler
-from kafkacodec.broker.state.offsets import committed_answer
+from kafkacodec.broker.state.offsets import answer_of
 from kafkacodec.errors import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
@@ -62,13 +61,12 @@ class OffsetCalls:
         transactional = producer[0] >= 0
         response = messages.TxnOffsetCommitResponse if transactional else messages.OffsetCommitResponse
         group = self._groups.find(request.group_id)
-        wanted = sum(len(topic.partitions) for topic in request.topics)
         code = NONE
-        if wanted > len(codes):
+        if any((t, p) not in codes for t, topic in enumerate(request.topics) for p in range(len(topic.partitions))):
             code = self._refusal(group, request, version, transactional)
 
         def written(failed: int) -> None:
-            self._groups.reply(to, committed_answer(response, request, codes, failed))
+            self._groups.reply(to, answer_of(response, request, codes, failed))
 
         if code:
             written(code)
@@ -130,28 +128,20 @@ class OffsetCalls:
         if code or group is None:
             self._groups.reply(to, response(error_code=code))
             return
-        row = response.OffsetDeleteResponsePartition
+        codes = self._offsets.check_places(request, by_id=False)
         subscribed = group.subscribes()
-        topics = []
-        for topic in request.topics:
-            rows = [
-                row(
-                    partition_index=p.partition_index,
-                    error_code=self._undeletable(subscribed, topic.name, p.partition_index),
-                )
-                for p in topic.partitions
-            ]
-            topics.append(response.OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
-        wanted = {(topic.name, p.partition_index) for topic in topics for p in topic.partitions if not p.error_code}
+        rows = {
+            (t, p): (topic.name, row.partition_index)
+            for t, topic in enumerate(request.topics)
+            for p, row in enumerate(topic.partitions)
+        }
+        refused = {at: GROUP_SUBSCRIBED_TO_TOPIC for at, (topic, _) in rows.items() if subscribed(topic)}
+        codes = refused | codes
+        wanted = {place for at, place in rows.items() if at not in codes}
         here = [place for place in self._offsets.places(request.group_id) if place in wanted]
 
         def written(failed: int) -> None:
-            answer = response(error_code=failed) if failed else response(topics=topics)
+            answer = response(error_code=failed) if failed else answer_of(response, request, codes)
             self._groups.reply(to, answer)
 
         group.room.write(self._offsets.tombstones(request.group_id, here), written)
-
-    def _undeletable(self, subscribed: Callable[[str], bool], topic: str, partition: int) -> int:
-        if not self._offsets.known((topic, partition)):
-            return UNKNOWN_TOPIC_OR_PARTITION
-        return GROUP_SUBSCRIBED_TO_TOPIC if subscribed(topic) else NONE

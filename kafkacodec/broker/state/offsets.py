@@ -24,9 +24,10 @@ from kafkacodec.errors import (
 )
 from kafkacodec.messages.stored import StoredRecord
 
-__all__ = ["Offsets", "Place", "committed_answer", "partitions_by_topic"]
+__all__ = ["Offsets", "Place", "answer_of", "partitions_by_topic"]
 
 _ZERO = uuid.UUID(int=0)
+_UNKNOWN = frozenset((UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION))
 _VALUE_VERSION, _VALUE_WITH_EXPIRY = 4, 1
 
 Place = tuple[str, int]
@@ -111,13 +112,18 @@ class Offsets:
     # OffsetCommit and TxnOffsetCommit
 
     def check_places(self, request: Any, by_id: bool) -> dict[tuple[int, int], int]:
-        """Return the error codes of unknown partitions in a commit, by position in the request."""
+        """Return the error codes of unknown partitions in a request, by position in it.
+
+        An unknown topic without partitions has one at position -1.
+        """
         codes: dict[tuple[int, int], int] = {}
         for t, topic in enumerate(request.topics):
             if by_id:
                 topic.name = self._topics.name_of(topic.topic_id) or ""
             there = self._topics.partitions(topic.name) if topic.name else 0
             missing = UNKNOWN_TOPIC_ID if by_id and not there else UNKNOWN_TOPIC_OR_PARTITION
+            if not there and not topic.partitions:
+                codes[t, -1] = missing
             for p, partition in enumerate(topic.partitions):
                 if not 0 <= partition.partition_index < there:
                     codes[t, p] = missing
@@ -142,7 +148,7 @@ class Offsets:
                     commit_timestamp=now if when == -1 else when,
                 )
                 if retention != -1:
-                    value.expire_timestamp = value.commit_timestamp + retention
+                    value.expire_timestamp = _java_sum(value.commit_timestamp, retention)
                 elif topic.topic_id != _ZERO:
                     value.topic_id = topic.topic_id
                 key = messages.OffsetCommitKey(
@@ -187,10 +193,6 @@ class Offsets:
 
     # Their end
 
-    def known(self, place: Place) -> bool:
-        """Whether the partition exists."""
-        return 0 <= place[1] < self._topics.partitions(place[0])
-
     def expired(self, group: str, start: Callable[[str], int | None], now: int) -> list[Place]:
         """Return the expired offsets of a group.
 
@@ -214,23 +216,26 @@ class Offsets:
         return any(place in commits for commits in self._pending.get(group, {}).values())
 
 
-def committed_answer(response: Any, request: Any, codes: Mapping[tuple[int, int], int], code: int = NONE) -> Any:
-    """Return the answer to OffsetCommit or TxnOffsetCommit: `code` for partitions without their own."""
+def answer_of(response: Any, request: Any, codes: Mapping[tuple[int, int], int], code: int = NONE) -> Any:
+    """Return the answer to OffsetCommit, TxnOffsetCommit or OffsetDelete: `code` for partitions without their own.
+
+    Rows of a repeated topic are together if something is unknown, since only then Kafka merges answers.
+    """
     topic_class, partition_class = (getattr(response, response.__name__ + part) for part in ("Topic", "Partition"))
-    return response(
-        topics=[
-            topic_class(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    partition_class(partition_index=row.partition_index, error_code=codes.get((t, p), code))
-                    for p, row in enumerate(topic.partitions)
-                ],
-            )
-            for t, topic in enumerate(request.topics)
-            if topic.partitions
+    merges = not _UNKNOWN.isdisjoint(codes.values())
+    topics: dict[Any, Any] = {}
+    for t, topic in enumerate(request.topics):
+        if not topic.partitions and (t, -1) not in codes:
+            continue
+        key = (topic.name, getattr(topic, "topic_id", None)) if merges else t
+        row = topics.setdefault(key, topic_class(name=topic.name))
+        if hasattr(topic, "topic_id"):
+            row.topic_id = topic.topic_id
+        row.partitions += [
+            partition_class(partition_index=row.partition_index, error_code=codes.get((t, p), code))
+            for p, row in enumerate(topic.partitions)
         ]
-    )
+    return response(topics=list(topics.values()))
 
 
 def partitions_by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
@@ -259,6 +264,11 @@ def _take(groups: dict[str, dict[Place, _Commit]], group: str, place: Place) -> 
         groups[group].pop(place, None)
         if not groups[group]:
             del groups[group]
+
+
+def _java_sum(one: int, other: int) -> int:
+    """The sum of two int64, which overflows as in Kafka: what never ends has ended."""
+    return (one + other + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _java_length(text: str) -> int:

@@ -7,7 +7,7 @@ markers again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -85,15 +85,15 @@ class TransactionCoordinator(Machine):
     def _init(self, request: Any, version: int, client: Client, to: Any) -> None:
         response = messages.InitProducerIdResponse
         name = request.transactional_id
-        if name is None:
+        code = NONE
+        if name == "" or (request.producer_id == -1) != (request.producer_epoch == -1):
+            code = INVALID_REQUEST
+        elif name is None:
             number = self._take_id()
             code = COORDINATOR_LOAD_IN_PROGRESS if number is None else NONE
             made = response(error_code=code) if number is None else response(producer_id=number, producer_epoch=0)
             self.reply(to, made)
             return
-        code = NONE
-        if not name or (request.producer_id == -1) != (request.producer_epoch == -1):
-            code = INVALID_REQUEST
         elif not 0 < request.transaction_timeout_ms <= self._options.transaction_max_timeout_ms:
             code = INVALID_TRANSACTION_TIMEOUT
         if code:
@@ -169,14 +169,14 @@ class TransactionCoordinator(Machine):
     def _add_one(
         self, asked: Any, version: int, wrong: dict[tuple[str, int], int], done: Callable[[list[Any]], None]
     ) -> None:
-        places = list(_places(asked))
+        places = _places(asked)
         if wrong:
-            done(_rows(asked, {place: wrong.get(place, OPERATION_NOT_ATTEMPTED) for place in places}))
+            done(_rows({place: wrong.get(place, OPERATION_NOT_ATTEMPTED) for place in places}))
             return
 
         def all_(code: int) -> None:
             named = self._named(code, keys.ADD_PARTITIONS_TO_TXN, version)
-            done(_rows(asked, dict.fromkeys(places, named)))
+            done(_as_asked(asked, named))
 
         def job() -> None:
             found = self._found(asked.transactional_id, asked.producer_id, asked.producer_epoch)
@@ -185,7 +185,7 @@ class TransactionCoordinator(Machine):
             elif asked.verify_only:
                 inside = found.partitions if found.state == ONGOING else frozenset()
                 codes = {place: NONE if place in inside else TRANSACTION_ABORTABLE for place in places}
-                done(_rows(asked, codes))
+                done(_rows(codes))
             else:
                 self._add(found, places, 2 if version >= _SECOND_ADDS else 0, all_)
 
@@ -370,20 +370,27 @@ class TransactionCoordinator(Machine):
         return INVALID_PRODUCER_EPOCH if code == PRODUCER_FENCED and version < _KNOWS_FENCED[api] else code
 
 
-def _places(asked: Any) -> Iterable[tuple[str, int]]:
-    return ((topic.name, number) for topic in asked.topics for number in topic.partitions)
+def _places(asked: Any) -> list[tuple[str, int]]:
+    """The partitions, each once."""
+    return list(dict.fromkeys((topic.name, number) for topic in asked.topics for number in topic.partitions))
 
 
-def _rows(asked: Any, codes: dict[tuple[str, int], int]) -> list[Any]:
+def _as_asked(asked: Any, code: int) -> list[Any]:
+    """The same code for all partitions, in rows as in the request."""
     response = messages.AddPartitionsToTxnResponse
-    row = response.AddPartitionsToTxnPartitionResult
+    row, made = response.AddPartitionsToTxnPartitionResult, response.AddPartitionsToTxnTopicResult
     return [
-        response.AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                row(partition_index=number, partition_error_code=codes[topic.name, number])
-                for number in topic.partitions
-            ],
-        )
+        made(name=topic.name, results_by_partition=[row(partition_index=n, partition_error_code=code)
+                                                    for n in topic.partitions])
         for topic in asked.topics
-    ]
+    ]  # fmt: skip
+
+
+def _rows(codes: dict[tuple[str, int], int]) -> list[Any]:
+    response = messages.AddPartitionsToTxnResponse
+    topics: dict[str, Any] = {}
+    for (name, number), code in codes.items():
+        topic = topics.setdefault(name, response.AddPartitionsToTxnTopicResult(name=name))
+        row = response.AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
+        topic.results_by_partition.append(row)
+    return list(topics.values())

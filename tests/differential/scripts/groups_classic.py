@@ -304,7 +304,15 @@ def list_groups(s):
 
     for version in range(6):
         s.ask("ListGroups", version, mine=True, pick=groups)
-    for states in (["Stable"], ["Empty"], ["CompletingRebalance", "Stable"], ["stable"], ["Dead"], ["NoSuchState"]):
+    for states in (
+        ["Stable"],
+        ["Empty"],
+        ["CompletingRebalance", "Stable"],
+        ["stable"],
+        ["Dead"],
+        ["NoSuchState"],
+        [" Stable\n"],
+    ):
         s.ask("ListGroups", 4, mine=True, pick=groups, states_filter=states, label="-".join(states))
     for types in (["classic"], ["Classic"], ["consumer"], ["share"], ["nonsense"]):
         s.ask(

@@ -271,3 +271,35 @@ def with_epochs_of_unknown_members(s):
     _fetch(s, s.name("g"), {t: [0]}, version=9, member_id="nobody", member_epoch=3, label="classic-group-other-member")
     _fetch(s, s.name("none"), {t: [0]}, version=9, member_id="nobody", member_epoch=3, label="unknown-group")
     _fetch(s, s.name("g"), {t: [0]}, version=9, member_id=None, member_epoch=-1, label="as-an-admin")
+
+
+def repeated_topics(s):
+    t, none = s.topic(partitions=3), s.name("none")
+    (m,) = stable(s, s.name("g"), "a", topics=(t,))
+    who = {"generation_id_or_member_epoch": m.generation, "member_id": m.id}
+
+    def entry(name, *partitions):
+        rows = [{"partition_index": n, "committed_offset": 3, "committed_metadata": ""} for n in partitions]
+        return {"name": name, "partitions": rows}
+
+    asked = {
+        "known": [entry(t, 0, 0), entry(t, 1)],
+        "and-unknown": [entry(t, 0), entry(none, 0), entry(t, 1, 7), entry(none, 1)],
+        "empty": [entry(t), entry(none), entry("")],
+    }
+    for label, topics in asked.items():
+        s.ask("OffsetCommit", 8, label=label, group_id=m.group, topics=topics, retry=(), **who)
+        s.ask("OffsetCommit", 8, label=f"{label}-refused", group_id=m.group, topics=topics, retry=())
+        rows = [
+            {"name": one["name"], "partitions": [{"partition_index": p["partition_index"]} for p in one["partitions"]]}
+            for one in topics
+        ]
+        for group in (m.group, s.name("nobody")):
+            s.ask("OffsetDelete", 0, label=label, group_id=group, topics=rows, retry=())
+    _fetch(s, m.group)
+
+
+def endless_retention(s):
+    t = s.topic()
+    for days in (2**63 - 1, -2, 0, -(2**63)):
+        _commit(s, s.name(f"g{days}"), t, 5, version=2, retention_time_ms=days, label=f"{days}")

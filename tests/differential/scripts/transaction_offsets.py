@@ -93,3 +93,18 @@ def offsets_of_members(s):
     p.end()
     s.ask("OffsetFetch", 7, require_stable=True, group_id=m.group, topics=[{"name": t, "partition_indexes": [0]}],
           until=lambda a: not a.topics[0].partitions[0].error_code)  # fmt: skip
+
+
+def unknown_partitions_come_first(s):
+    t, none = s.topic(), s.name("none")
+    p = Producer(s)
+    p.init(quiet=True)
+    rows = [{"partition_index": n, "committed_offset": 3, "committed_metadata": ""} for n in (7, 0)]
+    for version in (3, 5):
+        for label, number in (("known", p.id), ("other-producer", 4242)):
+            who = p.who(producer_id=number, group_id=s.name("g"))
+            topics = [{"name": t, "partitions": rows}, {"name": none, "partitions": rows}]
+            s.ask("TxnOffsetCommit", version, label=label, topics=topics, retry=(), **who)
+            s.ask("TxnOffsetCommit", version, label=f"{label}-unknown", topics=topics[1:], retry=(), **who)
+            s.ask("TxnOffsetCommit", version, label=f"{label}-no-group", topics=topics, retry=(),
+                  **{**who, "group_id": ""})  # fmt: skip

@@ -374,3 +374,65 @@ def times_out(s):
     p.add(t)
     p.produce(t, b"d")
     p.end()
+
+
+def markers_of_old_producers(s):
+    t = s.topic(partitions=3)
+
+    def mark(label, version, number, epoch, *, partition=1, coordinator=0, kind=0):
+        marker = {
+            "producer_id": number,
+            "producer_epoch": epoch,
+            "transaction_result": True,
+            "coordinator_epoch": coordinator,
+            "topics": [{"name": t, "partition_indexes": [partition]}],
+            **({"transaction_version": kind} if version > 1 else {}),
+        }
+        s.ask("WriteTxnMarkers", version, label=f"{label}-{kind}", markers=[marker], retry=())
+
+    for version, kinds in ((1, (0,)), (2, (0, 2, -1))):
+        for kind in kinds:
+            p = Producer(s, f"x{version}{kind}")
+            p.init(quiet=True)
+            p.add(t, quiet=True)
+            p.produce(t, b"t", quiet=True)
+            number = p.id + 1000
+            for label, epoch in (("new", 5), ("again", 5), ("next", 6), ("lower", 3), ("negative", -1)):
+                mark(label, version, number, epoch, kind=kind)
+            for label, epoch in (("open", p.epoch), ("next", p.epoch + 1), ("again", p.epoch + 1)):
+                mark(f"{label}-of-a-transaction", version, p.id, epoch, partition=0, kind=kind)
+            for label, epoch, coordinator in (("newer", 2, 5), ("older", 3, 4), ("both-older", 0, 4)):
+                mark(f"{label}-coordinator", version, p.id, epoch, partition=0, coordinator=coordinator, kind=kind)
+            mark("no-producer", version, -1, 0, kind=kind)
+
+
+def markers_of_one_producer(s):
+    t = s.topic(partitions=3)
+    rows = [
+        {"producer_id": 4242, "producer_epoch": epoch, "transaction_result": True, "coordinator_epoch": 0,
+         "topics": [{"name": t, "partition_indexes": numbers}, {"name": s.name("none"), "partition_indexes": [0]}]}
+        for epoch, numbers in ((0, [0, 7]), (1, [1]))
+    ]  # fmt: skip
+    s.ask("WriteTxnMarkers", 1, markers=rows, retry=())
+
+
+def repeated_partitions(s):
+    t, none = s.topic(partitions=3), s.name("none")
+    p = Producer(s)
+    p.init(quiet=True)
+    asked = {
+        "good": [(t, [0, 0]), (t, [1]), (t, [])],
+        "unknown": [(t, [0, 0]), (none, [0]), (t, [1]), (none, [0]), (t, [])],
+    }
+    for label, topics in asked.items():
+        rows = [{"name": name, "partitions": numbers} for name, numbers in topics]
+        for who in (p.id, 4242):
+            fields = {"v3_and_below_transactional_id": p.name, "v3_and_below_producer_id": who,
+                      "v3_and_below_producer_epoch": p.epoch, "v3_and_below_topics": rows}  # fmt: skip
+            s.ask("AddPartitionsToTxn", 3, label=f"{label}-{'known' if who == p.id else 'other'}", retry=(), **fields)
+
+
+def epochs_without_names(s):
+    for version in (3, 5):
+        for number, epoch in ((-1, 2), (5, -1), (5, 2)):
+            s.ask("InitProducerId", version, label=f"{number}-{epoch}", producer_id=number, producer_epoch=epoch)
