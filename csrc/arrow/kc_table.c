@@ -139,6 +139,7 @@ kc_table *kc_table_new_within(const kc_field *fields, int num_fields, uint64_t w
     }
     atomic_init(&t->references, 1);
     t->num_columns = num_fields;
+    t->wanted = num_fields < 64 ? wanted & ((UINT64_C(1) << num_fields) - 1) : wanted;
     t->length = 0;
     t->budget = budget;
     t->views = (kc_views){.reach = KC_VIEW_REACH};

@@ -52,6 +52,7 @@ typedef struct kc_table {
     kc_column *columns;
     kc_budget *budget; /* for the capacity of the columns; NULL: unlimited */
     kc_views views;    /* the buffers of the columns of views */
+    uint64_t wanted;   /* a bit for each column that is wanted */
 } kc_table;
 
 /* The value of a null slot of a timestamp column: numpy's "not a time". */

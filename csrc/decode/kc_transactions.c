@@ -57,20 +57,24 @@ static void close_slot(kc_transactions *t, kc_open *slot) {
 }
 
 static int end_transaction(kc_transactions *t, const uint8_t *data, const kc_batch *marker, kc_error *error) {
-    if (kc_buffer_reserve(&t->ended, sizeof(kc_ended), error)) return error->code;
     kc_open *slot = t->count ? slot_of(t, marker->producer_id) : NULL;
+    if (slot && !slot->taken) slot = NULL;
     const bool intact = kc_batch_compute_crc(data, marker) == marker->crc;
-    kc_ended *ended = (kc_ended *)(void *)(t->ended.data + t->ended.size);
-    *ended = (kc_ended){
-        .producer_id = marker->producer_id,
-        .first_offset = slot && slot->taken ? slot->first_offset : marker->base_offset,
-        .last_offset = marker->base_offset,
-        .kind = intact ? kc_marker_kind(marker) : KC_MARKER_UNREADABLE,
-        .position = (int64_t)marker->position,
-        .size = (int64_t)marker->size,
-    };
-    t->ended.size += sizeof(kc_ended);
-    if (slot && slot->taken) close_slot(t, slot);
+    const int32_t kind = intact ? kc_marker_kind(marker) : KC_MARKER_UNREADABLE;
+    if (kind != KC_MARKER_COMMIT || !t->without_commits) {
+        if (kc_buffer_reserve(&t->ended, sizeof(kc_ended), error)) return error->code;
+        kc_ended *ended = (kc_ended *)(void *)(t->ended.data + t->ended.size);
+        *ended = (kc_ended){
+            .producer_id = marker->producer_id,
+            .first_offset = slot ? slot->first_offset : marker->base_offset,
+            .last_offset = marker->base_offset,
+            .kind = kind,
+            .position = (int64_t)marker->position,
+            .size = (int64_t)marker->size,
+        };
+        t->ended.size += sizeof(kc_ended);
+    }
+    if (slot) close_slot(t, slot);
     return KC_OK;
 }
 

@@ -27,6 +27,7 @@ typedef struct kc_transactions {
     kc_open *slots;
     size_t capacity, count; /* a power of two or 0; the open transactions */
     kc_buffer ended;        /* of kc_ended, by their ends; the caller empties it */
+    bool without_commits;   /* committed transactions are not in it */
 } kc_transactions;
 
 /* Opens a transaction, unless the producer has an open one. */

@@ -82,6 +82,26 @@ TEST(transactions_end_with_their_markers) {
     kc_transactions_free(&t);
 }
 
+TEST(committed_transactions_are_left_out_if_they_are_not_wanted) {
+    kc_transactions t = {.without_commits = true};
+    log_of log = {.count = 0};
+    write_record(&log, 5, 10);
+    write_record(&log, 9, 11);
+    write_marker(&log, 5, 12, COMMIT);
+    write_record(&log, 5, 13);
+    write_marker(&log, 5, 14, ABORT);
+    write_marker(&log, 9, 15, COMMIT);
+    log.data.data[log.data.size - 1] ^= 1; /* what it was is not known */
+    write_marker(&log, 7, 16, OTHER);
+    CHECK_EQ(follow(&t, &log), KC_OK);
+    CHECK_EQ(t.ended.size, 3 * sizeof(kc_ended));
+    CHECK(ended_is(&t, 0, 5, 13, 14, KC_MARKER_ABORT));
+    CHECK(ended_is(&t, 1, 9, 11, 15, KC_MARKER_UNREADABLE));
+    CHECK(ended_is(&t, 2, 7, 16, 16, 65534));
+    CHECK_EQ(t.count, 0);
+    kc_transactions_free(&t);
+}
+
 TEST(transactions_whose_markers_cannot_be_read) {
     kc_transactions t = {0};
     log_of log = {.count = 0};

@@ -94,6 +94,7 @@ cdef extern from "decode/kc_transactions.h" nogil:
         kc_open *slots
         size_t capacity
         kc_buffer ended
+        bint without_commits
 
     int kc_transactions_open(kc_transactions *t, int64_t producer_id, int64_t first_offset, kc_error *error)
     int kc_transactions_follow(

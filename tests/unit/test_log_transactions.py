@@ -10,7 +10,7 @@ import pytest
 
 import kafkacodec as kc
 from kafkacodec.log.partitions.inside import surroundings
-from kafkacodec.log.reading.transactions import ABORTED, FINISHED, Transactions
+from kafkacodec.log.reading.transactions import ABORTED, FINISHED, Transactions, scan_transactions
 from tests.corpus import ROOT
 
 
@@ -148,6 +148,20 @@ def test_committed_records_of_interleaved_transactions(seed, tmp_path):
         last = first + rng.randrange(200)
         read = rows_of(partition.read(start_offset=first, end_offset=last, **how))
         assert read == [row for row in expected if first <= row[0] < last]
+
+
+def test_committed_transactions_can_be_left_out(tmp_path):
+    """What a reader of committed records needs: those that were aborted and those that are open."""
+    interleaved(tmp_path / "t-0", 400, random.Random(1))
+    partition = kc.log.Partition(tmp_path / "t-0")
+    for first, end in ((None, None), (100, 200)):
+        whole = partition.transactions(first, end)
+        found = scan_transactions(partition.path, partition.segments, first, end, committed=False)
+        assert found.aborted.tolist() == whole.aborted.tolist() != []
+        assert found.open == whole.open
+        assert [str(problem) for problem in found.problems] == [str(problem) for problem in whole.problems]
+        assert sorted(found.finished.tolist()) == whole.aborted.tolist()
+        assert len(whole.finished) > len(found.finished)
 
 
 def test_the_first_committed_records_need_few_headers(tmp_path, monkeypatch):

@@ -258,7 +258,7 @@ def _statistics_of(
                 total.missing_offsets += problem.missing_offsets
     total.num_offsets = _num_offsets(partition, total)
     if total.transactional_batches:
-        transactions = scan_transactions(partition.path, readable, None, None)
+        transactions = scan_transactions(partition.path, readable, None, None, committed=False)
         total.aborted_transactions = len(transactions.aborted)
         total.open_transactions = len(transactions.open)
     return total

@@ -92,7 +92,10 @@ class MergedPartition(Partition):
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
         """The aborted and open transactions that matter for a span of the log."""
-        tracker = TransactionTracker()
+        return self._transactions(start_offset, end_offset, committed=True)
+
+    def _transactions(self, start_offset: int | None, end_offset: int | None, *, committed: bool) -> Transactions:
+        tracker = TransactionTracker(committed)
         begin = None
         for part, first, _ in self._between(start_offset, None):
             begin = tracker.resume_before(self.replicas[part.replica].path, first)

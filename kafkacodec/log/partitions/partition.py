@@ -228,7 +228,7 @@ class Partition(Readable):
         """The first offset of the oldest open transaction, where read_committed consumers wait; else `end_offset`."""
         end = self.end_offset()
         # Read from the newest producer snapshot on.
-        stable = self.transactions(start_offset=end).last_stable_offset
+        stable = self._transactions(end, None, committed=False).last_stable_offset
         return end if stable is None else stable
 
     @suggests_options
@@ -436,7 +436,10 @@ class Partition(Readable):
 
     def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
         """The aborted and open transactions that matter for a span of the log."""
-        return scan_transactions(self.path, self.segments, start_offset, end_offset)
+        return self._transactions(start_offset, end_offset, committed=True)
+
+    def _transactions(self, start_offset: int | None, end_offset: int | None, *, committed: bool) -> Transactions:
+        return scan_transactions(self.path, self.segments, start_offset, end_offset, committed=committed)
 
     @suggests_options
     def verify(self, *, threads: int | None = 1, advance: Advance | None = None) -> Report:

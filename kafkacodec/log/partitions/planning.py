@@ -49,8 +49,8 @@ class Log(Protocol):
     def _segments_between(self, start_offset: int | None, end_offset: int | None) -> list[Segment]:
         """The segments that may have records between two offsets."""
 
-    def transactions(self, start_offset: int | None = None, end_offset: int | None = None) -> Transactions:
-        """The aborted and open transactions that matter for a span."""
+    def _transactions(self, start_offset: int | None, end_offset: int | None, *, committed: bool) -> Transactions:
+        """The transactions that matter for a span; see `scan_transactions`."""
 
 
 class Portion(NamedTuple):
@@ -129,7 +129,7 @@ def _planned(
     directory = partition._listed if in_turn and len(portions) == 1 else None
     stop, transactions = end, None
     if committed:
-        transactions = partition.transactions(first, end)
+        transactions = partition._transactions(first, end, committed=False)
         stop = least(end, transactions.last_stable_offset)
     for portion in partition._portions(first, stop):
         ranges = _ranges(portion, limits, transactions, threads, logs, directory)

@@ -16,9 +16,10 @@ cdef class OpenTransactions:
     """The open transactions of a log up to the batches that were followed."""
     cdef k.kc_transactions state
 
-    def __cinit__(self, first_offsets):
+    def __cinit__(self, first_offsets, bint committed):
         """Begin with the first offset of each open transaction, by producer id."""
         cdef k.kc_error error
+        self.state.without_commits = not committed
         for producer_id, first_offset in first_offsets.items():
             if k.kc_transactions_open(&self.state, producer_id, first_offset, &error):
                 check(&error)
@@ -35,7 +36,8 @@ cdef class OpenTransactions:
     def follow(self, data, positions):
         """Take the batches at positions (int64) of the data, in the order of their offsets.
 
-        Returns the transactions that have ended as rows of int64: producer id, first offset, offset of the marker; and
+        Returns the transactions that have ended, if `committed` also those, as rows of int64: producer id, first offset,
+        offset of the marker; and
         of each the marker's kind (or `COMPRESSED`, `UNREADABLE`), position and size in bytes.
         """
         cdef HeldBuffer held = HeldBuffer(data)

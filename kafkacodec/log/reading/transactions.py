@@ -140,14 +140,20 @@ class Transactions(KnownRows):
 
 
 def scan_transactions(
-    directory: str, segments: Sequence[SegmentFile], start_offset: int | None, end_offset: int | None
+    directory: str,
+    segments: Sequence[SegmentFile],
+    start_offset: int | None,
+    end_offset: int | None,
+    *,
+    committed: bool = True,
 ) -> Transactions:
     """Find the transactions that decide about the records in [start_offset, end_offset).
 
     Reading begins at the newest producer snapshot at or before `start_offset`, else at the first segment, and ends when
-    every transaction that began before `end_offset` is decided, else at the end of the log.
+    every transaction that began before `end_offset` is decided, else at the end of the log. Without `committed` it
+    takes less time, and `finished` has only transactions that were not committed.
     """
-    tracker = TransactionTracker()
+    tracker = TransactionTracker(committed)
     tracker.read_log(directory, segments, start_offset, end_offset)
     return tracker.result()
 
@@ -161,13 +167,14 @@ class _Marker(NamedTuple):
 
 
 class TransactionTracker:
-    """Follows transactions through the batches of a log, oldest first."""
+    """Follows transactions through the batches of a log, oldest first; without `committed`, keeps none of those."""
 
     columns: tuple[str, ...] = ("position", "base_offset", "last_offset")
     """Of batch headers: those that `feed` needs."""
 
-    def __init__(self) -> None:
-        self._open = OpenTransactions({})
+    def __init__(self, committed: bool = True) -> None:
+        self._committed = committed
+        self._open = OpenTransactions({}, committed)
         self.aborted: list[npt.NDArray[np.void]] = []
         self.finished: list[npt.NDArray[np.void]] = []
         self.problems: list[DecodeError] = []
@@ -183,7 +190,8 @@ class TransactionTracker:
         """Start from a producer snapshot."""
         running = snapshot.entries[snapshot["current_txn_first_offset"] >= 0]
         self._open = OpenTransactions(
-            dict(zip(running["producer_id"].tolist(), running["current_txn_first_offset"].tolist(), strict=True))
+            dict(zip(running["producer_id"].tolist(), running["current_txn_first_offset"].tolist(), strict=True)),
+            self._committed,
         )
         self.next_offset = snapshot.offset
 
