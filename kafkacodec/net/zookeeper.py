@@ -1,7 +1,8 @@
 """A session with ZooKeeper for an event loop, on kazoo (the extra ``zookeeper``).
 
 kazoo calls back in its own threads; here everything happens in the loop. After a lost session, kazoo starts another,
-and this calls `ZooKeeper.renewed`: ephemeral nodes and watches are gone.
+and this calls `ZooKeeper.renewed`: ephemeral nodes and watches are gone. With a connection alone, kazoo forgets the
+watches; once it has another, `ZooKeeper.changed` is called for each of them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ZooKeeper:
 
     Attributes:
         renewed: called when a new session has started after a lost one.
-        changed: called with the path of a watched node whose children have changed.
+        changed: called with the path of a watched node whose children have changed, or may have.
 
     All methods raise ConnectionFailed if the session is lost or closed meanwhile.
     """
@@ -54,7 +55,9 @@ class ZooKeeper:
         self._servers, self._timeout = servers, connection_timeout_ms / 1000
         self._errors, self._states = exceptions, KazooState
         self._loop = asyncio.get_running_loop()
-        self._lost = self._closed = False
+        self._lost = self._dropped = self._closed = False
+        self._watched: set[str] = set()
+        self._session_timeout = session_timeout_ms / 1000
         self.renewed: Callable[[], None] = lambda: None
         self.changed: Callable[[str], None] = lambda path: None
         retry = {"max_tries": -1, "delay": 0.05, "max_delay": _MOST_PAUSE}
@@ -91,6 +94,8 @@ class ZooKeeper:
     async def children(self, path: str, *, watch: bool = False) -> list[str]:
         """Return the names below a node, none if there is no node; with `watch`, report their next change once."""
         watcher = self._watcher if watch else None
+        if watch:
+            self._watched.add(path)
         while True:
             with contextlib.suppress(self._errors.NoNodeError):
                 found: list[str] = await self._ask(self._client.get_children_async, path, watcher)
@@ -101,7 +106,8 @@ class ZooKeeper:
     async def create(self, path: str, content: str, *, ephemeral: bool = True) -> None:
         """Create a node, and its parents without content. Raises NodeExists for a node with other content.
 
-        An existing node with this content is fine: it may have been created before a connection was lost.
+        An existing node with this content is fine: it may have been created before a connection was lost. One of an
+        earlier session is awaited to go with that, for twice the time after which sessions end; then it is NodeExists.
         """
         while True:
             try:
@@ -110,10 +116,8 @@ class ZooKeeper:
             except self._errors.NoNodeError:
                 await self._make_parents(path)
             except self._errors.NodeExistsError:
-                found = await self.get(path)
-                if found != content:
-                    raise NodeExists(path, found) from None
-                return
+                if await self._is_own(path, content, ephemeral):
+                    return
 
     async def write(self, path: str, content: str) -> None:
         """Set the content of a permanent node; create it if it is missing."""
@@ -130,6 +134,26 @@ class ZooKeeper:
         """Delete a node, if it is there."""
         with contextlib.suppress(self._errors.NoNodeError):
             await self._ask(self._client.delete_async, path)
+
+    async def _is_own(self, path: str, content: str, ephemeral: bool) -> bool:
+        """Whether an existing node is what was to be created; False once it has gone. Raises NodeExists."""
+        changed = asyncio.Event()
+        try:
+            async with asyncio.timeout(2 * self._session_timeout):
+                while True:
+                    data, stat = await self._ask(self._client.get_async, path, lambda event: self._call(changed.set))
+                    found = None if data is None else data.decode("utf-8", "replace")
+                    if found != content:
+                        raise NodeExists(path, found)
+                    session = self.session  # None without a connection, which is a change
+                    if not ephemeral or (session is not None and session[0] == stat.owner_session_id):
+                        return True
+                    await changed.wait()
+                    changed.clear()
+        except self._errors.NoNodeError:
+            return False
+        except TimeoutError:
+            raise NodeExists(path, content) from None
 
     async def _make_parents(self, path: str) -> None:
         parts = path.split("/")[1:-1]
@@ -163,16 +187,23 @@ class ZooKeeper:
             self._call(self._noticed, event.path)
 
     def _noticed(self, path: str) -> None:
+        self._watched.discard(path)
         if not self._closed:
             self.changed(path)
 
     def _state_changed(self, state: Any) -> None:
-        if state == self._states.LOST:
-            self._lost = True
-        elif state == self._states.CONNECTED and self._lost:
-            self._lost = False
-            if not self._closed:
-                self.renewed()
+        if state != self._states.CONNECTED:
+            self._dropped = True
+            self._lost = self._lost or state == self._states.LOST
+            return
+        watched, lost = self._watched if self._dropped else set(), self._lost
+        self._dropped = self._lost = False
+        if self._closed:
+            return
+        if lost:
+            self.renewed()
+        for path in sorted(watched):
+            self._noticed(path)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import threading
 from contextlib import ExitStack
 
 import pytest
@@ -187,6 +188,39 @@ def test_a_member_whose_session_is_lost_joins_again_with_the_same_id(server, zoo
             eventually(lambda: set(owners(server, zookeeper).values()) == {"g_a-0", "g_b-0"})
             producer.send("t", b"second").result(30)
             eventually(lambda: first.poll(0.1) + second.poll(0.1))
+
+
+def test_changes_are_noticed_after_a_lost_connection(server, zookeeper):
+    with serving(zookeeper, 2) as first, kafka07.Consumer(zookeeper, "t", group="g", **QUICK) as consumer:
+        with Client(first.listeners[0]) as client:
+            client.send(produce("t", 0, message(b"first")))
+        assert [one.value for one in read(consumer, 1)] == [b"first"]
+        session = consumer._face._engine.session
+        server.stop()
+        server.start()
+        eventually(lambda: consumer._face._engine.session == session)
+        with serving(zookeeper, 10) as second, Client(second.listeners[0]) as client:
+            client.send(produce("t", 0, message(b"second")))
+            assert [one.value for one in read(consumer, 1)] == [b"second"]
+
+
+def test_a_member_waits_for_the_end_of_an_earlier_session_with_its_id(server, zookeeper, brokers):
+    path = "/consumers/g/ids/g_a"
+    with kafka07.Consumer(zookeeper, "t", group="g", consumer_id="a", **QUICK) as consumer:
+        consumer.poll()
+        content = tree(server, zookeeper)[path]
+    with kafka07.Consumer(zookeeper, "t", group="g", consumer_id="a", **QUICK) as consumer:
+        with server.client() as killed:
+            killed.create(zookeeper.removeprefix(server.server) + path, content.encode(), ephemeral=True)
+            thread = threading.Thread(target=consumer.poll)
+            thread.start()
+            eventually(lambda: getattr(consumer._face._engine, "_zookeeper", None) and _waits_for_a_node(consumer))
+        thread.join()
+        assert path in tree(server, zookeeper)
+
+
+def _waits_for_a_node(consumer):
+    return consumer._face._engine._zookeeper._client._data_watchers
 
 
 def test_a_topic_that_comes_later_is_read(server, zookeeper, brokers):

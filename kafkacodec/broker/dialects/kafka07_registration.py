@@ -104,13 +104,22 @@ class Registration:
         """Register missing nodes; retry until it succeeds."""
         while self._renewed or self._waiting:
             try:
-                if self._renewed:
-                    await self._register_broker(zookeeper)
-                    self._renewed = False
+                await self._register_again(zookeeper)
                 await self._register_topics(zookeeper)
             except (NodeExists, KafkaCodecError) as error:
                 _log.warning("broker %d cannot be registered in ZooKeeper now: %s", self._id, error)
                 await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _register_again(self, zookeeper: ZooKeeper) -> None:
+        """Register the broker after a lost session; another may be lost meanwhile."""
+        if not self._renewed:
+            return
+        self._renewed = False
+        try:
+            await self._register_broker(zookeeper)
+        except (NodeExists, KafkaCodecError):
+            self._renewed = True
+            raise
 
     async def _register_broker(self, zookeeper: ZooKeeper) -> None:
         host, port = self._address

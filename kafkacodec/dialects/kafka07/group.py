@@ -207,14 +207,23 @@ class Group(Engine):
             await self._due.wait()
             self._due.clear()
             try:
-                if self._lost:
-                    await self._register()
-                    self._lost = False
+                await self._join_again()
                 await self._rebalance()
             except KafkaCodecError as error:
                 _log.warning("%s; trying again", error)
                 self._due.set()
                 await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _join_again(self) -> None:
+        """Register after a lost session; another may be lost meanwhile."""
+        if not self._lost:
+            return
+        self._lost = False
+        try:
+            await self._register()
+        except KafkaCodecError:
+            self._lost = True
+            raise
 
     async def _rebalance(self) -> None:
         """Execute the steps of a rebalance. Raises BrokerError."""

@@ -72,6 +72,7 @@ class Sender(Engine):
         self._starting = asyncio.Lock()
         self._zookeeper: ZooKeeper | None = None
         self._registry: Registry | None = None
+        self._changes = 0
         self._topics: set[str] = set()
         self._links: dict[int, _Link] = {}
         self._sending: set[asyncio.Task[None]] = set()
@@ -153,18 +154,22 @@ class Sender(Engine):
     def _forget(self) -> None:
         """Something has changed: ZooKeeper is read before the next message."""
         self._registry = None
+        self._changes += 1
 
     async def _target(self, topic: str, key: str | None) -> Target:
         if self._zookeeper is None:
             brokers = sorted(self._options.brokers)
             return Target(brokers[self._draw(len(brokers))], RANDOM_PARTITION)
         for _ in range(1 + _MORE_TRIES):
-            if topic not in self._topics or self._registry is None:
+            registry = self._registry
+            if topic not in self._topics or registry is None:
                 self._topics.add(topic)
-                self._registry = await read_registry(self._zookeeper, topics=self._topics)
-            target = choose(self._registry, topic, key, self._draw)
+                changes = self._changes
+                registry = await read_registry(self._zookeeper, topics=self._topics)
+                self._registry = registry if changes == self._changes else None
+            target = choose(registry, topic, key, self._draw)
             if target is not None:
-                node = self._registry.brokers[target.broker]
+                node = registry.brokers[target.broker]
                 self._link(target.broker, (node.host, node.port))
                 return target
             self._forget()
