@@ -14,6 +14,7 @@ import pyspark
 import kafkacodec as kc
 from tests.integration.kafka_jvm import free_port
 from tests.integration.spark_archive import java_options
+from tests.patience import LATE
 
 SPARK_HOME = Path(pyspark.__file__).parent
 # As a directory of configuration would; with one, whose path is new each time, no JVM takes classes from an archive.
@@ -91,4 +92,4 @@ class SparkCluster:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
         for process in self._processes:
-            process.wait(60)
+            process.wait(LATE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from kafkacodec import errors, messages
@@ -24,6 +22,7 @@ from kafkacodec.client import (
 )
 from tests.integration.kafka_jars import RELEASES
 from tests.integration.kafka_jvm import Broker
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -61,15 +60,6 @@ def orders(admin):
     assert created.configs["retention.ms"] == "1000000"
     eventually(lambda: "orders" in admin.list_topics())
     return created
-
-
-def eventually(true):
-    """Wait for what brokers do a moment after they answered."""
-    for _ in range(100):
-        if true():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it does not become true")
 
 
 def refused(call, *arguments, **options):

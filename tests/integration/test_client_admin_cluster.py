@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 from kafkacodec import errors
 from kafkacodec.client import Admin, Consumer, NewTopic, Producer
 from tests.integration.kafka_cluster import Cluster
+from tests.patience import LATE, eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -30,20 +30,11 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def admin(cluster):
-    with Admin(cluster.servers, request_timeout_ms=5000) as made:
+    with Admin(cluster.servers) as made:
         eventually(lambda: len(made.describe_cluster().brokers) == 3)
         made.create_topics(NewTopic("orders", replica_assignments={0: [1, 2], 1: [2, 3], 2: [3, 1]}))
         eventually(lambda: "orders" in made.list_topics())
         yield made
-
-
-def eventually(true, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if true():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it does not become true")
 
 
 def partitions(admin):
@@ -123,11 +114,11 @@ def test_calls_survive_the_loss_of_the_controller(admin, cluster):
     results = []
 
     def call():
-        results.append(admin.create_topics(NewTopic("later", 3, 2), timeout_ms=60_000)["later"].num_partitions)
+        results.append(admin.create_topics(NewTopic("later", 3, 2), timeout_ms=LATE * 1000)["later"].num_partitions)
 
     thread = threading.Thread(target=call)
     thread.start()
-    thread.join(60)
+    thread.join(LATE)
     assert results == [3]
     eventually(lambda: "later" in admin.list_topics())
     assert admin.describe_metadata_quorum().leader_id != controller

@@ -12,6 +12,7 @@ from kafkacodec import errors, messages
 from kafkacodec.client import Admin, Coordinator, KafkaConnection, NewTopic, Producer, ShareConsumer
 from tests.integration.kafka_jars import java
 from tests.integration.kafka_jvm import Broker, Server, free_port
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -46,14 +47,6 @@ def topic(admin, server, request):
         for number in range(10):
             producer.send(name, b"%d" % number, partition=number % 2)
     return name
-
-
-def eventually(true):
-    for _ in range(400):
-        if true():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it does not become true")
 
 
 def refused(call, *arguments):

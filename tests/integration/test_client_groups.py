@@ -26,7 +26,7 @@ from kafkacodec.client.groups.share_session import AcknowledgeType
 from kafkacodec.client.groups.topics import Subscription
 from kafkacodec.client.options import ClientSettings
 from tests.integration.kafka_jvm import SOON_BACK, Broker
-from tests.patience import LATE
+from tests.patience import LATE, until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 REBALANCE_IN_PROGRESS = 27
@@ -114,12 +114,6 @@ class Member:
         self.network.wake()
         await asyncio.wait_for(self.left.wait(), LATE)
         await self.network.close()
-
-
-async def until(condition, seconds=LATE):
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 async def done(network, machine):

@@ -13,6 +13,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 import kafkacodec as kc
 from tests.integration import kafka_jars, kafka_jvm
 from tests.integration.kafka_jvm import Broker
+from tests.patience import LATE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -166,6 +167,6 @@ def test_a_group_with_the_console_consumer(broker: Broker, tmp_path: Path) -> No
 
 async def until(condition: Any, step: Any = None) -> None:
     """Wait for a condition."""
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(LATE):
         while not condition():
             await (step() if step is not None else asyncio.sleep(0.1))

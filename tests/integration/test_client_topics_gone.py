@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import kafkacodec as kc
 from tests.integration.kafka_jvm import Server
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def refreshed(client: Any, times: int) -> None:
     """Wait until a client has asked for metadata so often."""
     asked = client.metrics().get("requests.Metadata", 0)
-    wait_for(lambda: client.metrics().get("requests.Metadata", 0) >= asked + times)
+    eventually(lambda: client.metrics().get("requests.Metadata", 0) >= asked + times)
 
 
 def test_only_sending_brings_a_deleted_topic_back(broker: Server) -> None:

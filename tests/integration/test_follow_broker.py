@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration import kafka_jvm
+from tests.patience import LATE
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 RECORDS = 6000
@@ -33,11 +34,11 @@ def test_every_record_appears_once(tmp_path: Path, preallocate: str) -> None:
             assert loader.stdin is not None
             loader.stdin.write(b"\n")
             loader.stdin.close()
-            loader.wait(60)
+            loader.wait(LATE)
             acknowledged = [line.split(" ") for line in sent.read_text().splitlines()]
             _wait_for_lines(printed, len(acknowledged), follower)
             follower.send_signal(signal.SIGINT)
-            assert follower.wait(60) == 130
+            assert follower.wait(LATE) == 130
         found = [json.loads(line) for line in printed.read_text().splitlines()]
         assert [(r["offset"], r["key"], r["value"]) for r in found] == sorted(
             (int(offset), key, value) for _, offset, key, value in acknowledged

@@ -17,6 +17,7 @@ from kafkacodec.spark.live.read_options import parse_broker_options
 from kafkacodec.spark.live.streaming import BrokerStreamReader
 from kafkacodec.spark.live.write_options import parse_sink_options
 from tests.integration.kafka_jvm import Broker
+from tests.patience import LATE
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
 
@@ -136,7 +137,7 @@ def test_a_topic_is_made_again_under_a_running_stream(spark: Any, server: str, t
 
 
 def until(query: Any, reached: Any) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + LATE
     while not reached():
         assert query.isActive, query.exception()
         assert time.monotonic() < end

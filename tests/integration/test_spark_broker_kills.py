@@ -22,6 +22,7 @@ from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
 from tests.integration.kafka_jvm import SOON_BACK, Broker
 from tests.integration.stream_to_table import written
+from tests.patience import LATE
 from tests.wheel import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -124,7 +125,7 @@ def progress(directory, query, more):
 
 def until(directory, query, holds):
     """Wait for what a query brings about; it must run."""
-    end = time.monotonic() + 240
+    end = time.monotonic() + LATE
     while not holds():
         assert query.poll() is None, (directory / "query.out").read_text()[-3000:]
         assert time.monotonic() < end

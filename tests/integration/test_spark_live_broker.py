@@ -21,6 +21,7 @@ import kafkacodec as kc
 from kafkacodec.spark.errors import OptionError
 from tests.integration import kafka_jvm
 from tests.integration.stream_to_table import written
+from tests.patience import eventually
 from tests.stream_query import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -74,7 +75,7 @@ class Process:
     def progress(self, batches: int) -> None:
         """Wait until so many more micro-batches are complete; the query must run."""
         wanted = self.batches + batches
-        until(lambda: self._process.poll() is not None or self.batches >= wanted, 180)
+        eventually(lambda: self._process.poll() is not None or self.batches >= wanted)
         assert self._process.poll() is None, self.failure()
 
     def committed(self) -> dict[int, int]:
@@ -102,7 +103,7 @@ class Process:
 
     def finish(self, ends: dict[int, int]) -> None:
         """Read everything that is there, up to these offsets: the ends of the logs."""
-        until(lambda: self._process.poll() is not None or self.committed() == ends, 240)
+        eventually(lambda: self._process.poll() is not None or self.committed() == ends)
         assert self._process.poll() is None, self.failure()
         self.kill()
 
@@ -157,20 +158,12 @@ def produce(broker, name, count):
             producer.send("orders", f"{name} {n}".ljust(200), partition=n % PARTITIONS)
 
 
-def until(condition, seconds=60):
-    for _ in range(seconds * 20):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it takes too long")
-
-
 @contextlib.contextmanager
 def load(broker, lines, per_second=300):
     """A producer that runs meanwhile."""
     process = kafka_jvm.background("load", broker.server, "orders", PARTITIONS, per_second, output=lines)
     try:
-        until(lambda: lines.stat().st_size > 0)
+        eventually(lambda: lines.stat().st_size > 0)
         yield
         process.communicate(b"stop", timeout=60)
         assert process.returncode == 0
@@ -230,10 +223,10 @@ def test_every_record_once_or_reported_while_retention_deletes(broker, directory
     kafka_jvm.create_topic(broker.server, "orders", PARTITIONS)
     produce(broker, "first", 100)
     query = directory(broker, maxOffsetsPerTrigger="2000", failOnDataLoss="false")
-    until(lambda: query.batches, 180)  # from offset 0 on
+    eventually(lambda: query.batches)  # from offset 0 on
     with load(broker, tmp_path / "produced"):
         killed, _ = run(query, broker, delete=False)
-        until(lambda: min(int(log.stem) for log in broker.logs.glob("orders-*/*.log")) > 0)  # retention deletes
+        eventually(lambda: min(int(log.stem) for log in broker.logs.glob("orders-*/*.log")) > 0)  # retention deletes
     query.finish(ends_of(broker))
     expected = produced(tmp_path / "produced")
     found, count = rows_of(query)

@@ -6,7 +6,6 @@ Its last records were on no other broker: the next leader begins a new epoch bef
 from __future__ import annotations
 
 import signal
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from kafkacodec.log import Partition
 from kafkacodec.spark.errors import OptionError
 from tests.integration import kafka_jvm
 from tests.integration.kafka_cluster import Cluster
+from tests.patience import eventually
 from tests.stream_query import Query
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -33,14 +33,6 @@ def cluster(tmp_path):
     cluster.kill_all()
 
 
-def until(condition, seconds=180):
-    for _ in range(seconds * 10):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it takes too long")
-
-
 def log_of(broker):
     return Partition(broker.logs / "orders-0")
 
@@ -56,7 +48,7 @@ def test_a_leader_that_is_killed_truncates_its_log(cluster, tmp_path):
     load = ("load", cluster.servers, "orders", 1, 1000, "1")
     producer = kafka_jvm.background(*load, output=tmp_path / "acknowledged")
     try:
-        until(lambda: all(leads(broker, 1) for broker in cluster.brokers))
+        eventually(lambda: all(leads(broker, 1) for broker in cluster.brokers))
         victim, others = stop_all_but_the_leader(cluster)
         read = Query(victim.logs, subscribe="orders")
         beyond = Query(victim.logs, subscribe="orders", endAt="logEnd")
@@ -66,9 +58,9 @@ def test_a_leader_that_is_killed_truncates_its_log(cluster, tmp_path):
         cluster.kill(victim)
         for broker in others:
             broker.signal(signal.SIGCONT)
-        until(lambda: any(leads(broker, 2) for broker in others))
+        eventually(lambda: any(leads(broker, 2) for broker in others))
         cluster.start()
-        until(lambda: leads(victim, 2))
+        eventually(lambda: leads(victim, 2))
         producer.communicate(b"stop", timeout=60)
     finally:
         producer.kill()
@@ -77,7 +69,7 @@ def test_a_leader_that_is_killed_truncates_its_log(cluster, tmp_path):
         (record.offset, record.value)
         for record in kafka_jvm.records(kafka_jvm.tool("consume", cluster.servers, "orders", 1, "read_uncommitted"))
     ]
-    until(lambda: (log_of(victim).high_watermark or 0) == len(consumed))
+    eventually(lambda: (log_of(victim).high_watermark or 0) == len(consumed))
 
     cut = log_of(victim).leader_epochs[1].start_offset
     assert committed[-1][0] < cut < phantoms[-1][0] + 1
@@ -103,9 +95,9 @@ def stop_all_but_the_leader(cluster):
         leader = admin.describe_topics("orders")["orders"].partitions[0].leader
     victim = cluster.brokers[leader - 1]
     others = [broker for broker in cluster.brokers if broker is not victim]
-    until(lambda: log_of(victim).high_watermark)
+    eventually(lambda: log_of(victim).high_watermark)
     for broker in others:
         broker.signal(signal.SIGSTOP)
     before = log_of(victim).end_offset()
-    until(lambda: log_of(victim).end_offset() > before + 200)
+    eventually(lambda: log_of(victim).end_offset() > before + 200)
     return victim, others

@@ -17,6 +17,7 @@ import kafkacodec as kc
 from kafkacodec import messages, protocol
 from kafkacodec.broker.kafka.apis import OLD, READ
 from kafkacodec.messages import APIS
+from tests.patience import LATE
 
 LOGS = Path(__file__).parents[1] / "data/kafka/logs"
 
@@ -119,7 +120,7 @@ def test_the_command_serves_until_it_is_terminated(tmp_path):
         assert (tmp_path / "data/orders-1").is_dir()
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(LATE) == 0
         process.stdout.close()
     assert os.path.exists(tmp_path / "data/.kafka_cleanshutdown")
 

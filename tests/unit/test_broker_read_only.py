@@ -20,6 +20,7 @@ from kafkacodec.broker.kafka.frozen import REFUSED
 from kafkacodec.client import Consumer
 from kafkacodec.messages import APIS, keys
 from tests.broker_wire import wire_to
+from tests.patience import LATE
 
 LOGS = Path(__file__).parents[1] / "data/kafka/logs"
 BROKERS = sorted(path.name for path in LOGS.iterdir() if path.name not in ("truncated", "kraft-4.1.0-live"))
@@ -302,7 +303,7 @@ def test_the_command_serves_directories_of_a_dead_cluster():
         assert (record.offset, record.key, record.value) == rows(partitions(path)["oldclient", 0])[0]
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(LATE) == 0
         process.stdout.close()
     assert tree(LOGS) == before
 
