@@ -104,7 +104,8 @@ def test_a_directory_of_others(tmp_path: Path, text: str, message: str) -> None:
         GrowingDirectory(tmp_path, cluster_id="mine", node_id=1)
     assert refused.value.filename == str(tmp_path / "meta.properties")
     assert (tmp_path / "meta.properties").read_text() == text
-    # The lock was released.
+    assert os.listdir(tmp_path) == ["meta.properties"]
+    # Nothing has locked it.
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=mine\n")
     GrowingDirectory(tmp_path, cluster_id="mine", node_id=1).close()
 
@@ -113,7 +114,7 @@ def test_a_cluster_without_its_ids(tmp_path: Path) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     with pytest.raises(DirectoryRefused, match="is missing, but the directory has the metadata of a cluster"):
         GrowingDirectory(tmp_path)
-    assert set(os.listdir(tmp_path)) == {"__cluster_metadata-0", ".lock"}
+    assert os.listdir(tmp_path) == ["__cluster_metadata-0"]
 
 
 def test_a_directory_stays_clean_until_a_log_is_opened(tmp_path: Path) -> None:
@@ -140,8 +141,12 @@ def test_a_directory_stays_clean_until_a_log_is_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
 def test_a_directory_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(code, os.strerror(code), str(tmp_path / ".lock"))
+    opens = os.open
+
+    def refuse(path: str, *options: int) -> int:
+        if os.fspath(path).endswith(".lock"):
+            raise OSError(code, os.strerror(code), path)
+        return opens(path, *options)
 
     monkeypatch.setattr("kafkacodec.log.files.locks.os.open", refuse)
     with pytest.raises(DirectoryRefused, match=r"a broker needs to write into its directory, unless .* read-only"):

@@ -6,6 +6,7 @@ import base64
 import errno
 import os
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 
 from kafkacodec.datatypes import NamedTuple
@@ -15,7 +16,7 @@ from kafkacodec.log.growing.disk import Disk
 from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.log.opening.checkpoints import read_properties
 
-__all__ = ["META_PROPERTIES", "Identity", "known_node", "new_id", "read_or_make"]
+__all__ = ["META_PROPERTIES", "Identity", "check_identity", "known_node", "new_id", "read_or_make"]
 
 META_PROPERTIES = "meta.properties"
 _VERSION, _OF_ZOOKEEPER = "1", "0"
@@ -63,6 +64,20 @@ def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, di
         DirectoryRefused: the file is damaged, of another version, or has other ids.
         OSError: it cannot be read or written.
     """
+    found = check_identity(directory, cluster_id, node_id)
+    identity = found or Identity(cluster_id or new_id(), 1 if node_id is None else node_id, "")
+    if not identity.directory_id:
+        identity = identity._replace(directory_id=new_id())
+        disk.replace(os.path.join(directory, META_PROPERTIES), _encode(identity), sync=True)
+    return identity
+
+
+def check_identity(directory: str, cluster_id: str | None, node_id: int | None) -> Identity | None:
+    """Return the identity of a directory, with an empty id if that is missing; None if it has none yet.
+
+    Raises:
+        DirectoryRefused, OSError: as `read_or_make`.
+    """
     path = os.path.join(directory, META_PROPERTIES)
     try:
         properties = read_properties(path)
@@ -70,28 +85,27 @@ def read_or_make(directory: str, cluster_id: str | None, node_id: int | None, di
         if os.path.isdir(os.path.join(directory, f"{CLUSTER_METADATA}-0")):
             reason = f"is missing, but the directory has the metadata of a cluster: restore it ({_FIELDS})"
             raise DirectoryRefused(errno.EINVAL, reason, path) from None
-        made = Identity(cluster_id or new_id(), 1 if node_id is None else node_id, new_id())
-        disk.replace(path, _encode(made), sync=True)
-        return made
+        return None
     except DecodeError as error:
         raise DirectoryRefused(errno.EINVAL, f"{error.reason}: restore it ({_FIELDS})", path) from None
+    wrong = _wrong(properties, cluster_id, node_id)
+    if wrong is not None:
+        raise DirectoryRefused(errno.EINVAL, wrong, path)
+    return Identity(properties["cluster.id"], int(properties["node.id"]), properties.get("directory.id", ""))
+
+
+def _wrong(properties: Mapping[str, str], cluster_id: str | None, node_id: int | None) -> str | None:
     version = properties.get("version")
     if version != _VERSION:
-        raise DirectoryRefused(errno.EINVAL, _other_version(version), path)
+        return _other_version(version)
     found_node, found_cluster = properties.get("node.id", ""), properties.get("cluster.id", "")
     if not found_node.isdecimal() or not found_cluster:
-        reason = f"cluster.id is missing, or node.id is missing or not a number: restore it ({_FIELDS})"
-        raise DirectoryRefused(errno.EINVAL, reason, path)
+        return f"cluster.id is missing, or node.id is missing or not a number: restore it ({_FIELDS})"
     if cluster_id is not None and cluster_id != found_cluster:
-        reason = f"the directory is of cluster {found_cluster}, not {cluster_id}: use another directory"
-        raise DirectoryRefused(errno.EINVAL, reason, path)
+        return f"the directory is of cluster {found_cluster}, not {cluster_id}: use another directory"
     if node_id is not None and node_id != int(found_node):
-        reason = f"the directory is of node {found_node}, not {node_id}: use another directory"
-        raise DirectoryRefused(errno.EINVAL, reason, path)
-    identity = Identity(found_cluster, int(found_node), properties.get("directory.id") or new_id())
-    if "directory.id" not in properties:
-        disk.replace(path, _encode(identity), sync=True)
-    return identity
+        return f"the directory is of node {found_node}, not {node_id}: use another directory"
+    return None
 
 
 def _other_version(version: str | None) -> str:
