@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kafkacodec as kc
-from kafkacodec import errors, messages
+from kafkacodec import client, errors, messages
 from kafkacodec.log import LogWriter, read_cluster_metadata
 from kafkacodec.log.growing.refused import DirectoryRefused
 from kafkacodec.messages.stored import encode_metadata_record
@@ -249,3 +249,24 @@ def test_a_start_that_fails_leaves_a_clean_directory_clean(tmp_path: Path) -> No
     kept.rename(segment)
     with kc.broker.serve(tmp_path) as broker:
         assert broker.records("t")["value"].tolist() == [b"a"]
+
+
+def test_levels_of_features_are_raised_and_stay_so(tmp_path: Path) -> None:
+    def change(server: str, name: str, level: int, kind: str = "upgrade", **options: Any) -> None:
+        with client.Admin(server) as admin:
+            admin.update_features({name: client.FeatureUpdate(level, kind)}, **options)
+
+    with kc.broker.serve(tmp_path) as broker:
+        server = broker.bootstrap_servers
+        change(server, "share.version", 2, validate_only=True)
+        change(server, "streams.version", 1)
+        for name, level, kind, reason in (
+            ("streams.version", 0, "safe_downgrade", "this broker can only raise levels"),
+            ("kraft.version", 1, "upgrade", "the quorum cannot be changed"),
+            ("share.version", 3, "upgrade", "share.version has the levels 0 to 2"),
+        ):
+            with pytest.raises(kc.KafkaCodecError, match=reason):
+                change(server, name, level, kind)
+    with kc.broker.serve(tmp_path) as broker, client.Admin(broker.bootstrap_servers) as admin:
+        found = admin.describe_features()
+        assert (found["streams.version"].finalized, found["share.version"].finalized) == (1, 1)

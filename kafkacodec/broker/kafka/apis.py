@@ -92,7 +92,7 @@ TABLE: Final[Mapping[int, Entry]] = {
     keys.ALTER_PARTITION_REASSIGNMENTS: Entry(range(2), cluster.alter_partition_reassignments),
     keys.LIST_PARTITION_REASSIGNMENTS: Entry(range(1), cluster.list_partition_reassignments),
     keys.DESCRIBE_QUORUM: Entry(range(3), cluster.describe_quorum),
-    keys.UPDATE_FEATURES: Entry(range(3), cluster.update_features, note="levels stay as they are"),
+    keys.UPDATE_FEATURES: Entry(range(3), cluster.update_features, note="levels can only be raised"),
     keys.DESCRIBE_CLUSTER: Entry(range(3), cluster.describe_cluster),
     keys.DESCRIBE_PRODUCERS: Entry(range(1), producers.describe_producers),
     keys.UNREGISTER_BROKER: Entry(range(1), cluster.unregister_broker),

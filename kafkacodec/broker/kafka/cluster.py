@@ -17,6 +17,7 @@ from kafkacodec.internal_records import CLUSTER_METADATA, CONSUMER_OFFSETS, SHAR
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
     from kafkacodec.broker.kafka.request import Request
+    from kafkacodec.net.service import Effect
 
 __all__ = [
     "add_raft_voter",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 _BROKERS, _CONTROLLERS = 1, 2
+_WITHOUT_RESULTS = 2  # of UpdateFeatures
+_OF_QUORUM: Final = "kraft.version"
 _SEVERAL_KEYS = 4
 _SHARE, _SHARE_FROM = 2, 6
 _SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:\d{1,9}", re.DOTALL)
@@ -275,25 +278,41 @@ def list_partition_reassignments(node: Node, request: Request) -> Any:
 
 
 def update_features(node: Node, request: Request) -> Any:
-    """Check changes of features; they stay at their levels (KIP-584, KIP-1022)."""
-    message, version = request.message, request.version
-    response = messages.UpdateFeaturesResponse(error_message=None)
+    """Check changes of features, and raise their levels (KIP-584, KIP-1022)."""
+    message = request.message
+    response = messages.UpdateFeaturesResponse
     now = node.catalog.metadata.features
-    changes = False
     for update in message.feature_updates:
         wrong = _wrong_level(now, update)
-        if wrong:
-            return messages.UpdateFeaturesResponse(error_code=errors.INVALID_UPDATE_VERSION, error_message=wrong)
-        changes = changes or now.get(update.feature, 0) != update.max_version_level
-    if changes and not message.validate_only:
-        response.error_code = errors.INVALID_UPDATE_VERSION
-        response.error_message = "this broker has one level of each feature"
-    elif version < 2:
-        made = response.UpdatableFeatureResult
-        response.results = [made(feature=update.feature, error_message="") for update in message.feature_updates]
-        for row in response.results:
-            row.error_message = "NONE"
-    return response
+        if wrong is None and not message.validate_only:
+            wrong = _cannot_change(now, update)
+        if wrong is not None:
+            return response(error_code=errors.INVALID_UPDATE_VERSION, error_message=wrong)
+
+    def changed(code: int) -> Effect:
+        answer = response(error_code=code, error_message=None)
+        if request.version < _WITHOUT_RESULTS:
+            made = response.UpdatableFeatureResult
+            rows = [made(feature=update.feature, error_message="NONE") for update in message.feature_updates]
+            answer.results = [] if code else rows
+        return node.reply(request.to, answer)
+
+    raised = [] if message.validate_only else message.feature_updates
+    records = [
+        node.catalog.feature(update.feature, update.max_version_level)
+        for update in raised
+        if now.get(update.feature, 0) < update.max_version_level
+    ]
+    return node.change(records, changed, request.now)
+
+
+def _cannot_change(now: Any, update: Any) -> str | None:
+    level, before = update.max_version_level, now.get(update.feature, 0)
+    if level < before:
+        return f"{update.feature} is at level {before}; this broker can only raise levels"
+    if level > before and update.feature == _OF_QUORUM:
+        return f"{update.feature} stays as it is: the quorum cannot be changed"
+    return None
 
 
 def _wrong_level(now: Any, update: Any) -> str | None:
