@@ -28,7 +28,7 @@ FILES = ("admin", "client", "conn", "consumer", "coordinator", "pep492", "produc
          "transactional_producer")  # fmt: skip
 KNOWN = {
     "gssapi": "it needs a Kerberos server in a container",
-    "test_kip_345_enabled": "the end of a session of 10 s must be heard of within 15 s, which a busy machine misses",
+    "test_kip_345": "the end of a session of 10 s must be heard of within 15 s, which a busy machine misses",
     "test_sender__handler_base_do": "it expects that the broker has the id 0",
 }
 """By a part of a test's name: why it fails."""
