@@ -9,7 +9,7 @@ from kafkacodec.lazy import at_first_use
 if TYPE_CHECKING:
     from kafkacodec.spark.environment.jvm import NoUsableJava, java_home
     from kafkacodec.spark.environment.requirements import require_pyspark
-    from kafkacodec.spark.errors import OptionError, UnfinishedWrite
+    from kafkacodec.spark.errors import LostOffsets, OptionError, UnfinishedWrite
     from kafkacodec.spark.exporting.job import export
     from kafkacodec.spark.exporting.report import ExportReport
     from kafkacodec.spark.reading.progress import StreamLag, progress_lag
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # Public name -> its module. Most modules import pyspark and are loaded on first use.
 _HOMES = {
     "ExportReport": "exporting.report",
+    "LostOffsets": "errors",
     "NoUsableJava": "environment.jvm",
     "OptionError": "errors",
     "StreamLag": "reading.progress",
@@ -57,6 +58,7 @@ _HOMES = {
 
 __all__ = [
     "ExportReport",
+    "LostOffsets",
     "NoUsableJava",
     "OptionError",
     "StreamLag",
@@ -83,6 +85,7 @@ __all__ = [
 
 _WITHOUT_PYSPARK = (
     "ExportReport",
+    "LostOffsets",
     "NoUsableJava",
     "OptionError",
     "export",

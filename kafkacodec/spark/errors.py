@@ -8,11 +8,27 @@ from contextlib import contextmanager
 
 from kafkacodec.errors import KafkaCodecError
 
-__all__ = ["OptionError", "UnfinishedWrite", "without_traceback"]
+__all__ = ["LostOffsets", "OptionError", "UnfinishedWrite", "without_traceback"]
 
 
 class OptionError(KafkaCodecError, ValueError):
     """An option is unknown, malformed, or contradicts another one. The message starts with its name."""
+
+
+class LostOffsets(OptionError):
+    """Offsets that were to be read are lost, and the option ``failOnDataLoss`` does not accept that.
+
+    Attributes:
+        what (str): which offsets, of which partition, and why.
+        go_on (str): where reading continues if that is accepted, as the end of a sentence.
+    """
+
+    def __init__(self, what: str, go_on: str) -> None:
+        super().__init__(what, go_on)
+        self.what, self.go_on = what, go_on
+
+    def __str__(self) -> str:
+        return f"failOnDataLoss: {self.what}; with failOnDataLoss=false reading continues {self.go_on}"
 
 
 class UnfinishedWrite(KafkaCodecError):

@@ -9,7 +9,7 @@ from pyspark.sql.functions import spark_partition_id
 
 import kafkacodec as kc
 from kafkacodec.errors import MissingOffsets
-from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.errors import LostOffsets
 from kafkacodec.spark.live.planning import OffsetRange, as_json, from_json
 from kafkacodec.spark.live.read_options import parse_broker_options
 from kafkacodec.spark.live.reading import read_task
@@ -254,7 +254,7 @@ ERRORS = {
     ),
     "deleted": (
         {"subscribe": "cut", "startingOffsets": of(0, 70, 5, topic="cut")},
-        "failOnDataLoss: cut-0: offsets 0 to 49 were deleted before they were read; false reads on",
+        "failOnDataLoss: cut-0: offsets 0 to 49 were deleted before they were read; with failOnDataLoss=false",
     ),
     "beyond the end": (
         {"subscribe": "orders", "endingOffsets": of(1, 2, 100_000)},
@@ -327,7 +327,7 @@ def test_a_stream_waits_for_enough_offsets(broker):
 
 def test_records_that_are_deleted_between_micro_batches(broker, caplog):
     before, after = {"cut": {"0": 10, "1": 100, "2": 0}}, {"cut": {"0": 200, "1": 200, "2": 0}}
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: cut-0: offsets 10 to 49 were deleted before"):
+    with pytest.raises(LostOffsets, match=r"^failOnDataLoss: cut-0: offsets 10 to 49 were deleted before"):
         reader(broker, subscribe="cut").partitions(before, after)
     lenient = reader(broker, subscribe="cut", failOnDataLoss="false")
     assert ranges(lenient.partitions(before, after)) == [("cut", 0, 50, 200), ("cut", 1, 100, 200)]
@@ -336,9 +336,9 @@ def test_records_that_are_deleted_between_micro_batches(broker, caplog):
 
 def test_a_topic_that_was_deleted_or_is_shorter(broker, caplog):
     limit = reader(broker).getDefaultReadLimit()
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: cut-9: the partition was deleted; false reads on"):
+    with pytest.raises(LostOffsets, match=r"^failOnDataLoss: cut-9: the partition was deleted; with failOnDataLoss"):
         reader(broker, subscribe="cut").latestOffset({"cut": {"0": 60, "9": 5}}, limit)
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: cut-0: it was read up to offset 900, and ends at 200"):
+    with pytest.raises(LostOffsets, match=r"^failOnDataLoss: cut-0: it was read up to offset 900, and ends at 200"):
         reader(broker, subscribe="cut").latestOffset({"cut": {"0": 900}}, limit)
     lenient = reader(broker, subscribe="cut", failOnDataLoss="false")
     end = lenient.latestOffset({"cut": {"0": 900, "1": 200, "2": 200, "9": 5}}, limit)

@@ -7,7 +7,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import kafkacodec as kc
-from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.errors import LostOffsets, OptionError
 from kafkacodec.spark.reading.options import parse_read_options
 from kafkacodec.spark.reading.streaming import SegmentStreamReader
 
@@ -75,7 +75,7 @@ def test_data_loss_ends_the_query_with_one_sentence(spark, tmp_path):
         run()
     text = str(raised.value)
     said = "failOnDataLoss: the topic of t-0, which was read up to offset 20, was deleted and created again; "
-    assert f"OptionError: {said}with failOnDataLoss=false reading continues with the new topic from offset 0\n" in text
+    assert f"LostOffsets: {said}with failOnDataLoss=false reading continues with the new topic from offset 0\n" in text
     assert "Traceback" not in text
 
 
@@ -135,7 +135,7 @@ def test_the_first_micro_batch_is_the_same_one_if_it_is_repeated(tmp_path):
     assert [piece.offsets[0] for piece in task.value] == [4]
     (tmp_path / "t-0" / "00000000000000000000.log").unlink()
     again = reader(tmp_path)
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: offsets 0 to 0 of t-0 were deleted before"):
+    with pytest.raises(LostOffsets, match=r"^failOnDataLoss: offsets 0 to 0 of t-0 were deleted before"):
         again.partitions(again.initialOffset(), end)
 
 
@@ -143,7 +143,7 @@ def test_a_start_that_was_deleted(tmp_path):
     with kc.log.LogWriter(tmp_path, "t", 0, start_offset=100) as log:
         log.write([(None, b"x")])
     start = {"startingOffsets": '{"t": {"0": 40}}'}
-    with pytest.raises(OptionError, match=r"^failOnDataLoss: offsets 40 to 99 of t-0 were deleted"):
+    with pytest.raises(LostOffsets, match=r"^failOnDataLoss: offsets 40 to 99 of t-0 were deleted"):
         reader(tmp_path, **start).initialOffset()
     assert plain(reader(tmp_path, **start, failOnDataLoss="false").initialOffset()) == {"t": {"0": 100}}
     assert plain(reader(tmp_path).initialOffset()) == {"t": {"0": 100}}

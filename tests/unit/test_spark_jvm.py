@@ -112,6 +112,22 @@ def test_versions_by_spark(monkeypatch, spark, java):
             "Could not parse Master URL: 'local[x]'",
         ),
         ("Job aborted\nkafkacodec.errors.MissingOffsets: orders-0: a gap", "orders-0: a gap"),
+        (
+            "[PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source read partitions: "
+            "kafkacodec.spark.errors.OptionError: path: /nofile: No such file or directory\n SQLSTATE: 38000",
+            "path: /nofile: No such file or directory",
+        ),
+        (
+            "An error occurred while calling o1.count.\n: org.apache.spark.SparkException: Job aborted due to stage "
+            "failure: kafkacodec.errors.CrcMismatch: orders-0: wrong\n\tat a.B.c(B.scala:1)\n\nDriver stacktrace:\n"
+            "\tat a.B.c(B.scala:1)\nCaused by: org.apache.spark.api.python.PythonException: died\n\t... 1 more\n",
+            "orders-0: wrong",
+        ),
+        (
+            "An error occurred.\n: org.apache.spark.SparkException: Job aborted\n\tat a.B.c(B.scala:1)\n"
+            "Caused by: java.io.IOException: No space left on device\n\t... 1 more\n",
+            "No space left on device",
+        ),
         ("", "no reason given"),
     ],
 )
@@ -119,3 +135,17 @@ def test_the_reason_in_messages_of_spark(message: str, reason: str) -> None:
     from kafkacodec.spark.sessions.own_session import _reason
 
     assert _reason(message) == reason
+
+
+def test_lost_offsets_are_an_error_of_their_own() -> None:
+    import pickle
+
+    from kafkacodec.spark import LostOffsets, OptionError
+    from kafkacodec.spark.reading.checkpoint import Loss
+
+    error = Loss("offsets 0 to 4 of {name} were deleted before they were read", "at offset 5").error(("orders", 0))
+    assert isinstance(error, LostOffsets)
+    assert isinstance(error, OptionError)
+    assert (error.what, error.go_on) == ("offsets 0 to 4 of orders-0 were deleted before they were read", "at offset 5")
+    text = f"failOnDataLoss: {error.what}; with failOnDataLoss=false reading continues at offset 5"
+    assert str(error) == str(pickle.loads(pickle.dumps(error))) == text

@@ -67,7 +67,7 @@ def test_where_reading_goes_on(position, observed, goes_on, reason):
     assert offset == goes_on
     assert (loss is None) == (reason is None)
     if loss is not None:
-        sentence = loss.sentence(("t", 0))
+        sentence = str(loss.error(("t", 0)))
         assert reason in sentence
         assert "failOnDataLoss=false reading continues" in sentence
         assert f"offset {goes_on}" in sentence
@@ -91,7 +91,7 @@ def test_another_batch_in_the_same_leader_epoch(crc, batch, goes_on):
     assert offset == goes_on
     assert (loss is None) == (goes_on == 60)
     assert check(40, position, observed, batch)[:2] == (40, goes_on)
-    assert loss is None or "written again in the same leader epoch" in loss.sentence(("t", 0))
+    assert loss is None or "written again in the same leader epoch" in str(loss.error(("t", 0)))
 
 
 @pytest.mark.parametrize(

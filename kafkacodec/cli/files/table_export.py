@@ -41,8 +41,6 @@ _NOT_IN_EXPORTS = {
     "csv_safe": "--csv-safe applies to CSV",
 }
 # The argument of `kafkacodec.spark.export`, or the option of its source -> the command's option.
-_LOSS, _ACCEPTED = "failOnDataLoss: ", "failOnDataLoss=false"
-
 _OPTION_NAMES = {
     "target": "-o",
     "partition_by": "--partition-by",
@@ -222,15 +220,15 @@ def _usage_errors() -> Iterator[None]:
 @contextmanager
 def _option_errors() -> Iterator[None]:
     """Show errors about options as errors of usage, with the command's names of them."""
-    from kafkacodec.spark.errors import OptionError
+    from kafkacodec.spark.errors import LostOffsets, OptionError
 
     try:
         yield
+    except LostOffsets as error:
+        reason = f"{error.what}; with --on-error skip reading continues {error.go_on}"
+        raise click.ClickException(reason) from None
     except OptionError as error:
-        reason = str(error)
-        if reason.startswith(_LOSS):
-            raise click.ClickException(reason.removeprefix(_LOSS).replace(_ACCEPTED, "--on-error skip")) from None
-        raise click.UsageError(_spelled(reason)) from None
+        raise click.UsageError(_spelled(str(error))) from None
 
 
 @contextmanager

@@ -102,6 +102,6 @@ def _part(partition: Partition, options: ReadOptions, position: Position | None)
 
 def _reported(key: TopicPartition, loss: Loss, *, fail: bool) -> ExportProblem:
     if fail:
-        raise OptionError(loss.sentence(key))
+        raise loss.error(key)
     logger.warning("%s", loss.warning(key))
     return ExportProblem(key[0], key[1], "", None, None, loss.warning(key))

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from kafkacodec.datatypes import NamedTuple
-from kafkacodec.spark.errors import OptionError
+from kafkacodec.spark.errors import LostOffsets, OptionError
 from kafkacodec.spark.live.offsets import Ids, Offsets, TopicOffsets
 from kafkacodec.spark.live.read_options import BrokerReadOptions
 from kafkacodec.spark.reading.bounds import NOT_SELECTED, TopicPartition
@@ -97,12 +97,12 @@ def _inside(
     return max(start, first), min(end, last)
 
 
-def lost(options: BrokerReadOptions, key: TopicPartition, what: str, otherwise: str = "on without them") -> None:
-    """Raise or log that offsets cannot be read. `otherwise` is what is read if that is accepted."""
+def lost(options: BrokerReadOptions, key: TopicPartition, what: str, go_on: str = "without them") -> None:
+    """Raise or log that offsets cannot be read. `go_on` is where reading continues if that is accepted."""
     text = f"{key[0]}-{key[1]}: {what}"
     if options.fail_on_data_loss:
-        raise OptionError(f"failOnDataLoss: {text}; false reads {otherwise}")
-    logger.warning("%s; reading %s", text, otherwise)
+        raise LostOffsets(text, go_on)
+    logger.warning("%s; reading continues %s", text, go_on)
 
 
 def gone(options: BrokerReadOptions, key: TopicPartition) -> None:

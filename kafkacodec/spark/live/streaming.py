@@ -27,7 +27,7 @@ from kafkacodec.spark.reading.checkpoint import share
 
 __all__ = ["BrokerStreamReader"]
 
-_ALL = "what is there now from its beginning"
+_ALL = "with what is there now, from its beginning"
 
 
 class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -78,7 +78,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The offsets at which the next micro-batch ends: the partitions' ends, or earlier ones if there is a limit.
 
         Raises:
-            OptionError: with `failOnDataLoss`, if a partition was deleted or ends before an offset that was read.
+            LostOffsets: with `failOnDataLoss`, if a partition was deleted or ends before an offset that was read.
             BrokerUnavailable: the brokers do not answer.
         """
         settle()
@@ -109,7 +109,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The partitions of other topics than those in which `before` was reached.
 
         Raises:
-            OptionError: with `failOnDataLoss`, if a partition ends before that, and it is not known that its topic is
+            LostOffsets: with `failOnDataLoss`, if a partition ends before that, and it is not known that its topic is
                 another.
         """
         known = self._ids.get(_text(start), {})
@@ -122,8 +122,8 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if was is None:  # nobody knows whether what is there has been read
                     again.add(key)
                 if was is not None or self.options.fail_on_data_loss:
-                    otherwise = "on at its end" if was is not None else _ALL
-                    lost(self.options, key, _went_back(reached, latest[key]), otherwise)
+                    go_on = "at its end" if was is not None else _ALL
+                    lost(self.options, key, _went_back(reached, latest[key]), go_on)
         return again
 
     def _as_json(self, before: Reached, ends: Offsets, again: Offsets) -> Json:
@@ -166,7 +166,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a micro-batch.
 
         Raises:
-            OptionError: with `failOnDataLoss`, if offsets to be read were deleted.
+            LostOffsets: with `failOnDataLoss`, if offsets to be read were deleted.
             BrokerUnavailable: the brokers do not answer.
         """
         before, after, now = from_json(start), from_json(end), self._offsets.partitions()

@@ -11,6 +11,7 @@ from kafkacodec.datatypes import NamedTuple, dataclass
 from kafkacodec.errors import KafkaCodecError
 from kafkacodec.log.formats.checkpoints import LeaderEpoch
 from kafkacodec.log.opening.identity import BatchMark, cut_before, epoch_at
+from kafkacodec.spark.errors import LostOffsets
 from kafkacodec.spark.reading.options import TopicPartition
 
 __all__ = [
@@ -82,10 +83,9 @@ class Loss(NamedTuple):
     what: str
     go_on: str
 
-    def sentence(self, key: TopicPartition) -> str:
-        """The error message: what happened to which offsets, and how to continue."""
-        what = self.what.format(name=f"{key[0]}-{key[1]}")
-        return f"failOnDataLoss: {what}; with failOnDataLoss=false reading continues {self.go_on}"
+    def error(self, key: TopicPartition) -> LostOffsets:
+        """The error: what happened to which offsets, and how to continue."""
+        return LostOffsets(self.what.format(name=f"{key[0]}-{key[1]}"), self.go_on)
 
     def warning(self, key: TopicPartition) -> str:
         """The same as a warning, if reading continues."""

@@ -85,7 +85,7 @@ def _report_deleted(partition: Partition, options: ReadOptions) -> None:
     if loss is None:
         return
     if options.fail_on_data_loss:
-        raise OptionError(loss.sentence(key))
+        raise loss.error(key)
     logger.warning("%s", loss.warning(key))
 
 

@@ -112,7 +112,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The offsets at which the next micro-batch ends: the partitions' ends, or earlier ones if there is a limit.
 
         Raises:
-            OptionError: with `failOnDataLoss`, if a topic was deleted or created again, a log was truncated, or records
+            LostOffsets: with `failOnDataLoss`, if a topic was deleted or created again, a log was truncated, or records
                 were deleted before they were read.
         """
         settle()
@@ -146,7 +146,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a micro-batch.
 
         Raises:
-            OptionError: with `failOnDataLoss`, if offsets to be read were deleted or truncated. The tasks detect
+            LostOffsets: with `failOnDataLoss`, if offsets to be read were deleted or truncated. The tasks detect
                 offsets missing between segments.
         """
         before, after = parse(start), parse(end)
@@ -259,7 +259,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if loss is None:
             return
         if self.options.fail_on_data_loss:
-            raise OptionError(loss.sentence(key))
+            raise loss.error(key)
         logger.warning("%s", loss.warning(key))
 
 

@@ -23,8 +23,9 @@ __all__ = ["in_own_session"]
 
 T = TypeVar("T")
 
-_CLASS = re.compile(r"kafkacodec\.errors\.\w+: |^org\.apache\.spark\.(?:\w+\.)*\w+: ")
-_OF_TRACE = re.compile(r"at [\w.$/@]+\(|\.\.\. \d+ (?:more|common frames)")
+_OURS = re.compile(r"\bkafkacodec\.(?:\w+\.)*[A-Z]\w+: ")
+_JAVAS = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
+_OF_TRACE = re.compile(r"at [\w.$/@]+\(|\.\.\. \d+ (?:more|common frames)|Driver stacktrace:|SQLSTATE: ")
 
 
 def in_own_session(
@@ -83,10 +84,11 @@ def in_own_session(
 
 
 def _reason(message: str) -> str:
-    """The last line of a message of Spark, where a task's error is, before the lines of a stack trace of Java."""
+    """The last line of a message of Spark that is no stack trace of Java; ours if there is one, as of a task."""
     lines = [line.strip().removeprefix(": ") for line in message.splitlines()]
-    told = [line for line in lines if line and not _OF_TRACE.match(line)]
-    return _CLASS.sub("", (told or ["no reason given"])[-1], count=1)
+    told = [line for line in lines if line and not _OF_TRACE.match(line)] or ["no reason given"]
+    ours = [_OURS.split(line, maxsplit=1)[1] for line in told if _OURS.search(line)]
+    return ours[-1] if ours else _JAVAS.sub("", told[-1], count=1)
 
 
 @contextmanager
