@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pytest
 from pyarrow import parquet
 
 from kafkacodec.cli.__main__ import BAD_INPUT, DONE, WRONG_USAGE
@@ -70,3 +71,21 @@ def test_damage_fails_or_is_skipped_with_a_warning(kafkacodec, tmp_path):
     code, _, err = kafkacodec("lag", BROKER / "gzip-0")
     assert code == BAD_INPUT
     assert "no partition of __consumer_offsets" in err
+
+
+@pytest.mark.parametrize("command", ["offsets", "groups"])
+def test_several_directories(kafkacodec, tmp_path, command):
+    """Disks of one broker, each with some partitions of __consumer_offsets, and a copy of another broker."""
+    whole = kafkacodec(command, BROKER, "--json")
+    disks = [tmp_path / name for name in ("first", "second", "third")]
+    for disk in disks:
+        disk.mkdir()
+    for number, partition in enumerate(sorted(path for path in BROKER.iterdir() if path.is_dir())):
+        shutil.copytree(partition, disks[number % 2] / partition.name)
+    (disks[2] / "empty-0").mkdir()
+    parts = [kafkacodec(command, disk, "--json")[1] for disk in disks[:2]]
+    assert all(part and part != whole[1] for part in parts)
+    code, out, err = kafkacodec(command, *disks, BROKER, "--json")
+    assert (code, sorted(out.splitlines()), err) == (DONE, sorted(whole[1].splitlines()), "")
+    code, out, err = kafkacodec(command, *disks, "--group", "nobody")
+    assert (code, out, f"{disks[0]}, {disks[1]}, {disks[2]}: no group 'nobody'" in err) == (BAD_INPUT, "", True)

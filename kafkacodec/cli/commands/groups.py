@@ -16,7 +16,7 @@ from kafkacodec.log.state.groups import Group, read_consumer_groups
 
 
 @click.command()
-@click.argument("directory", required=False, type=LocalPath(exists=True, file_okay=False))
+@click.argument("directories", metavar="DIR...", nargs=-1, type=LocalPath(exists=True, file_okay=False))
 @server_options(INSTEAD_OF_FILES)
 @click.option("--group", "-g", "names", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the members, instead of a table.")
@@ -24,20 +24,21 @@ from kafkacodec.log.state.groups import Group, read_consumer_groups
 @full_option
 @destination_options()
 def groups(
-    directory: str | None,
+    directories: tuple[str, ...],
     servers: Servers,
     names: tuple[str, ...],
     as_json: bool,
     output: Destination,
     problems: list[DecodeError] | None,
 ) -> None:
-    """List the consumer groups in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
+    """List the consumer groups in DIR: the data directories of one or more brokers, or __consumer_offsets partitions.
 
+    Replicas of a partition in several of them are read as one log.
     Shows the state of each group as of its last record. With --bootstrap, asks the brokers.
     """
-    live = servers.instead_of(directory, "DIRECTORY")
+    live = servers.instead_of(directories, "DIR...")
     if output:
-        output.check([directory] if directory else [], as_json=as_json)
+        output.check(directories, as_json=as_json)
     states: dict[str, str] = {}
     if live:
         from kafkacodec.cli.rows.live_groups import live_groups
@@ -47,9 +48,9 @@ def groups(
                 refuse_strangers("group", names, admin.list_groups())
             found, states = live_groups(admin, lambda name: matches(name, names))
     else:
-        every = read_consumer_groups(directory or "", problems=problems)
+        every = read_consumer_groups(directories, problems=problems)
         warn(problems)
-        refuse_strangers("group", names, {group.group for group in every}, directory or "")
+        refuse_strangers("group", names, {group.group for group in every}, ", ".join(directories))
         found = [group for group in every if matches(group.group, names)]
     if output:
         from kafkacodec.log.state.tables import groups_table

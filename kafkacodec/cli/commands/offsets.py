@@ -16,7 +16,7 @@ from kafkacodec.log.state.groups import read_committed_offsets
 
 
 @click.command()
-@click.argument("directory", required=False, type=LocalPath(exists=True, file_okay=False))
+@click.argument("directories", metavar="DIR...", nargs=-1, type=LocalPath(exists=True, file_okay=False))
 @server_options(INSTEAD_OF_FILES)
 @click.option("--group", "-g", "groups", metavar="GLOB", multiple=True, help="Only groups matching GLOB; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
@@ -24,21 +24,22 @@ from kafkacodec.log.state.groups import read_committed_offsets
 @full_option
 @destination_options()
 def offsets(
-    directory: str | None,
+    directories: tuple[str, ...],
     servers: Servers,
     groups: tuple[str, ...],
     as_json: bool,
     output: Destination,
     problems: list[DecodeError] | None,
 ) -> None:
-    """List the committed offsets in DIRECTORY: a broker's data directory or a __consumer_offsets partition.
+    """List the committed offsets in DIR: the data directories of one or more brokers, or __consumer_offsets partitions.
 
+    Replicas of a partition in several of them are read as one log.
     Excludes commits of aborted and open transactions. Times are in UTC. With --bootstrap, asks the brokers, which
     do not tell times.
     """
-    live = servers.instead_of(directory, "DIRECTORY")
+    live = servers.instead_of(directories, "DIR...")
     if output:
-        output.check([directory] if directory else [], as_json=as_json)
+        output.check(directories, as_json=as_json)
     if live:
         from kafkacodec.cli.rows.live_groups import live_offsets
 
@@ -47,9 +48,9 @@ def offsets(
                 refuse_strangers("group", groups, admin.list_groups())
             found = live_offsets(admin, lambda name: matches(name, groups))
     else:
-        commits = read_committed_offsets(directory or "", problems=problems)
+        commits = read_committed_offsets(directories, problems=problems)
         warn(problems)
-        refuse_strangers("group", groups, {commit.group for commit in commits}, directory or "")
+        refuse_strangers("group", groups, {commit.group for commit in commits}, ", ".join(directories))
         found = [commit for commit in commits if matches(commit.group, groups)]
     if output:
         from kafkacodec.log.state.tables import offsets_table
