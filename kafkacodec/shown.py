@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = ["cell_text", "counted", "html_table", "repr_of", "repr_of_rows", "text", "timestamp"]
 
+_HEX = frozenset("0123456789abcdef")
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"})
 
 _LONGEST_CELL = 100
@@ -19,7 +20,7 @@ _LONGEST_SOURCE = 2 * _LONGEST_CELL
 
 
 def text(value: bytes | None) -> str:
-    """Bytes as text if they are printable UTF-8, else as hex."""
+    """Bytes as text if they are printable UTF-8, else as hex; a text that is such hex, or ``null``, is quoted."""
     if value is None:
         return "null"
     try:
@@ -28,7 +29,15 @@ def text(value: bytes | None) -> str:
         return "0x" + value.hex()
     if not decoded.isprintable() or "\\" in decoded:
         decoded = decoded.translate(_ESCAPES)
-    return decoded if decoded.isprintable() else "0x" + value.hex()
+    if not decoded.isprintable():
+        return "0x" + value.hex()
+    return f'"{decoded}"' if _stands_for_other(decoded) else decoded
+
+
+def _stands_for_other(shown: str) -> bool:
+    """Whether a text is what stands for null, or for bytes that are no text."""
+    digits = shown.removeprefix("0x")
+    return shown == "null" or (digits != shown and len(digits) % 2 == 0 and bool(digits) and _HEX.issuperset(digits))
 
 
 MILLISECONDS, SECONDS, MINUTES, DAYS = 23, 19, 16, 10

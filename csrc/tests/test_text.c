@@ -106,6 +106,10 @@ TEST(text_value) {
     CHECK(writes(kc_text_value, "a\xff", "0x61ff"));
     CHECK(writes(kc_text_value, "a\xe2\x80\xae", "0x61e280ae"));
     CHECK(writes(kc_text_value, "\xe4\xb8\xad\xcd\x8f", "\xe4\xb8\xad\\u034f")); /* printable, yet blank */
+    CHECK(writes(kc_text_value, "null", "\"null\""));
+    CHECK(writes(kc_text_value, "0x6101", "\"0x6101\""));
+    static const char *const OTHERS[] = {"", "nul", "nulls", "NULL", "0x", "0x6", "0x6g", "0xAB", "1x61", "0x611"};
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) CHECK(writes(kc_text_value, OTHERS[i], OTHERS[i]));
 }
 
 TEST(text_asks_for_pages) {

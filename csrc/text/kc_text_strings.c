@@ -202,9 +202,22 @@ static int value_text(kc_text *t, const uint8_t *s, const uint8_t *end, kc_error
     return code;
 }
 
+/* Whether the text is what stands for null, or what stands for bytes that are no text. */
+static bool stands_for_other(const uint8_t *s, size_t size) {
+    if (size == 4 && !memcmp(s, "null", 4)) return true;
+    if (size < 4 || size % 2 || s[0] != '0' || s[1] != 'x') return false;
+    for (size_t i = 2; i < size; i++) {
+        if (!((s[i] >= '0' && s[i] <= '9') || (s[i] >= 'a' && s[i] <= 'f'))) return false;
+    }
+    return true;
+}
+
 int kc_text_value(kc_text *t, const uint8_t *s, size_t size, kc_error *error) {
     const size_t start = t->out.size;
-    int code = value_text(t, s, s + size, error);
+    const bool quoted = stands_for_other(s, size);
+    int code = quoted ? kc_text_add(t, "\"", 1, error) : KC_OK;
+    if (!code) code = value_text(t, s, s + size, error);
+    if (!code && quoted) code = kc_text_add(t, "\"", 1, error);
     if (code != KC_TEXT_NOT_UTF8) return code;
     t->out.size = start;
     code = kc_text_add(t, "0x", 2, error);

@@ -15,7 +15,7 @@ KC_MUST_CHECK int kc_text_json_bytes(kc_text *t, const uint8_t *s, size_t size, 
 KC_MUST_CHECK int kc_text_visible(kc_text *t, const uint8_t *s, size_t size, kc_error *error);
 
 /* A value: the text with ``\n``, ``\r``, ``\t`` and ``\\`` if it is printable except for line ends and tabs, else hex
- * after ``0x``. */
+ * after ``0x``. A text that is such hex, or ``null``, is between quotation marks. */
 KC_MUST_CHECK int kc_text_value(kc_text *t, const uint8_t *s, size_t size, kc_error *error);
 
 #endif

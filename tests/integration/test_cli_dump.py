@@ -99,3 +99,16 @@ def test_long_cells_are_cut_unless_all_is_asked_for(kafkacodec, tmp_path, option
     assert (code, value in shown) == (DONE, True)
     _, shown = on_a_terminal("dump", tmp_path)
     assert all(len(line) <= 80 for line in shown.replace("\r\n", "\n").split("\n"))
+
+
+def test_text_that_looks_like_null_or_hex_is_quoted(kafkacodec, tmp_path):
+    rows = [(b"null", None), (None, b"null"), (b"0x00ff", b"\x00\xff"), (b"0x", b"0xAB"), (b"nulls", b'"null"')]
+    headers = (("a", b"null"), ("b", None))
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(kc.encode([kc.Record(n, 0, 0, *row, headers) for n, row in enumerate(rows)]))
+    code, out, _ = kafkacodec("dump", path, "--columns", "key,value,headers")
+    assert (code, [line.split()[:2] for line in out.splitlines()[1:]]) == (
+        DONE,
+        [['"null"', "null"], ["null", '"null"'], ['"0x00ff"', "0x00ff"], ["0x", "0xAB"], ["nulls", '"null"']],
+    )
+    assert out.count('a="null" b=null') == len(rows)

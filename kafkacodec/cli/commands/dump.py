@@ -54,9 +54,10 @@ def dump(
 ) -> None:
     """Print records.
 
-    The table shows keys and values as text if they are printable, else as hex, and is cut to the terminal's width. In
-    JSON they are strings if they are UTF-8, else {"base64": "..."}; timestamps are milliseconds since 1970. Records of
-    internal topics, such as __consumer_offsets, and control records are shown by the names of their fields.
+    The table shows keys and values as text if they are printable, else as hex, and is cut to the terminal's width; a
+    text that looks like hex or null is quoted. In JSON they are strings if they are UTF-8, else {"base64": "..."};
+    timestamps are milliseconds since 1970. Records of internal topics, such as __consumer_offsets, and control records
+    are shown by the names of their fields.
 
     With --values and --keys, Avro, Protobuf and JSON are printed as JSON; --schemas says where their schemas are.
 
