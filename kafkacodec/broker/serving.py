@@ -450,8 +450,8 @@ class Serving:
         from kafkacodec.broker.state.replayed import replayed
 
         self._topics.open_metadata(_METADATA_ID)
-        count = self._config.number("offsets.topic.num.partitions")
-        self._take(replayed(self._directory, self._node_id, count))
+        self._take(replayed(self._directory, self._node_id, self._config.number("offsets.topic.num.partitions")))
+        self._topics.set_offline(self._directory.unreadable)
         for machine in (self._states, self._groups):
             self._run(loaded(self._node, machine, self._now))
         self._run(self._node.routed(self._transactions, self._transactions.loaded(self._now)))

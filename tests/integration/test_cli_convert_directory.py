@@ -219,7 +219,9 @@ def test_a_file_and_an_export_differ_as_documented(kafkacodec, tmp_path):
 def test_encode_reads_an_export(kafkacodec, tmp_path):
     log = kc.sample()
     kafkacodec("convert", log.path, "--topic", "orders", "-o", tmp_path / "export", "--partition-by", "topic,date")
-    code, _, err = kafkacodec("encode", *files(tmp_path / "export"), "--topic", "orders", "-o", tmp_path / "log")
+    files_of = files(tmp_path / "export")
+    given = ("--topic", "orders", "-o", tmp_path / "log", "--keep-partitions")
+    code, _, err = kafkacodec("encode", *files_of, *given)
     assert code == 0, err
 
     def records(found):

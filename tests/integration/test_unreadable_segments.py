@@ -133,6 +133,17 @@ def test_lag_with_another_copy(logs, tmp_path, kafkacodec):
     assert f"{path / 'orders-2' / NAME}: the file cannot be read" in err
 
 
+def test_lag_from_a_broker_that_serves_the_others(tmp_path, monkeypatch, kafkacodec):
+    path = Path(kc.sample(tmp_path / "logs").path)
+    link(path / "orders-2" / NAME, monkeypatch)
+    with kc.broker.serve(path, read_only=True) as broker:
+        code, out, err = kafkacodec("lag", "-b", broker.bootstrap_servers, "-X", "default.api.timeout.ms=2000")
+    last = out.splitlines()[-1]
+    assert (code, last) == (1, "2 groups, 6 partitions, lag 179, without 2 partitions of unknown end")
+    assert "kafkacodec: orders-2: ListOffsets" in err
+    assert "kafkacodec: error: 1 of 3 logs cannot be read wholly\n" in err
+
+
 def test_a_directory_that_cannot_be_listed(tmp_path, monkeypatch):
     path = tmp_path / "logs"
     kc.sample(path)

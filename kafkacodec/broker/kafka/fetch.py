@@ -198,7 +198,10 @@ class _Fetch:
                 continue
             known += 1
             self.logs.append(partition.key)
-            row = self._row(wanted, partition, min(room, wanted.asked.partition_max_bytes), not total)
+            try:
+                row = self._row(wanted, partition, min(room, wanted.asked.partition_max_bytes), not total)
+            except (OSError, DecodeError) as error:
+                row = _wrong(wanted.number, self._node.topics.unreadable(*partition.key, error), None)
             size = len(row.records)
             total += size
             room = max(0, room - size)

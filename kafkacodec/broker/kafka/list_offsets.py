@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
+from kafkacodec.errors import DecodeError
 
 if TYPE_CHECKING:
     from kafkacodec.broker.kafka.node import Node
@@ -39,7 +40,10 @@ def list_offsets(node: Node, request: Request) -> Any:
             if asked_for[topic.name, asked.partition_index] > 1:
                 row.error_code = errors.INVALID_REQUEST
             else:
-                _fill(node, request, row, topic.name, asked)
+                try:
+                    _fill(node, request, row, topic.name, asked)
+                except (OSError, DecodeError) as error:
+                    row.error_code = node.topics.unreadable(topic.name, asked.partition_index, error)
     made = response.ListOffsetsTopicResponse
     response.topics = [made(name=name, partitions=list(rows.values())) for name, rows in topics.items() if rows]
     return response

@@ -29,7 +29,7 @@ def replayed(directory: FrozenDirectory, node_id: int, group_partitions: int) ->
     """Return metadata records with one broker as the leader of all partitions in directories.
 
     Topics, ids and configurations come from ``__cluster_metadata`` if it exists, others from the names of partition
-    directories. Partitions that are elsewhere have no leader.
+    directories. Partitions that are elsewhere, or cannot be read, have no leader.
 
     Args:
         directory: the directories.
@@ -54,12 +54,14 @@ def replayed(directory: FrozenDirectory, node_id: int, group_partitions: int) ->
         numbers = here.get(name, set()) | of_log["partitions"].keys()
         count = max(numbers) + 1 if numbers else group_partitions
         for number in range(count):
-            leads = number in here.get(name, ()) or name == CONSUMER_OFFSETS
             now = of_log["partitions"].get(number, {"leader_epoch": 0, "replicas": []})
+            epoch = _epoch(directory, name, number, now["leader_epoch"])
+            has = number in here.get(name, ()) or name == CONSUMER_OFFSETS
+            leads = has and (name, number) not in directory.unreadable
             yield messages.PartitionRecord(
                 partition_id=number, topic_id=topic_id, leader=node_id if leads else NO_LEADER,
-                replicas=[node_id] if leads else list(now["replicas"]), isr=[node_id] if leads else [],
-                leader_epoch=_epoch(directory, name, number, now["leader_epoch"]), partition_epoch=0,
+                replicas=[node_id] if has else list(now["replicas"]), isr=[node_id] if leads else [],
+                leader_epoch=epoch, partition_epoch=0,
             )  # fmt: skip
     yield from _configs(known)
 
@@ -70,8 +72,8 @@ def _epoch(directory: FrozenDirectory, name: str, number: int, known: int) -> in
         return known
     try:
         return max(known, directory.open(name, number).leader_epoch)
-    except (OSError, ValueError):
-        return known  # opening it again shows the reason
+    except OSError:
+        return known  # it is not served
 
 
 def _known(directory: FrozenDirectory) -> ClusterMetadata:

@@ -113,15 +113,25 @@ class Topics:
     def partition(self, name: str, number: int) -> Partition | None:
         """A partition, if it is there. One that could not be opened is tried again."""
         found = self._partitions.get((name, number))
-        if found is None and (name, number) in self._unopened:
+        if found is None and (name, number) in self._unopened and not self.frozen:
             with suppress(OSError):
                 found = self._open(self._topics[name], number, self._unopened[name, number])
         return found
+
+    def set_offline(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Take partitions of a read-only directory, which cannot be read, as refused by the disk."""
+        self._unopened.update(dict.fromkeys(partitions, 0))
 
     def missing(self, name: str, number: int) -> int:
         """Return the error for a missing partition: unknown, or refused by the disk."""
         known = (name, number) in self._unopened
         return int(KAFKA_STORAGE_ERROR if known else UNKNOWN_TOPIC_OR_PARTITION)
+
+    @staticmethod
+    def unreadable(name: str, number: int, reason: Exception) -> int:
+        """Log why a partition cannot be read, and return the error for it."""
+        _log.error("%s-%d cannot be read: %s", name, number, reason)
+        return int(KAFKA_STORAGE_ERROR)
 
     def metadata_end(self) -> int:
         """The end of the metadata log."""

@@ -87,6 +87,9 @@ class FrozenLog:
         self._segments: list[Segment] = [] if self._partition is None else list(self._partition.segments)
         self.start_offset = 0 if self._partition is None else self._partition.start_offset()
         self.end_offset = 0 if self._partition is None else max(self._partition.end_offset(), self.start_offset)
+        for segment in self._segments:
+            with open_file(segment.path):  # else readers would come to one that cannot be read, and no further
+                pass
         self._epochs = LogEpochs(self.path, Disk())
         self._files: dict[str, StoredFile] = {}
         self.producers: Mapping[int, Any] = {}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from kafkacodec.errors import DecodeError, KafkaCodecError
-from kafkacodec.internal_records import INTERNAL_TOPICS
+from kafkacodec.internal_records import CLUSTER_METADATA, INTERNAL_TOPICS
+from kafkacodec.log.files.access import reason_of
 from kafkacodec.log.formats import layout
 from kafkacodec.log.growing.frozen import FrozenLog
 from kafkacodec.log.growing.identity import META_PROPERTIES, Identity, new_id
@@ -37,6 +39,7 @@ class FrozenDirectory:
         identity (Identity): from the first ``meta.properties`` with one, otherwise invented.
         logs (dict): the open logs by topic and partition.
         found (dict): the replicas by topic and partition.
+        unreadable (set): topic and partition of those that could not be opened.
         was_clean (bool): True: no recovery.
 
     Raises:
@@ -49,6 +52,7 @@ class FrozenDirectory:
         self.was_clean = True
         self.logs: dict[Key, FrozenLog] = {}
         self.found: dict[Key, list[str]] = {}
+        self.unreadable: set[Key] = set()
         for path in paths:
             refuse_partition(path)
             for name in sorted(os.listdir(path)):
@@ -68,19 +72,34 @@ class FrozenDirectory:
     def open(
         self, topic: str, partition: int, config: LogConfig | None = None, *, topic_id: uuid.UUID | None = None
     ) -> FrozenLog:
-        """The log of a partition; an empty one if there is none. Raises OSError, ValueError."""
+        """The log of a partition; an empty one if there is none, or if it is that of the metadata and cannot be read.
+
+        Raises:
+            OSError: no replica can be read; the first call has logged why.
+        """
         key = (topic, partition)
+        if key in self.unreadable:
+            raise OSError(errno.EIO, "the partition cannot be read", self.found[key][0])
         if key not in self.logs:
             forgets = topic in INTERNAL_TOPICS
-            try:
-                replicas = [FrozenLog(path, config, forgets=forgets) for path in self.found.get(key, ())]
-            except KafkaCodecError as error:
-                raise ValueError(f"{topic}-{partition} cannot be read: {error}") from None
+            replicas = list(self._replicas(key, config, forgets=forgets))
+            if not replicas and key in self.found and topic != CLUSTER_METADATA:
+                self.unreadable.add(key)
+                return self.open(topic, partition)
             best = max(replicas, key=lambda log: (log.leader_epoch, log.end_offset), default=None)
             if best is not None:
                 self._tell_unserved(f"{topic}-{partition}", best)
             self.logs[key] = best or FrozenLog(None, config, forgets=forgets)
         return self.logs[key]
+
+    def _replicas(self, key: Key, config: LogConfig | None, *, forgets: bool) -> Iterator[FrozenLog]:
+        """The replicas of a partition that can be read; logs why others cannot."""
+        for path in self.found.get(key, ()):
+            try:
+                yield FrozenLog(path, config, forgets=forgets)
+            except (OSError, KafkaCodecError) as error:
+                place = getattr(error, "filename", None) or path
+                _log.error("%s-%d is not served: %s: %s", *key, place, reason_of(error))
 
     @staticmethod
     def _tell_unserved(name: str, log: FrozenLog) -> None:

@@ -38,6 +38,7 @@ class Brokers:
     ) -> None:
         self.ids = tuple(ids)
         self.several = len(self.ids) > 1 or frozen
+        self._frozen = frozen
         self.running = list(self.ids)
         self._catalog, self._sessions = catalog, sessions
         self._fetching = {broker: sessions() for broker in self.ids}
@@ -117,7 +118,9 @@ class Brokers:
             return list(self.ids), list(self.ids), []
         found = self._catalog.partition(topic, number) or {"replicas": [], "isr": []}
         replicas: list[int] = list(found["replicas"])
-        away = [broker for broker in replicas if broker not in self.running]
+        # A read-only broker has no leader for what it cannot read.
+        unread = self._frozen and found.get("leader") == NO_LEADER
+        away = [broker for broker in replicas if unread or broker not in self.running]
         return replicas, [broker for broker in found["isr"] if broker not in away], away
 
     def may_lead_again(self, topic: str, number: int) -> list[int]:
