@@ -106,6 +106,32 @@ def test_commands(logs, tmp_path, kafkacodec):
         assert (code, text in err, reason in err, "523 records" in err) == (0, True, True, True)
 
 
+def test_commands_that_skip_it(logs, tmp_path, kafkacodec):
+    path, reason = logs
+    code, _, err = kafkacodec("stats", path, "--top", 0, "--on-error", "skip")
+    assert (code, err.count(reason)) == (0, 1)
+    code, out, err = kafkacodec("dump", path, "--topic", "orders", "--tail", 1, "--on-error", "skip", "--json")
+    assert (code, err.count(reason)) == (0, 1)
+    last = {row["partition"]: row["offset"] for row in map(json.loads, out.splitlines())}
+    assert last == {0: 281, 1: 162, 2: FIRST - 1}
+    code, _, err = kafkacodec("dump", path, "--topic", "orders", "--tail", 1)
+    assert (code, f"error: {path / 'orders-2' / NAME}: {reason}" in err) == (1, True)
+    assert kc.log.codec_trial(kc.log.Partition(path / "orders-2")).unreadable_bytes >= 0
+
+
+def test_an_export_of_a_log_of_which_several_files_cannot_be_read(tmp_path, monkeypatch, kafkacodec):
+    path = Path(kc.sample(tmp_path / "logs").path)
+    for offset in (77, 147):
+        link(path / "orders-1" / f"{offset:020d}.log", monkeypatch)
+    options = ("--topic", "orders", "-o", tmp_path / "out", "--partition-by", "topic")
+    code, _, err = kafkacodec("convert", path, *options)
+    assert (code, "the symbolic link leads to no file" in err) == (1, True)
+    code, _, err = kafkacodec("convert", path, *options, "--on-error", "skip")
+    assert (code, f"{RECORDS['orders'] - 86} records of 3 partitions" in err) == (0, True), err
+    code, _, err = kafkacodec("convert", path, *options, "--on-error", "skip")
+    assert (code, ": 0 records" in err) == (0, True), err
+
+
 def test_lag_of_the_others(logs, kafkacodec):
     path, reason = logs
     text = f"{path / 'orders-2' / NAME}: the file cannot be read: {reason}"

@@ -59,9 +59,9 @@ _ENCODINGS = click.Choice(["text", *DECODERS])
 @click.option("-D", "--delimiter", metavar="TEXT", help="Lines: records end with this instead of a line feed.")
 @click.option("-Z", "--empty-as-null", is_flag=True, help="Lines: an empty key or value is null.")
 @encoding_options
-@click.option("--key-column", help="Column of the keys; key by default.")
-@click.option("--value-column", help="Column of the values; value by default.")
-@click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default.")
+@click.option("--key-column", help="Column of the keys; key by default; - for none.")
+@click.option("--value-column", help="Column of the values; value by default; - for none: all values are null.")
+@click.option("--timestamp-column", help="Column of timestamps or milliseconds; timestamp by default; - for none.")
 @click.option("--key-encoding", type=_ENCODINGS, default="text", help="Encoding of keys; text by default.")
 @click.option("--value-encoding", type=_ENCODINGS, default="text", help="Encoding of values; text by default.")
 def produce(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +14,7 @@ from kafkacodec.arguments import limit
 from kafkacodec.datatypes import dataclass, field
 from kafkacodec.errors import DecodeError
 from kafkacodec.log.analysis.sampling import HEADER_BYTES, Stretch, read_stretch
-from kafkacodec.log.formats.layout import is_upload
-from kafkacodec.log.opening import open_file
+from kafkacodec.log.opening import fault_of, open_file
 from kafkacodec.log.order.gap_evidence import unused
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.partitions.segment import Segment
@@ -146,7 +146,8 @@ def codec_trial(
 
     Raises:
         ValueError: a codec is unknown or does not have this level, or `sample_bytes` is not positive.
-        OSError: a file cannot be read. Damaged batches are left out: see `CodecTrial.unreadable_bytes`.
+        OSError: a file cannot be read for a reason that may pass. Damaged batches and segments that cannot be read are
+            left out: see `CodecTrial.unreadable_bytes`.
     """
     for codec, level in codecs:
         if codec not in CODECS:
@@ -156,7 +157,7 @@ def codec_trial(
     given = [partitions] if isinstance(partitions, Partition) else list(partitions)
     segments = [segment for partition in given for segment in partition.segments]
     newest = {partition.segments[-1].path for partition in given if partition.segments}
-    sizes = [_used_bytes(segment) if segment.path in newest else segment.size_in_bytes for segment in segments]
+    sizes = [_size_of(segment, newest=segment.path in newest) for segment in segments]
     trial = CodecTrial(log_bytes=sum(sizes), results=[CodecResult(*codec) for codec in codecs])
     attempts = [_Attempt(CODECS.index(codec), level) for codec, level in codecs]
     stored = []
@@ -177,16 +178,23 @@ def codec_trial(
     return trial
 
 
+def _size_of(segment: Segment, *, newest: bool) -> int:
+    """The size of a segment; 0 if there is no file. That of a newest one is without what a broker preallocates."""
+    try:
+        return _used_bytes(segment) if newest else segment.size_in_bytes
+    except (DecodeError, OSError) as error:
+        if fault_of(segment.path, error) is None:
+            raise
+    with suppress(OSError):
+        return segment.size_in_bytes
+    return 0
+
+
 def _used_bytes(segment: Segment) -> int:
     """The size of a segment without the zeros at its end that a broker preallocates."""
     if not kind_of(segment.path).has_batches:
         return segment.size_in_bytes
-    try:
-        end = segment.end_position()
-    except DecodeError:
-        if not is_upload(segment.path):
-            raise
-        return segment.size_in_bytes
+    end = segment.end_position()
     with open_file(segment.path) as file:
         return end if unused(file, end) else file.size
 
@@ -208,11 +216,11 @@ def _places(segments: list[Segment], sizes: list[int], sample_bytes: int, stretc
 
 
 def _cut(segment: Segment, stride: int) -> list[SegmentRange]:
-    """The ranges of a segment; one of a damaged upload, which cannot be cut."""
+    """The ranges of a segment; one of a segment that cannot be read, and so cannot be cut."""
     try:
         return segment.ranges(max_bytes=stride)
-    except DecodeError:
-        if not is_upload(segment.path):
+    except (DecodeError, OSError) as error:
+        if fault_of(segment.path, error) is None:
             raise
         return [segment._whole(None, None)]
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import DecodeError
-from kafkacodec.log.formats.layout import is_upload
-from kafkacodec.log.opening import open_file
+from kafkacodec.log.opening import fault_of, open_file
 from kafkacodec.log.reading.ranges import SegmentRange
 from kafkacodec.log.segments.walk import first_batches
 from kafkacodec.records.columns import BatchHeaders, RecordColumns
@@ -57,16 +56,17 @@ class Stretch:
 def read_stretch(piece: SegmentRange, max_bytes: int) -> Stretch:
     """The stretch at the start of a range. It ends with the batch that reaches `max_bytes`.
 
-    If an upload has a damaged manifest, or a damaged chunk within the stretch, the whole range is unreadable.
+    If the file cannot be read, or an upload has a damaged manifest, or a damaged chunk within the stretch, the whole
+    range is unreadable.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read for a reason that may pass.
         Truncated: it was shortened while it was read.
     """
     try:
         return _batches(piece, max_bytes) if piece.kind.has_batches else _messages(piece, max_bytes)
-    except DecodeError:
-        if not is_upload(piece.path):
+    except (DecodeError, OSError) as error:
+        if fault_of(piece.path, error) is None:
             raise
         return Stretch(unreadable_bytes=piece.size_in_bytes)
 

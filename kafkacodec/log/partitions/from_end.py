@@ -9,6 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from kafkacodec.arguments import limit
+from kafkacodec.log.partitions.inside import readable_end_offset
 from kafkacodec.log.partitions.partition import Partition
 from kafkacodec.log.reading.options import ReadOptions
 from kafkacodec.records.columns import RecordColumns
@@ -66,7 +67,8 @@ def _spans(partition: Partition, count: int, bounds: Span) -> Iterator[Span]:
         yield bounds
         return
     first = max(partition.start_offset(), 0) if start is None else start
-    until = partition.end_offset() if end is None else min(end, partition.end_offset())
+    until = readable_end_offset(partition)  # the first span has what cannot be read, too
+    until = until if end is None else min(end, until)
     stop, size = end, count
     while until - size > first:
         until -= size

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from kafkacodec.log import Partition, SegmentRange
 from kafkacodec.log.opening.identity import BatchMark, LogIdentity
 from kafkacodec.log.partitions.each_once import steadily
-from kafkacodec.log.partitions.inside import batch_at, identity_of_log, readable_end_offset, relisted
+from kafkacodec.log.partitions.inside import batch_at, identity_of_log, readable_end_offset, relisted, unless_unreadable
 from kafkacodec.spark.reading.checkpoint import Observed
 from kafkacodec.spark.reading.options import ReadOptions, TopicPartition
 from kafkacodec.spark.reading.planning import readable_end
@@ -55,5 +55,9 @@ def topic_id(identity: LogIdentity) -> str | None:
 
 
 def batch_before(partition: Partition, offset: int) -> BatchMark | None:
-    """The batch that has the offset before this one."""
-    return steadily(partition, lambda now: batch_at(now, offset - 1)) if offset else None
+    """The batch that has the offset before this one; None if it is unknown, as in a segment that cannot be read."""
+    found = None
+    if offset:
+        with unless_unreadable(partition):
+            found = steadily(partition, lambda now: batch_at(now, offset - 1))
+    return found
