@@ -84,6 +84,20 @@ def test_rows_of_several_partitions(several, tmp_path, kafkacodec):
         assert (code, "600 records in 1 partition of t" in err) == (0, True)
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_rows_of_several_topics(suffix, tmp_path, kafkacodec):
+    logs, file = kc.sample(tmp_path / "logs").path, tmp_path / f"all.{suffix}"
+    assert kafkacodec("convert", logs, "--partition", 0, "-o", file)[0] == 0
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "out", "--topic", "t")
+    assert (code, "warning: the rows are of 3 topics, such as customers and orders; all go to one" in err) == (
+        0,
+        True,
+    )
+    code, _, err = kafkacodec("convert", logs, "--topic", "payments", "-o", file, "--force")
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "out", "--topic", "u")
+    assert (code, "warning" in err) == (0, False)
+
+
 @pytest.mark.parametrize("cell", ["-1", "2147483648", "x", ""])
 def test_cells_that_are_no_partition(cell, tmp_path, kafkacodec):
     file = tmp_path / "rows.csv"

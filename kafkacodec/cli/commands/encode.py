@@ -145,10 +145,13 @@ def encode(
         asked["offset"] = "offset"
     if keep_partitions:
         asked["partition"] = "partition"
-    elif topic is not None and not chosen and not any(asked[name] for name in ("key", "value", "timestamp")):
-        asked["partition"] = None  # to be looked at, if the columns are those of convert
-    from kafkacodec.cli.files.splitting import ByColumn, ByKey, ToOne
+    if not any(asked[name] for name in ("key", "value", "timestamp")):  # the columns may be those of convert
+        asked["topic"] = None
+        if topic is not None and not chosen:
+            asked["partition"] = None
+    from kafkacodec.cli.files.splitting import ByColumn, ByKey, ToOne, Topics
 
+    topics = Topics()
     split = ByColumn() if keep_partitions else ToOne(partition) if partitions is None else ByKey(partitions)
     with closing(batches(sources, asked, {"key": key_encoding, "value": value_encoding})) as found:
         # Check inputs and columns before a directory is made.
@@ -168,10 +171,11 @@ def encode(
         with _together(_Writers(split.numbers, made)) as writer_of:
             for batch in chain(first, found):
                 with batch.named():
-                    parts = list(split(batch.rows))
+                    parts = list(split(topics.look(batch.rows)))
                 for number, rows, places in parts:
                     with batch.named(places):
                         written += writer_of(number).write(rows, **encoding)
+    topics.warn()
     if topic is None:
         note(f"standard output: {counted(written, 'record')}")
     else:

@@ -282,6 +282,12 @@ def _partition(name: str, value: Any) -> int | None:
     return number
 
 
+def _name(name: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} is not a text")
+    return value
+
+
 _CONVERT = {
     "key": _content,
     "value": _content,
@@ -289,4 +295,5 @@ _CONVERT = {
     "timestamp": _timestamp,
     "offset": _int64,
     "partition": _partition,
+    "topic": _name,
 }

@@ -31,6 +31,7 @@ _TYPES = {
     "headers": _HEADERS,
     "offset": pa.int64(),
     "partition": pa.int32(),
+    "topic": pa.string(),
 }
 
 
@@ -82,7 +83,7 @@ def read_csv(source: Source, names: Names) -> Iterator[pa.RecordBatch]:
     """CSV with a header line. An unquoted empty cell is null; headers are JSON."""
     from pyarrow import csv
 
-    types = {names.of[column]: pa.string() for column in ("key", "value", "headers") if column in names.of}
+    types = {names.of[column]: pa.string() for column in ("key", "value", "headers", "topic") if column in names.of}
     options = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
     reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
     first = 1

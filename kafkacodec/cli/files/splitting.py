@@ -10,12 +10,33 @@ import numpy as np
 import pyarrow as pa
 
 import kafkacodec
+from kafkacodec.cli.console import note
 from kafkacodec.errors import EncodeError
 
-__all__ = ["ByColumn", "ByKey", "ToOne"]
+__all__ = ["ByColumn", "ByKey", "ToOne", "Topics"]
 
 Part = tuple[int, pa.RecordBatch, Sequence[int] | None]
 """A partition's number, its rows, and their numbers in the batch; None: it has all."""
+
+
+class Topics:
+    """The topics that rows were of, by their column topic."""
+
+    def __init__(self) -> None:
+        self._found: set[str] = set()
+
+    def look(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows without that column."""
+        if "topic" not in batch.schema.names:
+            return batch
+        self._found.update(str(name) for name in batch.column("topic").unique().drop_null().to_pylist())
+        return batch.drop_columns("topic")
+
+    def warn(self) -> None:
+        """Print a warning if there are several."""
+        if len(self._found) > 1:
+            shown = " and ".join(sorted(self._found)[:2])
+            note(f"kafkacodec: warning: the rows are of {len(self._found):,} topics, such as {shown}; all go to one")
 
 
 class ToOne:
