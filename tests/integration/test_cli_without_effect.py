@@ -43,6 +43,20 @@ def test_options_without_effect(arguments, reason, tmp_path, monkeypatch, kafkac
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("--value-column value --key-encoding hex --key-column -", "--key-encoding hex: its column is left out"),
+        ("--value-encoding base64", "--value-encoding base64: no column 'value'"),
+    ],
+)
+def test_an_encoding_of_a_column_that_is_not_there(options, reason, tmp_path, kafkacodec):
+    file = tmp_path / "rows.csv"
+    file.write_text(FILES["rows.csv"] if "--value-column" in options else "key\nk\n")
+    code, _, err = kafkacodec("encode", file, "-o", tmp_path / "out", "--topic", "t", *options.split())
+    assert (code, f"{file}: {reason}" in err) == (BAD_INPUT, True), err
+
+
 def test_an_avro_schema_is_no_json_schema(tmp_path, kafkacodec):
     logs, schema = kc.sample(tmp_path / "logs").path, tmp_path / "avro.avsc"
     schema.write_text(FILES["avro.avsc"])

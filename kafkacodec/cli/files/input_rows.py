@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MAX_INT32 = 2**31 - 1
 # Values of --key-encoding and --value-encoding other than text.
 DECODERS = ("hex", "base64")
+_WITH_COLUMNS = ("parquet", "arrow", "arrow-stream", "feather", "csv")  # that all rows have
 NO_COLUMN = "-"
 """Given in place of a column's name: there is none, and the records have null there, or their time of sending."""
 
@@ -89,7 +90,17 @@ def batches(
             first = 0
             try:
                 for batch in READERS[source.kind](source, names):
+                    if source.kind in _WITH_COLUMNS:
+                        _check_encodings(batch, of, encodings)
                     yield InputBatch(decoded(batch, encodings, first), source.name, first)
                     first += batch.num_rows
             except (pa.ArrowException, ValueError) as error:
                 raise click.ClickException(f"{source.name}: {error}") from None
+
+
+def _check_encodings(batch: pa.RecordBatch, of: dict[str, str], encodings: dict[str, str]) -> None:
+    """Raise ValueError if a column is to be decoded that is not there."""
+    for column, encoding in encodings.items():
+        if encoding != "text" and column not in batch.schema.names:
+            what = f"no column {of[column]!r}" if column in of else "its column is left out"
+            raise ValueError(f"--{column}-encoding {encoding}: {what}")
