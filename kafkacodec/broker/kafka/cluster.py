@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacodec import errors, messages
@@ -122,12 +123,14 @@ def describe_quorum(node: Node, request: Request) -> Any:
     response = messages.DescribeQuorumResponse()
     host, port = node.address(request.session)
     end = node.topics.metadata_end()
+    asked = [(topic.topic_name, [row.partition_index for row in topic.partitions]) for topic in request.message.topics]
+    is_quorum = asked == [(CLUSTER_METADATA, [0])]  # no other place may be asked about, too
     for topic in request.message.topics:
         rows = []
-        for asked in topic.partitions:
-            row = response.PartitionData(partition_index=asked.partition_index, error_message="")
+        for partition in topic.partitions:
+            row = response.PartitionData(partition_index=partition.partition_index, error_message="")
             rows.append(row)
-            if (topic.topic_name, asked.partition_index) != (CLUSTER_METADATA, 0):
+            if not is_quorum:
                 row.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
                 row.error_message = "there is no quorum for it"
                 continue
@@ -152,7 +155,9 @@ def describe_log_dirs(node: Node, request: Request) -> Any:
     if message.topics is None:
         wanted: dict[str, list[int] | None] = dict.fromkeys(node.catalog.names())
     else:
-        wanted = {row.topic: list(row.partitions) for row in message.topics}
+        wanted = {}
+        for asked in message.topics:
+            wanted[asked.topic] = list(dict.fromkeys([*(wanted.get(asked.topic) or ()), *asked.partitions]))
     total, usable = node.topics.room()
     row = response.DescribeLogDirsResult(log_dir=node.topics.path, total_bytes=total, usable_bytes=usable)
     for name, numbers in wanted.items():
@@ -175,18 +180,20 @@ def describe_log_dirs(node: Node, request: Request) -> Any:
 def alter_replica_log_dirs(node: Node, request: Request) -> Any:
     """There is one directory, so that nothing can be moved (KIP-113)."""
     response = messages.AlterReplicaLogDirsResponse()
+    topics: dict[str, dict[int, int]] = {}
     for directory in request.message.dirs:
         known = directory.path == node.topics.path
         for topic in directory.topics:
-            made = response.AlterReplicaLogDirTopicResult(topic_name=topic.name)
             for number in topic.partitions:
                 code = errors.LOG_DIR_NOT_FOUND
                 if known:
                     there = node.topics.partition(topic.name, number) is not None
                     code = errors.NONE if there else errors.UNKNOWN_TOPIC_OR_PARTITION
-                part = response.AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
-                made.partitions.append(part)
-            response.results.append(made)
+                topics.setdefault(topic.name, {})[number] = code
+    made = response.AlterReplicaLogDirPartitionResult
+    for name, codes in topics.items():
+        rows = [made(partition_index=number, error_code=code) for number, code in codes.items()]
+        response.results.append(response.AlterReplicaLogDirTopicResult(topic_name=name, partitions=rows))
     return response
 
 
@@ -195,32 +202,33 @@ def elect_leaders(node: Node, request: Request) -> Any:
     message = request.message
     response = messages.ElectLeadersResponse()
     known_kind = request.version < 1 or message.election_type in (0, 1)
-    if not known_kind:
+    if not known_kind and message.topic_partitions != []:
         response.error_code = errors.INVALID_REQUEST
     records: list[bytes] = []
-    for name, number in _to_elect(node, message):
-        code, record = errors.INVALID_REQUEST, None
-        if known_kind:
-            code, record = _election(node, name, number, unclean=request.version > 0 and message.election_type == 1)
-        if record is not None:
-            records.append(record)
-        elif message.topic_partitions is None:
-            continue  # of all, those are answered that were elected
-        rows = response.replica_election_results
-        if not rows or rows[-1].topic != name:
-            rows.append(response.ReplicaElectionResult(topic=name))
-        text = CODES[code].name if code else None
-        rows[-1].partition_result.append(
-            response.PartitionResult(partition_id=number, error_code=code, error_message=text)
-        )
+    for name, numbers in _to_elect(node, message):
+        made = response.ReplicaElectionResult(topic=name)
+        for number in numbers:
+            code, record = errors.INVALID_REQUEST, None
+            if known_kind:
+                code, record = _election(node, name, number, unclean=request.version > 0 and message.election_type == 1)
+            if record is not None:
+                records.append(record)
+            elif message.topic_partitions is None:
+                continue  # of all, those are answered that were elected
+            text = CODES[code].name if code else None
+            made.partition_result.append(
+                response.PartitionResult(partition_id=number, error_code=code, error_message=text)
+            )
+        if made.partition_result or message.topic_partitions is not None:
+            response.replica_election_results.append(made)
     parts = [part for made in response.replica_election_results for part in made.partition_result]
     return node.change_rows(records, request, response, parts)
 
 
-def _to_elect(node: Node, message: Any) -> list[tuple[str, int]]:
+def _to_elect(node: Node, message: Any) -> list[tuple[str, Iterable[int]]]:
     if message.topic_partitions is not None:
-        return [(topic.topic, number) for topic in message.topic_partitions for number in topic.partitions]
-    return [(name, number) for name in node.names() for number in range(node.partitions(name))]
+        return [(topic.topic, topic.partitions) for topic in message.topic_partitions]
+    return [(name, range(node.partitions(name))) for name in node.names()]
 
 
 def _election(node: Node, name: str, number: int, *, unclean: bool) -> tuple[int, bytes | None]:
@@ -242,6 +250,8 @@ def alter_partition_reassignments(node: Node, request: Request) -> Any:
     """Give partitions other replicas. This completes at once, since all brokers share one log (KIP-455)."""
     message = request.message
     records: list[bytes] = []
+    if not message.topics:
+        return messages.AlterPartitionReassignmentsResponse(error_message="")
     response = messages.AlterPartitionReassignmentsResponse(error_message=None)
     response.allow_replication_factor_change = message.allow_replication_factor_change
     for topic in message.topics:

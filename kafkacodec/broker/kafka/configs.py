@@ -11,7 +11,7 @@ from kafkacodec import errors, messages
 from kafkacodec.broker.config_keys import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from kafkacodec.broker.kafka.config_kinds import GROUP_CONFIGS, METRICS_CONFIGS, wrong_value
 from kafkacodec.broker.kafka.sharing.dead_letters import enabling
-from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, ConfigKey
+from kafkacodec.broker.topics.configs import TOPIC_CONFIGS, ConfigKey, parsed
 from kafkacodec.broker.topics.names import wrong_name
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.protocol.terms import CONFIG_RESOURCES, CONFIG_SOURCES, CONFIG_TYPES, CONFIGURED
@@ -30,6 +30,7 @@ _SET_AT: Final = {
     _TOPIC: CONFIG_SOURCES["dynamic_topic"], _BROKER: CONFIG_SOURCES["dynamic_broker"],
     _METRICS: CONFIG_SOURCES["dynamic_client_metrics"], _GROUP: CONFIG_SOURCES["dynamic_group"],
 }  # fmt: skip
+_SHOWN: Final = (*_SET_AT, _LOGGER)
 _LIST: Final = CONFIG_TYPES["list"]
 _UNKNOWN: Final = 0
 _IN_SYNC: Final = "min.insync.replicas"
@@ -63,12 +64,15 @@ def describe_configs(node: Node, request: Request) -> Any:
     """Configurations of topics, of this broker, of groups and metrics. v1: synonyms. v3: types and descriptions."""
     message = request.message
     response = messages.DescribeConfigsResponse()
+    unknown = [asked.resource_type for asked in message.resources if asked.resource_type not in _SHOWN]
     for asked in message.resources:
         row = response.DescribeConfigsResult(
             resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=""
         )
         response.results.append(row)
         wrong = _cannot_describe(node, request, asked)
+        if unknown:  # then the whole request is wrong
+            wrong = _Wrong(errors.INVALID_REQUEST, f"unsupported resource type {unknown[0]}")
         if wrong is not None:
             row.error_code, row.error_message = wrong
             continue
@@ -138,13 +142,13 @@ def _of_topic(node: Node, values: Mapping[str, str]) -> list[_Shown]:
     found = []
     defaults = node.config.running(node.catalog.of_broker(node.id)).topic_defaults
     for key in TOPIC_CONFIGS.values():
-        known = [(key.name, values[key.name], _SET_AT[_TOPIC])] if key.name in values else []
+        own = parsed(key, values[key.name]) if key.name in values else None
+        known = [] if own is None else [(key.name, own, _SET_AT[_TOPIC])]
         if key.of_broker:
             known += _broker_synonyms(node, key.of_broker[0].name, str(node.id))
         default = defaults.get(key.name, key.default)
         source = known[0][2] if known else _DEFAULT if key.of_broker or key.name not in defaults else _STATIC
-        value = values.get(key.name, default)
-        found.append(_Shown(key.name, key.kind, value, source, known, key.description))
+        found.append(_Shown(key.name, key.kind, default if own is None else own, source, known, key.description))
     return found
 
 
@@ -234,6 +238,7 @@ def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
     message = request.message
     times = Counter((row.resource_type, row.resource_name) for row in message.resources)
     records: list[bytes] = []
+    fails = False  # one resource fails all
     for asked in message.resources:
         row = response.AlterConfigsResourceResponse(
             resource_type=asked.resource_type, resource_name=asked.resource_name, error_message=None
@@ -242,28 +247,24 @@ def _alter(node: Node, request: Request, response: Any, wanted: Any) -> Any:
         wrong: _Wrong | None = None
         if times[asked.resource_type, asked.resource_name] > 1:
             wrong = _Wrong(errors.INVALID_REQUEST, "the resource is in the request twice")
-        wrong = wrong or _cannot_alter(node, request, asked)
+        if asked.resource_type != _TOPIC:
+            wrong = wrong or _cannot_describe(node, request, asked)
         changes: dict[str, str | None] | _Wrong = {} if wrong else wanted(node, asked)
         if isinstance(changes, _Wrong):
             wrong = changes
+            fails = fails or wrong.code == errors.UNKNOWN_SERVER_ERROR
         if wrong is not None:
             row.error_code, row.error_message = wrong
         elif not message.validate_only and isinstance(changes, dict):
             kind = CONFIGURED[asked.resource_type]
             records += enabling(node, asked.resource_type, changes)
             records += [node.catalog.config(kind, asked.resource_name, key, value) for key, value in changes.items()]
+    if fails:
+        records = []
+        for row in response.responses:
+            if row.error_code != errors.INVALID_REQUEST or not row.resource_name:
+                row.error_code, row.error_message = errors.UNKNOWN_SERVER_ERROR, None
     return node.change_rows(records, request, response, response.responses)
-
-
-def _cannot_alter(node: Node, request: Request, asked: Any) -> _Wrong | None:
-    kind, name = asked.resource_type, asked.resource_name
-    if kind == _TOPIC:
-        if not name:
-            return _Wrong(errors.INVALID_REQUEST, "the name is empty")
-        if node.catalog.topic(name) is None:
-            return _Wrong(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-        return None
-    return _cannot_describe(node, request, asked)
 
 
 def _incremental(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
@@ -297,6 +298,8 @@ def _list(now: str, value: str, appends: bool) -> str:
 
 def _whole(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
     kind = asked.resource_type
+    if len({config.name for config in asked.configs}) < len(asked.configs):
+        return _Wrong(errors.INVALID_REQUEST, "a configuration is named twice")
     if any(config.value is None for config in asked.configs):
         return _Wrong(errors.INVALID_REQUEST, "a value is null")
     changes: dict[str, str | None] = {config.name: config.value for config in asked.configs}
@@ -306,6 +309,10 @@ def _whole(node: Node, asked: Any) -> dict[str, str | None] | _Wrong:
 
 
 def _checked(node: Node, kind: int, name: str, changes: dict[str, str | None]) -> dict[str, str | None] | _Wrong:
+    if kind == _TOPIC and not name:
+        return _Wrong(errors.INVALID_REQUEST, "the name is empty")
+    if kind == _TOPIC and wrong_name(name):
+        return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"topic name is invalid: {wrong_name(name)}")
     one_of_many = kind == _BROKER and _IN_SYNC in changes and (name != "" or changes[_IN_SYNC] is None)
     if one_of_many and node.catalog.metadata.features.get(_ELR):  # the controller needs it (KIP-966)
         return _Wrong(errors.INVALID_CONFIG, f"with {_ELR}, {_IN_SYNC} is set for all brokers together, and stays")
@@ -315,6 +322,8 @@ def _checked(node: Node, kind: int, name: str, changes: dict[str, str | None]) -
         wrong = wrong_value(kind, key, value, node.config)
         if wrong is not None:
             return _Wrong(*wrong)
+    if kind == _TOPIC and node.catalog.topic(name) is None:
+        return _Wrong(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if kind == _BROKER and any(_local_exceeds_whole(node, name, changes, unit) for unit in ("ms", "bytes")):
         return _Wrong(errors.INVALID_REQUEST, "log.local.retention is more than log.retention")
     return changes

@@ -88,10 +88,8 @@ def _make(node: Node, request: Request, response: Any, row: Any, topic: Any) -> 
         len(replicas[0]) if replicas else node.factor(topic.name, factor),
     )
     row.configs = topic_rows(node, configs, response.CreatableTopicConfigs)
-    if request.message.validate_only:
-        return []
     row.topic_id = topic_id
-    return records
+    return [] if request.message.validate_only else records
 
 
 def refuses_topic(node: Node, topic: Any, made: Sequence[Any]) -> _Wrong | None:
@@ -107,7 +105,7 @@ def refuses_topic(node: Node, topic: Any, made: Sequence[Any]) -> _Wrong | None:
     same = next((name for name in others if alike(name) == alike(topic.name)), None)
     if same is not None:
         return _Wrong(errors.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {same}")
-    return _refuses_counts(node, topic) or _refuses_configs(topic)
+    return _refuses_configs(topic) or _refuses_counts(node, topic)
 
 
 def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
@@ -118,14 +116,17 @@ def _refuses_counts(node: Node, topic: Any) -> _Wrong | None:
         if numbers != list(range(len(numbers))):
             return _Wrong(errors.INVALID_REPLICA_ASSIGNMENT, "the partitions are not numbered from 0 without a gap")
         return _refuses_replicas(node, [row.broker_ids for row in topic.assignments])
+    factor, most = topic.replication_factor, len(node.brokers.ids)
+    wrong_factor = _Wrong(
+        errors.INVALID_REPLICATION_FACTOR,
+        f"the replication factor must be 1 to {most}, the number of brokers, or -1 for the default",
+    )
+    if factor < -1 or factor == 0:
+        return wrong_factor
     if topic.num_partitions == 0 or not -1 <= topic.num_partitions <= _MOST_PER_REQUEST:
         text = f"the number of partitions must be 1 to {_MOST_PER_REQUEST}, or -1 for the default"
         return _Wrong(errors.INVALID_PARTITIONS, text)
-    most = len(node.brokers.ids)
-    if topic.replication_factor != -1 and not 1 <= topic.replication_factor <= most:
-        text = f"the replication factor must be 1 to {most}, the number of brokers, or -1 for the default"
-        return _Wrong(errors.INVALID_REPLICATION_FACTOR, text)
-    return None
+    return wrong_factor if factor > most else None
 
 
 def _refuses_replicas(node: Node, assignments: Sequence[Any]) -> _Wrong | None:

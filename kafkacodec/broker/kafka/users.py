@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,10 @@ _OF_IPS: Final = ("connection_creation_rate",)
 _ENTITIES: Final = {"user": _OF_USERS, "client-id": _OF_USERS, "ip": _OF_IPS}
 _WHOLE: Final = ("producer_byte_rate", "consumer_byte_rate", "connection_creation_rate")
 _EXACT, _DEFAULT, _ANY = range(3)
+_IP, _LOCAL = "ip", "localhost"
+
+Entity = dict[str, str | None]
+"""The name by the type; None for the default."""
 
 
 # SCRAM users
@@ -59,38 +64,35 @@ def alter_user_scram_credentials(node: Node, request: Request) -> Any:
     """Set and remove credentials, at most one change for each user."""
     message = request.message
     response = messages.AlterUserScramCredentialsResponse()
-    changes = [*message.deletions, *message.upsertions]
-    times = Counter(change.name for change in changes)
     rows: dict[str, Any] = {}
-    records: list[bytes] = []
-    for change in changes:
-        made = response.AlterUserScramCredentialsResult(user=change.name, error_message=None)
-        row = rows.setdefault(change.name, made)
-        removes = not hasattr(change, "salt")
-        if times[change.name] > 1:
+    records: dict[str, bytes] = {}
+    for change in (*message.deletions, *message.upsertions):
+        name, removes = change.name, not hasattr(change, "salt")
+        row = rows.setdefault(name, response.AlterUserScramCredentialsResult(user=name, error_message=None))
+        if row.error_code:  # the first error stays
+            continue
+        if records.pop(name, None) is not None:
             row.error_code, row.error_message = errors.DUPLICATE_RESOURCE, "the user is in the request twice"
             continue
-        code, text = _wrong_credential(node, change, removes)
-        if code:
-            row.error_code, row.error_message = code, text
-        else:
-            records.append(node.catalog.scram_user(_removed(change) if removes else _credential(change)))
+        row.error_code, row.error_message = _wrong_credential(node, change, removes)
+        if not row.error_code:
+            records[name] = node.catalog.scram_user(_removed(change) if removes else _credential(change))
     response.results = list(rows.values())
-    return node.change_rows(records, request, response, response.results)
+    return node.change_rows([*records.values()], request, response, response.results)
 
 
-def _wrong_credential(node: Node, change: Any, removes: bool) -> tuple[int, str]:
+def _wrong_credential(node: Node, change: Any, removes: bool) -> tuple[int, str | None]:
     if not change.name:
         return errors.UNACCEPTABLE_CREDENTIAL, "the name is empty"
     if change.mechanism not in _HASHES:
         return errors.UNSUPPORTED_SASL_MECHANISM, "unknown SCRAM mechanism"
     if removes:
         known = (change.name, change.mechanism) in node.catalog.scram
-        return (errors.NONE, "") if known else (errors.RESOURCE_NOT_FOUND, "there is no such credential")
+        return (errors.NONE, None) if known else (errors.RESOURCE_NOT_FOUND, "there is no such credential")
     low, high = _ITERATIONS
     if not low <= change.iterations <= high:
         return errors.UNACCEPTABLE_CREDENTIAL, f"the iterations must be from {low} to {high}"
-    return errors.NONE, ""
+    return errors.NONE if change.salted_password else errors.UNKNOWN_SERVER_ERROR, None
 
 
 def _removed(change: Any) -> Any:
@@ -116,10 +118,10 @@ def describe_client_quotas(node: Node, request: Request) -> Any:
     message = request.message
     response = messages.DescribeClientQuotasResponse(error_message="")
     kinds = [component.entity_type for component in message.components]
-    if any(kind not in _ENTITIES for kind in kinds):
-        return _no_quotas(errors.UNSUPPORTED_VERSION, "unknown type of an entity")
-    if len(set(kinds)) < len(kinds) or any(c.match_type not in (_EXACT, _DEFAULT, _ANY) for c in message.components):
-        return _no_quotas(errors.INVALID_REQUEST, "a type twice, or an unknown kind of match")
+    code = _refuses_components(message.components)
+    if code:
+        text = "the type of an entity is unknown, empty, or there twice, or a kind of match does not fit"
+        return messages.DescribeClientQuotasResponse(error_code=code, error_message=text, entries=None)
     entries: list[Any] = []
     for entity, values in node.catalog.quotas.items():
         parts = dict(entity)
@@ -134,8 +136,19 @@ def describe_client_quotas(node: Node, request: Request) -> Any:
     return response
 
 
-def _no_quotas(code: int, text: str) -> Any:
-    return messages.DescribeClientQuotasResponse(error_code=code, error_message=text, entries=None)
+def _refuses_components(components: Any) -> int:
+    """The error of the first component that is wrong; 0 for none."""
+    seen: set[str] = set()
+    for component in components:
+        kind, has_name = component.entity_type, component.match is not None
+        if not kind or kind in seen:
+            return errors.INVALID_REQUEST
+        if kind not in _ENTITIES:
+            return errors.UNSUPPORTED_VERSION
+        if component.match_type not in (_EXACT, _DEFAULT, _ANY) or has_name != (component.match_type == _EXACT):
+            return errors.INVALID_REQUEST
+        seen.add(kind)
+    return errors.INVALID_REQUEST if _IP in seen and len(seen) > 1 else errors.NONE
 
 
 def _matches(parts: dict[str, str | None], component: Any) -> bool:
@@ -151,54 +164,65 @@ def alter_client_quotas(node: Node, request: Request) -> Any:
     """Set and remove quotas, (KIP-546)."""
     message = request.message
     response = messages.AlterClientQuotasResponse()
+    entities = [{part.entity_type: part.entity_name for part in entry.entity} for entry in message.entries]
+    times = Counter(frozenset(entity.items()) for entity in entities)
     records: list[bytes] = []
-    for entry in message.entries:
+    done: set[Any] = set()
+    for entity, entry in zip(entities, message.entries, strict=True):
+        key = frozenset(entity.items())
+        if key in done:
+            continue
+        done.add(key)
         row = response.EntryData(error_message=None)
-        row.entity = [
-            response.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
-        ]
+        row.entity = [response.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
         response.entries.append(row)
-        wrong = _wrong_entity(entry) or next(filter(None, (_wrong_quota(entry, op) for op in entry.ops)), None)
+        wrong = _wrong_change(entity, entry.ops)
+        if not wrong and not message.validate_only:
+            records += [node.catalog.quota(_quota(entity, op)) for op in entry.ops]
+        if not wrong and times[key] > 1:  # the first counts all the same
+            wrong = "the entity is in the request twice"
         if wrong:
             row.error_code, row.error_message = errors.INVALID_REQUEST, wrong
-        elif not message.validate_only:
-            records += [node.catalog.quota(_quota(entry, op)) for op in entry.ops]
     return node.change_rows(records, request, response, response.entries)
 
 
-def _quota(entry: Any, op: Any) -> Any:
+def _quota(entity: Entity, op: Any) -> Any:
     record = messages.ClientQuotaRecord(key=op.key, value=op.value, remove=op.remove)
-    record.entity = [
-        record.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
-    ]
+    record.entity = [record.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
     return record
 
 
-def _wrong_entity(entry: Any) -> str | None:
-    if not entry.entity:
+def _wrong_change(entity: Entity, ops: Any) -> str | None:
+    twice = len({op.key for op in ops}) < len(ops)
+    wrong = _wrong_entity(entity) or ("a key is there twice" if twice else None)
+    return wrong or next(filter(None, (_wrong_quota(entity, op) for op in ops)), None)
+
+
+def _wrong_entity(entity: Entity) -> str | None:
+    if not entity:
         return "the entity is empty"
-    for part in entry.entity:
-        if part.entity_type not in _ENTITIES:
-            return f"unknown type of an entity: {part.entity_type}"
-        if part.entity_name == "":
+    for kind, name in entity.items():
+        if kind not in _ENTITIES:
+            return f"unknown type of an entity: {kind}"
+        if name == "":
             return "the name of an entity is empty"
-        if part.entity_type == "ip" and part.entity_name is not None:
+        if kind == _IP and name not in (None, _LOCAL):
             try:
-                ipaddress.ip_address(part.entity_name)
+                ipaddress.ip_address(name or "")
             except ValueError:
-                return f"not an IP address: {part.entity_name}"
-    return None
+                return f"not an IP address: {name}"
+    return "an IP address has no user and no client" if _IP in entity and len(entity) > 1 else None
 
 
-def _wrong_quota(entry: Any, op: Any) -> str | None:
-    if any(op.key not in _ENTITIES[part.entity_type] for part in entry.entity):
-        return f"unknown key of this entity: {op.key}"
+def _wrong_quota(entity: Entity, op: Any) -> str | None:
     if op.remove:
         return None
-    if not op.value > 0:
-        return f"{op.key} must be greater than 0"
-    if op.key in _WHOLE and op.value != int(op.value):
-        return f"{op.key} must be a whole number"
+    if any(op.key not in _ENTITIES[kind] for kind in entity):
+        return f"unknown key of this entity: {op.key}"
+    if not 0 < op.value < math.inf:
+        return f"{op.key} must be a number greater than 0"
+    if op.key in _WHOLE and (op.value != int(op.value) or op.value > 1 << 63):
+        return f"{op.key} must be a whole number of 64 bits"
     return None
 
 

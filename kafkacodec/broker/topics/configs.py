@@ -5,21 +5,24 @@ Names, types and defaults are the same as in Apache Kafka 4.4.0.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Final
 
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.log.growing.settings import DAY_MS, LogConfig
 from kafkacodec.protocol.terms import CONFIG_TYPES
 
-__all__ = ["TOPIC_CONFIGS", "BrokerDefault", "ConfigKey", "TopicConfig", "between", "check", "is_boolean"]
+__all__ = ["TOPIC_CONFIGS", "BrokerDefault", "ConfigKey", "TopicConfig", "between", "check", "is_boolean", "parsed"]
 
 _LONG: Final = (1 << 63) - 1
 _INT: Final = (1 << 31) - 1
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")  # unlike Python's, without underscores
+_DOUBLE: Final = re.compile(r"NaN|[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[fFdD]?")
 _REPLICA: Final = re.compile(r"(?:[0-9]+:[0-9]+)?")
 
 Check = Callable[[str], str | None]
@@ -72,10 +75,28 @@ def between(low: int, high: int) -> Check:
 
 def _share(text: str) -> str | None:
     try:
-        value = float(text.replace("_", " "))  # Kafka's numbers have no underscores
+        value = _double(text)
     except ValueError:
         return "not a number"
-    return None if 0 <= value <= 1 else "must be from 0 to 1"
+    return "must be from 0 to 1" if value < 0 or value > 1 else None  # Kafka takes NaN
+
+
+def _double(text: str) -> float:
+    """A number as Java reads it: a letter may say that it is one. Raises ValueError."""
+    if not _DOUBLE.fullmatch(text.strip()):
+        raise ValueError(text)
+    return float(text.strip().rstrip("fFdD"))
+
+
+def _shown_double(value: float) -> str:
+    """A number from 0 to 1, or none, as Java writes it."""
+    if math.isnan(value):
+        return "NaN"
+    if value == 0 or value >= 1e-3:
+        return repr(value)
+    _, digits, _ = Decimal(repr(value)).as_tuple()
+    first, *others = map(str, digits)
+    return f"{first}.{''.join(others) or '0'}E{Decimal(repr(value)).adjusted()}"
 
 
 def _one_of(*words: str) -> Check:
@@ -240,6 +261,21 @@ def check(name: str, value: str | None) -> str | None:
     return None if wrong is None else f"Invalid value {value} for configuration {name}: {wrong}"
 
 
+def parsed(key: ConfigKey, text: str) -> str:
+    """A valid value of a topic as DescribeConfigs shows it, whatever was around it when it was set."""
+    text = text.strip()
+    if key.kind == CONFIG_TYPES["boolean"]:
+        return text.lower()
+    if key.kind in (CONFIG_TYPES["int"], CONFIG_TYPES["long"]):
+        return str(int(text))
+    if key.kind == CONFIG_TYPES["double"]:
+        return _shown_double(_double(text))
+    if key.kind == CONFIG_TYPES["list"]:
+        parts = [part.strip() for part in text.split(",")]
+        return ",".join(dict.fromkeys(parts) if key.name == "cleanup.policy" else parts)
+    return text
+
+
 class TopicConfig:
     """The configuration of a topic as values.
 
@@ -272,7 +308,7 @@ class TopicConfig:
         self.segment_bytes = int(text("segment.bytes"))
         self.min_compaction_lag_ms = int(text("min.compaction.lag.ms"))
         self.max_compaction_lag_ms = int(text("max.compaction.lag.ms"))
-        self.min_cleanable_dirty_ratio = float(text("min.cleanable.dirty.ratio"))
+        self.min_cleanable_dirty_ratio = _double(text("min.cleanable.dirty.ratio"))
         self.delete_retention_ms = int(text("delete.retention.ms"))
         self.segment_ms = int(text("segment.ms"))
         if self.is_compacted:  # so that the cleaner comes in time

@@ -231,3 +231,101 @@ def cluster_id_and_node(s):
     s.ask("ApiVersions", 5, cluster_id=real, node_id=node + 20, pick=short, label="other-node")
     s.ask("ApiVersions", 5, cluster_id=real, pick=short, label="cluster-alone")
     s.ask("ApiVersions", 5, node_id=node, pick=short, label="node-alone")
+
+
+def repeated_partitions(s):
+    t, none = s.topic(partitions=2), s.name("none")
+    places: list[tuple[str, list[int]]] = [(t, [0, 0]), (none, [0]), (t, [1]), (none, []), (t, [])]
+    rows = [{"topic": name, "partitions": numbers} for name, numbers in places]
+    for kind in (0, 2):
+        s.ask("ElectLeaders", 2, label=f"kind-{kind}", election_type=kind, topic_partitions=rows)
+        s.ask("ElectLeaders", 2, label=f"kind-{kind}-none", election_type=kind, topic_partitions=[])
+    s.ask("DescribeLogDirs", 4, topics=rows, hide=("log_dir", "total_bytes", "usable_bytes"))
+    dirs = [{"path": path, "topics": [{"name": name, "partitions": numbers} for name, numbers in places]}
+            for path in ("/nowhere", "relative")]  # fmt: skip
+    s.ask("AlterReplicaLogDirs", 2, dirs=dirs)
+    s.ask("AlterPartitionReassignments", 0, label="none", topics=[])
+    s.ask("AlterPartitionReassignments", 1, label="none", topics=[], allow_replication_factor_change=False)
+    one = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+    for label, topics in {"twice": [one, one], "and-another": [one, {**one, "topic_name": t}], "none": []}.items():
+        s.ask("DescribeQuorum", 1, label=label, topics=topics)
+
+
+def repeated_users(s):
+    u = s.name("u")
+
+    def out(*kinds, name=u):
+        return [{"name": name, "mechanism": kind} for kind in kinds]
+
+    def into(*kinds, name=u, password=b"p" * 32):
+        return [
+            {"name": name, "mechanism": kind, "iterations": 4096 if kind else 1, "salt": b"salt",
+             "salted_password": password}
+            for kind in kinds
+        ]  # fmt: skip
+
+    asked = {
+        "unknown-twice": (out(1, 2), []),
+        "bad-mechanism-and-unknown": (out(3, 1), []),
+        "unknown-and-new": (out(1), into(1)),
+        "no-name": (out(1, name=""), into(9, name="")),
+        "bad-and-good": ([], into(0, 1)),
+        "good-and-bad": ([], into(1, 0)),
+        "no-password": ([], into(1, password=b"") + into(1, name=s.name("v"))),
+    }
+    for label, (deletions, upsertions) in asked.items():
+        s.ask("AlterUserScramCredentials", 0, label=label, deletions=deletions, upsertions=upsertions)
+
+
+def quotas_refused(s):
+    u, c = s.name("u"), s.name("c")
+
+    def entry(*entity, **rates):
+        return {
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
+            "ops": [{"key": key, "value": float(value or 1), "remove": value is None} for key, value in rates.items()],
+        }
+
+    rate = {"producer_byte_rate": 1000}
+    asked = {
+        "type-twice": [entry(("user", ""), ("user", c), **rate)],
+        "entity-twice": [entry(("user", u), **rate), entry(("user", u), consumer_byte_rate=5)],
+        "entity-twice-bad-first": [entry(("user", u), x=1), entry(("user", u), **rate)],
+        "two-orders": [entry(("client-id", c), ("user", u), **rate), entry(("user", u), ("client-id", c), **rate)],
+        "key-twice": [{**entry(("user", u)), "ops": entry(("user", u), **rate)["ops"] * 2}],
+        "infinite": [entry(("user", u), request_percentage="inf")],
+        "huge": [entry(("user", u), producer_byte_rate=1e300)],
+        "remove-unknown-key": [entry(("user", u), x=None)],
+        "ip-and-user": [entry(("ip", "127.0.0.1"), ("user", u), **rate)],
+        "empty-without-quotas": [entry()],
+    }
+    for label, entries in asked.items():
+        s.ask("AlterClientQuotas", 1, label=label, entries=entries)
+    s.ask("AlterClientQuotas", 1, label="ip-name", validate_only=True,
+          entries=[entry(("ip", "localhost"), connection_creation_rate=5)])  # fmt: skip
+    components = {
+        "exact-null": [("user", 0, None)],
+        "default-with-name": [("user", 1, u)],
+        "any-with-name": [("user", 2, "")],
+        "empty-type": [("", 9, None)],
+        "ip-and-user": [("ip", 1, None), ("user", 1, None)],
+        "twice-before-unknown": [("user", 1, None), ("user", 2, None), ("x", 1, None)],
+        "unknown-before-twice": [("user", 1, None), ("x", 2, None), ("user", 1, None)],
+        "bad-match-before-unknown": [("user", 9, None), ("x", 1, None)],
+    }
+    for label, rows in components.items():
+        wanted = [{"entity_type": kind, "match_type": match, "match": name} for kind, match, name in rows]
+        s.ask("DescribeClientQuotas", 1, label=label, components=wanted)
+
+
+def acls_of_unknown_codes(s):
+    full = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1,
+            "resource_name_filter": None, "principal_filter": None, "host_filter": None}  # fmt: skip
+    for name in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"):
+        for code in (0, 99):
+            s.ask("DescribeAcls", 2, label=f"{name}-{code}", **{**full, name: code})
+            s.ask("DeleteAcls", 2, label=f"{name}-{code}", filters=[full, {**full, name: code}])
+    made = {"resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:a", "host": "*",
+            "operation": 3, "permission_type": 3}  # fmt: skip
+    for name in ("resource_type", "resource_pattern_type", "operation", "permission_type"):
+        s.ask("CreateAcls", 2, label=f"{name}-0", creations=[made, {**made, name: 0}])

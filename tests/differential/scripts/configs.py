@@ -332,3 +332,60 @@ def list_resources(s):
         pick=lambda a: [[r["resource_type"]] for r in a["config_resources"]],
     )
     s.ask("ListConfigResources", 1, resource_types=[77], label="kind-77")
+
+
+_ODD = {
+    "min.cleanable.dirty.ratio": ("0.5f", ".5", "1e-1", "5e-4", "NaN", "1.", "Infinity", "inf", "1_0"),
+    "retention.ms": (" 5", "+5", "0005", "5L", "5.0", "", "-0", "9223372036854775808"),
+    "preallocate": ("TRUE", " true ", "1", ""),
+    "cleanup.policy": ("compact , delete", "delete,delete", ",", "compact,", "Delete"),
+    "compression.type": (" gzip", "GZIP"),
+    "leader.replication.throttled.replicas": (" *", "0:1, 1:2", "0:1,0:1", "0:1,", "-1:2", "none"),
+}
+
+
+def odd_values(s):
+    t = s.topic()
+    for key, values in _ODD.items():
+        for value in values:
+            got = _alter(s, t, (key, SET, value), label=f"{key}-{value}")
+            if got.responses[0].error_code:
+                continue
+            shown = {"resource_type": TOPIC, "resource_name": t, "configuration_keys": [key]}
+            s.ask("DescribeConfigs", 4, label=f"{key}-{value}", resources=[shown], include_synonyms=True,
+                  until=lambda a: a.results[0].configs[0].config_source == 1)  # fmt: skip
+            _alter(s, t, (key, DELETE, None), quiet=True)
+            s.ask("DescribeConfigs", 4, resources=[shown], quiet=True,
+                  until=lambda a: a.results[0].configs[0].config_source != 1)  # fmt: skip
+
+
+def order_of_checks(s):
+    t, none = s.topic(), s.name("none")
+    configs: dict[str, list[tuple[str, int, str | None]]] = {
+        "good": [("retention.ms", SET, "5")],
+        "bad-value": [("retention.ms", SET, "x")],
+        "unknown-key": [("no.such.config", SET, "1")],
+        "no-list": [("retention.ms", APPEND, "5")],
+        "null": [("retention.ms", SET, None)],
+        "key-twice": [("retention.ms", SET, "5"), ("retention.ms", SET, "6")],
+        "unknown-operation": [("retention.ms", 9, "5")],
+        "none": [],
+    }
+    for label, changes in configs.items():
+        for name, where in ((t, "known"), (none, "unknown"), ("a/b", "bad-name"), ("", "no-name")):
+            rows = [{"name": key, "config_operation": op, "value": value} for key, op, value in changes]
+            resource = {"resource_type": TOPIC, "resource_name": name, "configs": rows}
+            other = {**resource, "resource_name": t, "configs": []}
+            both = [resource, other] if name != t else [resource]
+            s.ask("IncrementalAlterConfigs", 1, label=f"{label}-{where}", resources=both, validate_only=True)
+            if all(op == SET for _, op, _ in changes):
+                plain = [{"name": key, "value": value} for key, _, value in changes]
+                s.ask("AlterConfigs", 1, label=f"{label}-{where}", resources=[{**resource, "configs": plain}],
+                      validate_only=True)  # fmt: skip
+
+
+def unknown_kinds_among_others(s):
+    t = s.topic()
+    for kind in (0, 3, 64, -1):
+        rows = [{"resource_type": one, "resource_name": t, "configuration_keys": ["retention.ms"]} for one in (2, kind)]
+        s.ask("DescribeConfigs", 4, label=f"kind-{kind}", resources=rows)

@@ -377,3 +377,18 @@ def member_of_nothing(s):
         label="final-without-a-session",
         retry=(),
     )
+
+
+def long_ids(s):
+    t = s.topic()
+    for size in (36, 37):
+        member = "y" * size
+        for epoch in (0, 1, -1):
+            who = {"member_id": member, "member_epoch": epoch, "subscribed_topic_names": [t]}
+            label = f"{size}-{epoch}"
+            s.ask("ShareGroupHeartbeat", 1, label=label, group_id=s.name(f"g{size}"), retry=(),
+                  hide=("member_epoch",), **who)  # fmt: skip
+            for api in ("ShareFetch", "ShareAcknowledge"):
+                fields = {"member_id": member, "share_session_epoch": epoch, "topics": [], "retry": ()}
+                s.ask(api, 1, label=label, group_id=s.name("h"), **fields)
+                s.ask(api, 1, label=f"{label}-no-group", group_id=None, **fields)

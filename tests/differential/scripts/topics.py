@@ -243,3 +243,18 @@ def too_many_more_partitions(s):
     for label, counts in asked.items():
         topics = [{"name": name, "count": count, "assignments": None} for name, count in counts]
         s.ask("CreatePartitions", 3, label=label, topics=topics, validate_only=True)
+
+
+def order_of_checks(s):
+    bad = {"retention_ms": "x"}
+    asked = {
+        "config-and-partitions": _new(s.name("a"), 0, 1, **bad),
+        "config-and-replicas": _new(s.name("a"), 1, 0, **bad),
+        "config-and-assignment": _new(s.name("a"), -1, -1, [(0, [s.server.node + 50])], **bad),
+        "config-and-both": _new(s.name("a"), 1, 1, [(0, [s.server.node])], **bad),
+        "partitions-and-replicas": _new(s.name("a"), -2, -2),
+        "partitions-and-many-replicas": _new(s.name("a"), 0, 9),
+    }
+    for label, topic in asked.items():
+        s.ask("CreateTopics", 6, label=label, topics=[topic], pick=_brief)
+    s.ask("CreateTopics", 7, label="validate-only", topics=[_new(s.name("b"))], validate_only=True, pick=_brief)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.security.rules import CLUSTER
 from kafkacodec.broker.state.access import ANY_NAME
+from kafkacodec.net.service import CLOSE
 from kafkacodec.protocol.terms import OPERATIONS, PATTERNS, PERMISSIONS, RESOURCES
 
 if TYPE_CHECKING:
@@ -22,12 +23,18 @@ _LITERAL, _PREFIXED, _MATCH = PATTERNS["literal"], PATTERNS["prefixed"], PATTERN
 _FIELDS: Final = (
     "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type",
 )  # fmt: skip
+_CODES: Final = (
+    "resource_type", "resource_pattern_type", "resource_type_filter", "pattern_type_filter", "operation",
+    "permission_type",
+)  # fmt: skip
 _KINDS: Final = frozenset(RESOURCES.values()) - {_ANY}
 _OPERATIONS: Final = frozenset(OPERATIONS.values()) - {_ANY}
 
 
 def describe_acls(node: Node, request: Request) -> Any:
     """Describe the entries that a filter matches, by resource."""
+    if _is_unknown(request.message):
+        return CLOSE
     response = messages.DescribeAclsResponse()
     if not node.authorizes:
         response.error_code, response.error_message = errors.SECURITY_DISABLED, _NO_AUTHORIZER
@@ -50,6 +57,8 @@ def describe_acls(node: Node, request: Request) -> Any:
 
 def create_acls(node: Node, request: Request) -> Any:
     """Create entries. Existing ones stay."""
+    if any(map(_is_unknown, request.message.creations)):
+        return CLOSE
     response = messages.CreateAclsResponse()
     known = {_values(entry) for entry in node.catalog.access.entries.values()}
     fails = any(map(_is_filter, request.message.creations))
@@ -78,6 +87,8 @@ def create_acls(node: Node, request: Request) -> Any:
 
 def delete_acls(node: Node, request: Request) -> Any:
     """Remove the entries that filters match."""
+    if any(map(_is_unknown, request.message.filters)):
+        return CLOSE
     response = messages.DeleteAclsResponse()
     gone: set[uuid.UUID] = set()
     for wanted in request.message.filters:
@@ -95,6 +106,11 @@ def delete_acls(node: Node, request: Request) -> Any:
                 row.matching_acls.append(made)
     records = [node.catalog.acl(messages.RemoveAccessControlEntryRecord(id=entry)) for entry in gone]
     return node.change_rows(records, request, response, response.filter_results)
+
+
+def _is_unknown(asked: Any) -> bool:
+    """Whether a code is 0, which Kafka takes for a damaged request."""
+    return not all(getattr(asked, name, True) for name in _CODES)
 
 
 def _values(entry: Any) -> tuple[Any, ...]:

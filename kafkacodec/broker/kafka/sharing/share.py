@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkacodec import errors, messages
 from kafkacodec.broker.kafka.sharing.fetches import ShareFetching, ShareTake
 from kafkacodec.broker.kafka.sharing.sessions import FINAL, INITIAL, Owner, SharePlace, ShareSession
+from kafkacodec.broker.state.sharing.calls import LONGEST_ID
 from kafkacodec.broker.state.sharing.partition import RENEW, Acknowledged
 from kafkacodec.datatypes import NamedTuple
 from kafkacodec.net.service import NOTHING, Effect, Reply, together
@@ -107,7 +108,8 @@ def share_acknowledge(node: Node, request: Request) -> Any:
 def _refusal(node: Node, message: Any) -> int:
     if not node.shares.enabled:
         return errors.UNSUPPORTED_VERSION
-    return errors.NONE if message.member_id else errors.INVALID_REQUEST
+    named = message.group_id is not None and 0 < len(message.member_id or "") <= LONGEST_ID
+    return errors.NONE if named else errors.INVALID_REQUEST
 
 
 def _owner(request: Request) -> Owner:

@@ -27,7 +27,10 @@ from kafkacodec.errors import (
 )
 from kafkacodec.messages import keys
 
-__all__ = ["ShareCalls"]
+__all__ = ["LONGEST_ID", "ShareCalls"]
+
+LONGEST_ID = 36
+"""The most characters in the id of a member: those of a UUID."""
 
 _LEAVES = -1
 
@@ -63,7 +66,7 @@ class ShareCalls(HeartbeatCalls[ShareGroup, ShareMember]):
     def _heartbeat(self, request: Any, version: int, client: Client, to: Any) -> None:
         code = _invalid(request) if self._enabled() else UNSUPPORTED_VERSION
         if code:
-            self._refuse(to, code, said=bool(request.member_id) and code == INVALID_REQUEST)
+            self._refuse(to, code, said=0 < len(request.member_id) <= LONGEST_ID and code == INVALID_REQUEST)
         else:
             self._groups.run(request.group_id, partial(self._heartbeat_now, request, client, to))
 
@@ -164,7 +167,7 @@ def _invalid(request: Any) -> int:
     joins = request.member_epoch == 0
     wrong = (
         not request.group_id.strip()
-        or not request.member_id
+        or not 0 < len(request.member_id) <= LONGEST_ID
         or request.rack_id == ""
         or request.member_epoch < _LEAVES
         or (joins and not request.subscribed_topic_names)
