@@ -47,6 +47,9 @@ def fetch(node: Node, request: Request) -> Any:
     if isinstance(session, int):
         return messages.FetchResponse(error_code=session)
     _update(node, session, message)
+    if session.incremental and not session.partitions:  # it ends
+        sessions.forget(session)
+        session.id = 0
     work = _Fetch(node, request, session)
     if message.isolation_level not in _ISOLATION and work.reads():
         if not session.incremental:

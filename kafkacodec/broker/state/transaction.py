@@ -73,6 +73,8 @@ class Transaction:
             return PRODUCER_FENCED
         if self.state in ENDING:
             return CONCURRENT_TRANSACTIONS
+        if self.state == ONGOING:  # is aborted first, whatever the epoch; the request is repeated then
+            return self
         fresh = replace(self, state=EMPTY, partitions=frozenset(), started=-1, updated=now, timeout_ms=timeout_ms)
         if self.exhausted and (epoch == -1 or epoch == self.epoch) and new_id is not None:
             last = -1 if epoch == -1 else self.epoch
@@ -108,21 +110,21 @@ class Transaction:
         self, producer_id: int, epoch: int, commit: bool, version: int, new_id: int | None, now: int
     ) -> Transaction | int:
         """Decide about EndTxn; return the current state if it has already ended."""
-        overflown = producer_id == self.previous_id and epoch == LAST_EPOCH and self.epoch == 0
-        overflown = overflown and self.version >= _SECOND
-        again = overflown or (self.version >= _SECOND and self.epoch == epoch + 1)
+        second = version >= _SECOND and self.version >= _SECOND  # older requests are not repeated with another epoch
+        overflown = second and producer_id == self.previous_id and epoch == LAST_EPOCH and self.epoch == 0
+        again = overflown or (second and self.epoch == epoch + 1)
         if producer_id != self.producer_id and not overflown:
             return INVALID_PRODUCER_ID_MAPPING
         if epoch != self.epoch and not (again and self.state in (*ENDING, *ENDED)):
             return PRODUCER_FENCED
-        if self.version >= _SECOND and self.state in ENDING and not again:
+        if second and self.state in ENDING and not again:
             return PRODUCER_FENCED
         if self.state == ONGOING:
             return self.decided(commit, version, new_id, now)
         if self.state in ENDING:
             return CONCURRENT_TRANSACTIONS if commit == (self.state == PREPARE_COMMIT) else INVALID_TXN_STATE
         same = self.state in ENDED and commit == (self.state == COMPLETE_COMMIT)
-        if same and (again or (version < _SECOND and self.version < _SECOND)):
+        if same and (again or version < _SECOND):
             return self
         if version >= _SECOND and not commit and not again:  # nothing was added, or not that the producer knows of
             return self.decided(False, version, new_id, now)
@@ -142,7 +144,7 @@ class Transaction:
         """Fence a lost or replaced producer: raise its epoch and abort its open transaction."""
         if self.version >= _SECOND:
             return self.decided(False, self.version, None, now)
-        return replace(self.decided(False, self.version, None, now), epoch=self.epoch + 1, last_epoch=-1)
+        return replace(self.decided(False, self.version, None, now), epoch=self.epoch + 1, last_epoch=self.epoch)
 
     def completed(self, now: int) -> Transaction:
         """All markers are written."""

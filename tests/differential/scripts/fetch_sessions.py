@@ -150,3 +150,14 @@ def deleted_topic(s):
         topics=[{"topic_id": old, "partitions": [{"partition": 0, "partition_max_bytes": 1000}]}],
     )
     _ask(s, session=number, epoch=1, version=13, retry=(), label="topic-deleted")
+
+
+def left_without_partitions(s):
+    t = s.topic()
+    s.produce(t, b"a")
+    row = {"topic": t, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}
+    for label, topics in {"forgotten": [row], "never-any": []}.items():
+        number = s.ask("Fetch", 12, topics=topics, session_epoch=0, quiet=True).session_id
+        forgotten = [{"topic": t, "partitions": [0]}] if topics else []
+        s.ask("Fetch", 12, session_id=number, session_epoch=1, topics=[], forgotten_topics_data=forgotten, label=label)
+        s.ask("Fetch", 12, session_id=number, session_epoch=2, topics=[row], label=f"{label}-after")

@@ -1,5 +1,8 @@
 """Transactions: producers, markers, what readers see, offsets, refusals."""
 
+from itertools import product
+
+from kafkacodec.errors import CONCURRENT_TRANSACTIONS
 from tests.differential.producers import Producer, finished
 
 
@@ -436,3 +439,40 @@ def epochs_without_names(s):
     for version in (3, 5):
         for number, epoch in ((-1, 2), (5, -1), (5, 2)):
             s.ask("InitProducerId", version, label=f"{number}-{epoch}", producer_id=number, producer_epoch=epoch)
+
+
+def ends_of_both_versions(s):
+    t = s.topic()
+    for before, first, after, epoch, then in product((4, 5), (True, False), (1, 4, 5), (0, 1, 2), (True, False)):
+        label = f"{before}-{first}-{after}-{then}-{epoch}"
+        p = Producer(s, label)
+        p.init(quiet=True)
+        p.add(t, quiet=True)
+        p.end(first, version=before, quiet=True)
+        s.ask("DescribeTransactions", 0, transactional_ids=[p.name], quiet=True,
+              until=lambda a: a.transaction_states[0].transaction_state.startswith("Complete"))  # fmt: skip
+        p.end(then, version=after, producer_epoch=epoch, label=label, retry=(CONCURRENT_TRANSACTIONS,))
+
+
+def begins_while_one_is_open(s):
+    t = s.topic()
+    for way in ("added", "produced"):
+        for version in (3, 5):
+            for label, step in (("same", 0), ("older", -1), ("newer", 1), ("none", None)):
+                p = Producer(s, f"{way}-{version}-{label}")
+                p.init(quiet=True)
+                p.init(quiet=True)
+                first = p.epoch
+                if way == "added":
+                    p.add(t, quiet=True)
+                else:
+                    p.produce(t, b"a", version=12, quiet=True)
+                who = {
+                    "producer_id": -1 if step is None else p.id,
+                    "producer_epoch": -1 if step is None else first + step,
+                }
+                for text in ("", "-again"):
+                    p.init(version=version, label=f"{way}-{label}{text}", retry=(CONCURRENT_TRANSACTIONS,), **who)
+                s.ask("DescribeTransactions", 0, label=f"{way}-{label}", transactional_ids=[p.name],
+                      hide=("transaction_start_time_ms",))  # fmt: skip
+                p.end(version=4, producer_epoch=first, label=f"{way}-{label}", retry=(CONCURRENT_TRANSACTIONS,))
