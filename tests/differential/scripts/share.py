@@ -392,3 +392,19 @@ def long_ids(s):
                 fields = {"member_id": member, "share_session_epoch": epoch, "topics": [], "retry": ()}
                 s.ask(api, 1, label=label, group_id=s.name("h"), **fields)
                 s.ask(api, 1, label=f"{label}-no-group", group_id=None, **fields)
+
+
+def offsets_of_repeated_topics(s):
+    t, none = s.topic("t", 2), s.name("none")
+    asked: dict[str, list[tuple[str, list[int]]]] = {
+        "repeated": [(t, [0]), (none, [0]), (t, [1, 0])],
+        "no-partitions": [(t, [])],
+        "unknown": [(none, [0])],
+        "unknown-without-partitions": [(none, [])],
+        "none": [],
+    }
+    for group in (s.name("nobody"), ""):
+        for label, topics in asked.items():
+            rows = [{"topic_name": name, "partitions": numbers} for name, numbers in topics]
+            s.ask("DescribeShareGroupOffsets", 1, label=f"{label}-{'named' if group else 'unnamed'}", retry=(),
+                  groups=[{"group_id": group, "topics": rows}])  # fmt: skip

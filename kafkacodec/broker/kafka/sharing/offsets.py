@@ -74,18 +74,22 @@ def _describe(node: Node, request: Request, asked: Any, number: int, then: Any) 
     group = node.groups.find(asked.group_id)
     if not node.shares.enabled:
         row.error_code = errors.UNSUPPORTED_VERSION
-    elif not asked.group_id:
-        row.error_code = errors.INVALID_GROUP_ID
-    elif group is not None and not isinstance(group, ShareGroup):
+    elif asked.group_id and group is not None and not isinstance(group, ShareGroup):
         row.error_code = errors.GROUP_ID_NOT_FOUND
     if row.error_code:
         effect: Effect = then(number, row)
         return effect
-    wanted = [(topic.topic_name, list(topic.partitions)) for topic in asked.topics or ()]
-    if asked.topics is None:
-        wanted = [] if group is None else [(name, sorted(numbers)) for name, numbers in group.started.values()]
+    wanted: dict[str, list[int]] = {}
+    for topic in asked.topics or ():
+        wanted[topic.topic_name] = list(dict.fromkeys([*wanted.get(topic.topic_name, ()), *topic.partitions]))
+    if asked.topics is None and isinstance(group, ShareGroup):
+        wanted = {name: sorted(numbers) for name, numbers in group.started.values()}
+    if any(node.id_of(name) is not None and not (numbers and asked.group_id) for name, numbers in wanted.items()):
+        row.error_code, row.error_message = errors.UNKNOWN_SERVER_ERROR, "the group or the partitions are empty"
+        failed: Effect = then(number, row)
+        return failed
     parts: dict[tuple[uuid.UUID, int], Any] = {}
-    for name, numbers in wanted:
+    for name, numbers in wanted.items():
         topic_id, count = node.id_of(name), node.partitions(name)
         topic = response.DescribeShareGroupOffsetsResponseTopic(topic_name=name)
         row.topics.append(topic)
