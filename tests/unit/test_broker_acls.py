@@ -123,6 +123,9 @@ def test_a_consumer_of_topics_that_may_not_be_read_is_told_and_goes_on_once_they
                         told.add(str(refused))
                 assert value == b"one"
                 assert "topic 'orders': TOPIC_AUTHORIZATION_FAILED" in told
+                for _ in range(3):  # also while nothing comes of the other topic
+                    with pytest.raises(TopicAuthorizationFailedError, match=r"^topic 'orders': TOPIC_AUTH"):
+                        consumer.getmany(timeout=60)
 
 
 def test_entries_stay_after_a_restart(tmp_path):

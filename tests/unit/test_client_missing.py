@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import click
 import pytest
 
 import kafkacodec as kc
 from kafkacodec.cli.options.globs import refuse_strangers
-from kafkacodec.errors import DeadlineExceeded, ItemErrors
+from kafkacodec.client.aio import consumer_offsets
+from kafkacodec.client.consuming import offset_lookup
+from kafkacodec.errors import DeadlineExceeded, ItemErrors, UnknownTopicOrPartitionError
 from tests.patience import eventually
 
 
@@ -101,7 +104,7 @@ def test_globs_that_choose_nothing():
     ("key", "reason"),
     [
         (("t", 9), "topic 't' has no partition 9: its highest is 0"),
-        (("none", 0), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("none", 0), "topic 'none' does not exist"),
     ],
 )
 def test_partitions_that_do_not_exist_are_named(key, reason):
@@ -113,3 +116,52 @@ def test_partitions_that_do_not_exist_are_named(key, reason):
         for call in (lambda: consumer.end_offsets([key]), lambda: consumer.position(*key)):
             with pytest.raises(DeadlineExceeded, match=re.escape(reason)):
                 call()
+
+
+LOOK_UPS = [
+    (lambda c: c.partitions_for("ordres"), "topic 'ordres' does not exist; did you mean 'orders'?"),
+    (lambda c: c.topic_id("ordres"), "topic 'ordres' does not exist; did you mean 'orders'?"),
+    (lambda c: c.end_offsets([("ordres", 0), ("orders", 0)]), "topic 'ordres' does not exist; did you mean 'orders'?"),
+    (lambda c: c.beginning_offsets([("orders", 7)]), "topic 'orders' has no partition 7: its highest is 1"),
+    (lambda c: c.offsets_for_times({("ordres", 0): 5}), "topic 'ordres' does not exist; did you mean 'orders'?"),
+    (lambda c: c.position("ordres", 0), "topic 'ordres' does not exist; did you mean 'orders'?"),
+]
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    for module in (consumer_offsets, offset_lookup):
+        monkeypatch.setattr(module, "UNKNOWN_MS", 300.0)
+
+
+@pytest.mark.parametrize(("call", "said"), LOOK_UPS)
+def test_a_look_up_ends_soon_if_brokers_say_that_there_is_no_such_thing(server, impatient, call, said):
+    with kc.client.Consumer(bootstrap_servers=server) as consumer:
+        consumer.assign([("ordres", 0)])
+        with pytest.raises(UnknownTopicOrPartitionError) as caught:
+            call(consumer)
+    assert str(caught.value) == said
+    with kc.client.Admin(server) as admin:
+        assert "ordres" not in admin.list_topics()
+
+
+async def test_in_an_event_loop_too(server, impatient):
+    async with kc.client.aio.Consumer(bootstrap_servers=server) as consumer:
+        await consumer.assign([("ordres", 0)])
+        for call, said in LOOK_UPS:
+            with pytest.raises(UnknownTopicOrPartitionError) as caught:
+                await call(consumer)
+            assert str(caught.value) == said
+
+
+def test_a_topic_that_comes_while_a_look_up_waits_is_found(server):
+    with (
+        kc.client.Consumer(bootstrap_servers=server) as consumer,
+        kc.client.Admin(server) as admin,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        found = pool.submit(consumer.end_offsets, [("late", 0)])
+        eventually(lambda: "late" in consumer._face._parts.network.cluster.topics)  # they have said that it is missing
+        admin.create_topics({"late": 1})
+        assert found.result() == {("late", 0): 0}
+        admin.delete_topics(["late"])

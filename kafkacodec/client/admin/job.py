@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from kafkacodec.client.core.calls import ANY, CONTROLLER, Answer, Coordinator, Place, Send, Versions
+from kafkacodec.client.core.missing import UNKNOWN_MS
 from kafkacodec.client.core.retrying import COORDINATOR_MOVED
 from kafkacodec.datatypes import NamedTuple, dataclass, field
 from kafkacodec.errors import (
@@ -38,7 +39,6 @@ V = TypeVar("V")
 
 _LOOK_AGAIN_MS = 100  # before the next look-up of a missing leader or coordinator
 _NO_CONTROLLER_MS = 1000  # Metadata of version 0 never names it
-_UNKNOWN_MS = 5000  # by then all brokers know a new topic or broker; otherwise it does not exist
 
 
 class Leader(NamedTuple):
@@ -306,7 +306,7 @@ class Job(Generic[K, V]):
         attempt.error = found
         if attempt.unknown_since is None:
             attempt.unknown_since = now
-        if now - attempt.unknown_since >= _UNKNOWN_MS:
+        if now - attempt.unknown_since >= UNKNOWN_MS:
             self._fail(key, found)
 
     def _absent(self, key: K, attempt: _Attempt, node: int, found: Exception, now: float) -> None:
@@ -316,7 +316,7 @@ class Job(Generic[K, V]):
             return
         if attempt.unknown_since is None:
             attempt.unknown_since = now
-        if now - attempt.unknown_since >= _UNKNOWN_MS:
+        if now - attempt.unknown_since >= UNKNOWN_MS:
             self._fail(key, found)
 
     def _again(self, key: K, attempt: _Attempt, found: Exception, now: float) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
+from kafkacodec.arguments import meant
 from kafkacodec.client.aio.consumer_base import ConsumerBase
 from kafkacodec.client.aio.consumer_parts import ConsumerParts
 from kafkacodec.client.checks import by_partition, check_topic, offset_number, partition_keys, seconds, time_number
 from kafkacodec.client.consuming.offset_lookup import FoundOffset
 from kafkacodec.client.consuming.positions import Key, Position
 from kafkacodec.client.consuming.reset_policy import EARLIEST, LATEST
-from kafkacodec.errors import LocalProtocolError
+from kafkacodec.client.core.missing import UNKNOWN_MS, all_topics, names_in
+from kafkacodec.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, KafkaCodecError, LocalProtocolError, error
 from kafkacodec.lazy import imported_later
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ else:  # loaded with a consumer's group
     group_offsets = imported_later("kafkacodec.client.groups.offsets")
 
 __all__ = ["ConsumerOffsets"]
+
+_SUGGESTION_MS: Final = 2000.0
 
 
 class ConsumerOffsets(ConsumerBase):
@@ -61,7 +66,11 @@ class ConsumerOffsets(ConsumerBase):
         parts.network.wake()
 
     async def position(self, topic: str, partition: int) -> int:
-        """Return the offset of the next record; look it up first, within ``default_api_timeout_ms``, if needed."""
+        """Return the offset of the next record; look it up first, within ``default_api_timeout_ms``, if needed.
+
+        Raises:
+            LocalProtocolError: the partition is not assigned. Others as `beginning_offsets`.
+        """
         parts = self._started()
         (key,) = partition_keys([(topic, partition)])
         state = parts.positions.state(key)
@@ -75,9 +84,17 @@ class ConsumerOffsets(ConsumerBase):
             cause = parts.network.cluster.last_error or parts.missing(key)
             return cause or LocalProtocolError(f"no position of {topic}-{partition}")
 
-        await parts.until(
-            lambda: state.position is not None or state.failing, self._settings.default_api_timeout_ms, problem
-        )
+        absent = _Absent(parts)
+
+        def known() -> bool:
+            missing = parts.missing(key)
+            absent.check(missing if isinstance(missing, error(UNKNOWN_TOPIC_OR_PARTITION)) else None)
+            return state.position is not None or state.failing
+
+        try:
+            await parts.until(known, self._settings.default_api_timeout_ms, problem)
+        except error(UNKNOWN_TOPIC_OR_PARTITION) as missing:
+            raise await self._suggesting(parts, missing, [topic]) from None
         if state.position is None:
             raise parts.positions.failure(state) or problem()
         return state.position.offset
@@ -111,10 +128,11 @@ class ConsumerOffsets(ConsumerBase):
         """The partitions of a topic, for `assign`.
 
         Args:
-            topic: its name. One that the cluster does not have is waited for.
+            topic: its name. It is not created.
             timeout: the limit in seconds; None: ``default_api_timeout_ms``.
 
         Raises:
+            UnknownTopicOrPartitionError: brokers have said for five seconds that there is no such topic.
             DeadlineExceeded: they are not known in time; its cause is why.
             BrokerError: the topic cannot be read.
         """
@@ -125,7 +143,10 @@ class ConsumerOffsets(ConsumerBase):
         cluster.want({check_topic(topic)}, create=False, keep=False)
         parts.network.wake()
 
+        absent = _Absent(parts)
+
         def known() -> bool:
+            absent.check(parts.missing_topic(topic))
             found = cluster.topics.get(topic)
             if found is not None and found.refusal is not None:
                 raise found.refusal(f"topic {topic!r}: {found.refusal.name}")
@@ -133,11 +154,25 @@ class ConsumerOffsets(ConsumerBase):
 
         def problem() -> Exception:
             found = cluster.topics.get(topic)
-            missing = LocalProtocolError(f"the cluster does not have topic {topic!r}")
-            return cluster.last_error or (found.error(f"topic {topic!r}") if found and found.error else missing)
+            refusal = found.error(f"topic {topic!r}: {found.error.name}") if found and found.error else None
+            unknown = LocalProtocolError(f"the cluster does not have topic {topic!r}")
+            return cluster.last_error or parts.missing_topic(topic) or refusal or unknown
 
-        await parts.until(known, limit_ms, problem)
+        try:
+            await parts.until(known, limit_ms, problem)
+        except error(UNKNOWN_TOPIC_OR_PARTITION) as missing:
+            self._forget_unused(parts)
+            raise await self._suggesting(parts, missing, [topic]) from None
         return sorted(cluster.topics[topic].partitions)
+
+    async def _suggesting(self, parts: ConsumerParts, missing: BrokerError, topics: Iterable[str]) -> BrokerError:
+        """The error about a topic that does not exist, with the most similar name."""
+        with suppress(KafkaCodecError):
+            names = names_in(await parts.network.call(all_topics, timeout_ms=_SUGGESTION_MS))
+            for topic in topics:
+                if topic not in names and (similar := meant(topic, names)):
+                    return type(missing)(f"{missing}; {similar}")
+        return missing
 
     async def topic_id(self, topic: str, *, timeout: float | None = None) -> uuid.UUID | None:
         """Return the id of a topic, which differs from the id of a later topic with its name.
@@ -148,11 +183,20 @@ class ConsumerOffsets(ConsumerBase):
         return self._started().network.cluster.topic_id(topic)
 
     async def beginning_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
-        """The first offset of each partition."""
+        """The first offset of each partition.
+
+        Raises:
+            UnknownTopicOrPartitionError: brokers have said for five seconds that there is no such partition.
+            DeadlineExceeded: not known within ``default_api_timeout_ms``.
+            BrokerError: a partition cannot be read.
+        """
         return await self._ends(partitions, EARLIEST)
 
     async def end_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[Key, int]:
-        """The offset after the last record of each partition; after the last stable one for ``read_committed``."""
+        """The offset after the last record of each partition; after the last stable one for ``read_committed``.
+
+        Raises as `beginning_offsets`.
+        """
         return await self._ends(partitions, LATEST)
 
     async def offsets_for_times(self, timestamps: Mapping[tuple[str, int], Moment]) -> dict[Key, FoundOffset | None]:
@@ -162,7 +206,7 @@ class ConsumerOffsets(ConsumerBase):
             timestamps: times by (topic, number), as for `seek_to_timestamp`.
 
         Raises:
-            UnsupportedVersion: the broker is older than 0.10.1.
+            UnsupportedVersion: the broker is older than 0.10.1. Others as `beginning_offsets`.
         """
         wanted = by_partition("timestamps", timestamps)
         return await self._found({key: time_number(time) for key, time in wanted.items()})
@@ -186,6 +230,8 @@ class ConsumerOffsets(ConsumerBase):
         finally:
             parts.lookup.cancel(query)
             self._forget_unused(parts)
+        if isinstance(query.error, error(UNKNOWN_TOPIC_OR_PARTITION)):
+            raise await self._suggesting(parts, query.error, [topic for topic, _ in wanted]) from None
         if query.error is not None:
             raise query.error
         return {key: query.found[key] for key in wanted}
@@ -265,6 +311,22 @@ class ConsumerOffsets(ConsumerBase):
         if self._group is None:
             raise LocalProtocolError(f"{method} needs a group: give the consumer a group_id")
         return self._group
+
+
+class _Absent:
+    """Raises an error about what does not exist, once it has been so for `UNKNOWN_MS` while a call waits."""
+
+    def __init__(self, parts: ConsumerParts) -> None:
+        self._now = parts.network.now
+        self._since: float | None = None
+
+    def check(self, missing: BrokerError | None) -> None:
+        if missing is None:
+            self._since = None
+        elif self._since is None:
+            self._since = self._now()
+        elif self._now() - self._since >= UNKNOWN_MS:
+            raise missing
 
 
 def _committed_offset(value: Any) -> CommittedOffset:

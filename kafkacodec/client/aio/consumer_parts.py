@@ -118,10 +118,19 @@ class ConsumerParts:
             if missing is not None:
                 raise missing
 
+    def missing_topic(self, topic: str) -> BrokerError | None:
+        """The error about a topic that does not exist; None if it exists, or nothing is known of it."""
+        known = self.network.cluster.topics.get(topic)
+        if known is None or known.partitions or known.error is not error(UNKNOWN_TOPIC_OR_PARTITION):
+            return None
+        return known.error(f"topic {topic!r} does not exist")
+
     def missing(self, key: Key) -> BrokerError | None:
         """The error about a partition that does not exist; None if it exists, or nothing is known of its topic."""
         topic, number = key
         known = self.network.cluster.topics.get(topic)
+        if (absent := self.missing_topic(topic)) is not None:
+            return absent
         if known is not None and known.error is not None and not known.partitions:
             return known.error(f"topic {topic!r}: {known.error.name}")
         if known is not None and known.partitions and number not in known.partitions:
@@ -150,11 +159,11 @@ class ConsumerParts:
     def _look_for_refused(self) -> None:
         """Raise an error to the user, once for each answer, about subscribed topics that may not be read.
 
-        If nothing else is subscribed to, ask again: the topics may become readable.
+        Ask again: they may become readable. So reads raise the error about once a second for as long as it is so.
         """
         known = self.network.cluster.topics
         refused = {name: known[name].refusal for name in self.subscribed if name in known and known[name].refusal}
-        if refused and len(refused) == len(self.subscribed):
+        if refused:
             self.network.cluster.refresh()
         if refused and not self.errors:
             name, kind = next((name, kind) for name, kind in refused.items() if kind is not None)

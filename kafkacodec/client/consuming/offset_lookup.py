@@ -14,9 +14,16 @@ from kafkacodec.client.core.calls import Answer, Send, Versions
 from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.client.core.coordinators import MOST_BROKEN
 from kafkacodec.client.core.metadata import Topic
+from kafkacodec.client.core.missing import UNKNOWN_MS
 from kafkacodec.client.core.retrying import worth_repeating
 from kafkacodec.datatypes import NamedTuple, dataclass, field
-from kafkacodec.errors import LEADER_NOT_AVAILABLE, UNSUPPORTED_FOR_MESSAGE_FORMAT, RemoteProtocolError, error
+from kafkacodec.errors import (
+    LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    RemoteProtocolError,
+    error,
+)
 from kafkacodec.messages.keys import LIST_OFFSETS
 from kafkacodec.protocol.client_defaults import client_request
 from kafkacodec.protocol.versions import highest_common
@@ -68,6 +75,7 @@ class _Want:
     asking: bool = False
     next_at: float = 0.0
     failures: int = 0
+    unknown_since: float | None = None
 
     @property
     def needed(self) -> bool:
@@ -186,9 +194,14 @@ class OffsetLookup:
         if leader is None and topic is not None:
             self._cluster.refresh()
             kind = topic.error or error(LEADER_NOT_AVAILABLE)
-            self._note(want, kind, _why_without_leader(topic, want.key[1]))
-            if topic.partitions:
+            why = _why_without_leader(topic, want.key[1])
+            self._note(want, kind, why)
+            if want.key[1] in topic.partitions:
                 self._hold_up(want, kind.code)
+            elif want.query is not None and (topic.partitions or topic.error is error(UNKNOWN_TOPIC_OR_PARTITION)):
+                want.unknown_since = self._now if want.unknown_since is None else want.unknown_since
+                if self._now - want.unknown_since >= UNKNOWN_MS:
+                    self._refuse(want, error(UNKNOWN_TOPIC_OR_PARTITION)(why))
         return leader
 
     def _send(self, node: int, by_time: bool, asked: dict[Key, _Want]) -> Send:
@@ -274,6 +287,8 @@ class OffsetLookup:
 
 
 def _why_without_leader(topic: Topic, number: int) -> str:
+    if not topic.partitions and topic.error is error(UNKNOWN_TOPIC_OR_PARTITION):
+        return f"topic {topic.name!r} does not exist"
     if not topic.partitions and topic.error is not None:
         return f"{topic.name}-{number} has no known leader: {topic.error.name}"
     if topic.partitions and number not in topic.partitions:

@@ -1,4 +1,4 @@
-"""Warnings about missing topics after a while, with similar names."""
+"""Topics that are missing for a while: warnings with similar names, and when a look-up stops waiting for one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from kafkacodec.client.core.cluster import Cluster
 from kafkacodec.messages.keys import METADATA
 from kafkacodec.protocol.versions import highest_common
 
-__all__ = ["MissingTopics"]
+__all__ = ["UNKNOWN_MS", "MissingTopics", "all_topics", "names_in"]
 
 _log = logging.getLogger("kafkacodec.client")
+
+UNKNOWN_MS: Final = 5000.0
+"""What brokers do not know for so long does not exist: all have learned of a new topic, partition or broker by then."""
 
 _WAIT_MS: Final = 2000.0  # all brokers know a new topic sooner
 
@@ -41,7 +44,7 @@ class MissingTopics:
             self._since = {name: self._since.get(name, now) for name in missing}
         if not self._since or self._asked is not None or not self._due(now):
             return []
-        self._asked = Send(ANY, _all_topics)
+        self._asked = Send(ANY, all_topics)
         return [self._asked]
 
     def next_deadline(self) -> float | None:
@@ -50,7 +53,7 @@ class MissingTopics:
 
     def answered(self, send: Send, answer: Answer, now: float) -> None:
         """Warn, with similar names."""
-        self._tell([topic.name for topic in answer.message.topics if topic.name and not topic.is_internal], now)
+        self._tell(names_in(answer.message), now)
 
     def failed(self, send: Send, error: Exception, now: float) -> None:
         """Warn without similar names."""
@@ -69,6 +72,12 @@ class MissingTopics:
                 _log.warning("topic %r does not exist, and is waited for%s", name, f"; {similar}" if similar else "")
 
 
-def _all_topics(versions: Versions) -> tuple[Any, int]:
+def names_in(response: Any) -> list[str]:
+    """The topics of a response to `all_topics`, without internal ones."""
+    return [topic.name for topic in response.topics if topic.name and not topic.is_internal]
+
+
+def all_topics(versions: Versions) -> tuple[Any, int]:
+    """Make a request for all topics."""
     version = highest_common(METADATA, versions)
     return messages.MetadataRequest(topics=None if version else [], allow_auto_topic_creation=version < 4), version
