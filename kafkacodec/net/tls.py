@@ -21,10 +21,8 @@ _UNKNOWN_AUTHORITY = (
 )
 _WRONG_NAME = "the broker's certificate is not valid for its host name"
 _NO_TLS = "the broker's listener does not use TLS: set security_protocol to 'PLAINTEXT' or 'SASL_PLAINTEXT'"
-_CERTIFICATE_NEEDED = (
-    "the broker requires a client certificate: set ssl_certfile and ssl_keyfile, "
-    "which are ssl.certificate.location and ssl.key.location in a configuration"
-)
+_OF_CLIENT = "ssl_certfile and ssl_keyfile, which are ssl.certificate.location and ssl.key.location in a configuration"
+_CERTIFICATE_NEEDED = f"the broker requires a client certificate: set {_OF_CLIENT}"
 _CERTIFICATE_REFUSED = "the broker refused the client's certificate"
 _NOTHING_IN_COMMON = "the broker and this client have no TLS version or cipher in common, or it wants a certificate"
 
@@ -48,7 +46,7 @@ _REASONS: Final = {
     "HTTP_REQUEST": _NO_TLS,
     "PACKET_LENGTH_TOO_LONG": _NO_TLS,
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": _CERTIFICATE_NEEDED,
-    "SSLV3_ALERT_BAD_CERTIFICATE": f"{_CERTIFICATE_REFUSED} or requires one: see ssl_certfile and ssl_keyfile",
+    "SSLV3_ALERT_BAD_CERTIFICATE": f"{_CERTIFICATE_REFUSED} or requires one: see {_OF_CLIENT}",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": f"{_CERTIFICATE_REFUSED}: it does not trust the authority, or it has expired",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": f"{_CERTIFICATE_REFUSED}: it has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": f"{_CERTIFICATE_REFUSED}: it was revoked",

@@ -170,6 +170,30 @@ def test_calls_end_soon_at_a_listener_that_needs_sasl(call, caplog):
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+CLOSED = [
+    ("ApiVersions", "without an answer: it is shutting down, or its listener uses another security_protocol"),
+    ("SaslHandshake", "during the authentication by PLAIN: it is shutting down, or its log says why"),
+    ("SaslAuthenticate", "during the authentication by PLAIN: it is shutting down, or its log says why"),
+    ("Metadata", "at the first request"),
+]
+
+
+@pytest.mark.parametrize(("api", "when"), CLOSED, ids=[case[0] for case in CLOSED])
+def test_a_client_with_sasl_is_not_told_to_use_it(api, when):
+    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_plain_username": "alice"}
+    with (
+        kc.broker.serve(listen="kafka+sasl://127.0.0.1:0", users={"alice": "sesame"}) as kafka,
+        kafka.inject(api, close=True, times=None),
+        kc.client.Admin(
+            kafka.bootstrap_servers, bootstrap_timeout_ms=200, sasl_plain_password="sesame", **login
+        ) as admin,
+        pytest.raises(ConnectionFailed) as caught,
+    ):
+        admin.list_topics()
+    reason = f"{kafka.bootstrap_servers}: the broker closed the connection {when}"
+    assert str(caught.value) == f"no broker can be reached: {reason}"
+
+
 def test_calls_end_soon_at_a_listener_without_tls():
     options = {"security_protocol": "SSL", "bootstrap_timeout_ms": 200}
     with (

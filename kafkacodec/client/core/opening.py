@@ -200,12 +200,13 @@ class Opening:
             )
         if not self._answered:
             self.next_way = self._older()
-        when = "before the connection was open" if self._answered else "without an answer"
-        return ConnectionFailed(
-            f"the broker closed the connection {when}: it is shutting down, or its listener uses another "
-            "security_protocol",
-            closed_unanswered=True,
-        )
+        if not self._answered:
+            reason = "without an answer: it is shutting down, or its listener uses another security_protocol"
+        elif self._exchange is not None:
+            reason = f"during the authentication by {self._mechanism}: it is shutting down, or its log says why"
+        else:
+            reason = "before it could be used: it is shutting down"
+        return ConnectionFailed(f"the broker closed the connection {reason}", closed_unanswered=True)
 
     def _older(self) -> Way | None:
         """The way to try after a connection closed without an answer."""
@@ -223,6 +224,11 @@ class Opening:
         else:
             found = list(_PROBES)
         return [release for release in found if self.way.least is None or release >= self.way.least]
+
+    @property
+    def has_logged_in(self) -> bool:
+        """Whether a client that is ready has authenticated by SASL."""
+        return self._exchange is not None
 
     @property
     def _mechanism(self) -> str:

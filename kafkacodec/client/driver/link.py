@@ -177,10 +177,9 @@ class Link(asyncio.BufferedProtocol):
         if not self.opening.ready:
             return self.opening.lost()
         if not self._used and self.in_flight and (exc is None or isinstance(exc, ConnectionResetError)):
-            return ConnectionFailed(
-                "the broker closed the connection at the first request: its listener may need SASL (security_protocol)",
-                closed_unanswered=True,
-            )
+            hint = "" if self.opening.has_logged_in else ": its listener may need SASL (security_protocol)"
+            text = f"the broker closed the connection at the first request{hint}"
+            return ConnectionFailed(text, closed_unanswered=True)
         if exc is not None:
             return ConnectionFailed(f"the connection ended: {exc}")
         return ConnectionFailed("the broker closed the connection")
