@@ -31,7 +31,8 @@ def check_topic(topic: Any) -> str:
     if not isinstance(topic, str):
         raise TypeError(f"a topic must be text, not {type(topic).__name__}")
     if _TOPIC.fullmatch(topic) is None or topic in (".", ".."):
-        raise ValueError(f"illegal topic {topic[:260]!r}: use 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'")
+        hint = "; a consumer's subscribe(pattern=...) takes a regular expression" if topic.startswith("^") else ""
+        raise ValueError(f"illegal topic {topic[:260]!r}: use 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'{hint}")
     return topic
 
 

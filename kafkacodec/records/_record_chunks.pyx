@@ -140,6 +140,8 @@ cdef class ListChunk(RecordChunk):
             raise EncodeError(f"headers must be pairs of key and value, not {type(headers).__name__}") from None
         for pair in pairs:
             try:
+                if isinstance(pair, (str, bytes)):  # which may have two characters
+                    raise TypeError
                 name, content = pair
             except (TypeError, ValueError):
                 raise EncodeError("a header is not a pair of key and value") from None

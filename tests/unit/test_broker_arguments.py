@@ -67,3 +67,46 @@ def test_numbers_and_truth_values_of_configurations():
             (found,) = admin.describe_configs([("topic", name)]).values()
             assert {key: found[key].value for key in texts} == texts
         assert found["cleanup.policy"].value == "compact,delete"
+
+
+def test_one_name_is_not_taken_for_its_letters():
+    with kc.broker.serve(topics=["t"]) as served, kc.client.Admin(served.bootstrap_servers) as admin:
+        (found,) = admin.describe_configs([("topic", "t")], names="retention.ms").values()
+        assert list(found) == ["retention.ms"]
+        assert {resource.type for resource in admin.list_config_resources("broker")} == {"broker"}
+
+
+SINGLE = [
+    (lambda a: a.describe_topics("no"), "the topic could not be described: no: "),
+    (lambda a: a.describe_groups("no"), "the group could not be described: no: "),
+    (lambda a: a.create_partitions({"no": 3}), "the topic got no partitions: no: "),
+    (lambda a: a.delete_records({("t", 0): 9}), "the partition kept its records: t-0: "),
+    (lambda a: a.delete_topics("no"), "the topic was not deleted: no: "),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), SINGLE)
+def test_errors_about_one_item_are_in_the_singular(call, said):
+    with (
+        kc.broker.serve(topics=["t"]) as served,
+        kc.client.Admin(served.bootstrap_servers) as admin,
+        pytest.raises(kc.errors.ItemErrors) as caught,
+    ):
+        call(admin)
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("headers", [["ab"], [b"ab"], ("ab", b"value"), ["ab", "cd"]])
+def test_a_text_of_two_letters_is_no_header(broker, headers):
+    with (
+        kc.client.Producer(broker.bootstrap_servers) as producer,
+        pytest.raises(kc.errors.EncodeError, match="a header is not a pair of name and value"),
+    ):
+        producer.send("orders", b"value", headers=headers)
+    with pytest.raises(kc.errors.EncodeError, match="a header is not a pair of key and value"):
+        kc.encode([kc.Record(0, 0, 0, b"key", b"value", headers)])
+
+
+def test_a_pattern_among_topics_is_explained(broker):
+    with pytest.raises(ValueError, match=r"illegal topic '\^ord.*'.*; a consumer's subscribe\(pattern=\.\.\.\) takes"):
+        kc.client.Consumer("^ord.*", bootstrap_servers=broker.bootstrap_servers)

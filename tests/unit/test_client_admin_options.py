@@ -92,6 +92,11 @@ def test_dotted_names():
         (lambda a: a.incremental_alter_configs([("topic", "t")]), TypeError, "changes must be a dict, not list"),
         (lambda a: a.alter_configs([("topic", "t")]), TypeError, "configs must be a dict, not list"),
         (lambda a: a.incremental_alter_configs({"t": {}}), TypeError, "such as .*'topic', 'orders'.*, not 't'"),
+        (
+            lambda a: a.describe_configs([("topic", "t")], names=5),
+            TypeError,
+            "names must be a name or several, not int",
+        ),
         (lambda a: a.describe_configs("t"), TypeError, "a resource is a pair of texts"),
         (lambda a: a.describe_configs(("topic", "t")), TypeError, "a resource is a pair of texts .*, not 'topic'"),
         (lambda a: a.describe_configs([("broker", 1)]), TypeError, r"a resource is a pair of texts .*\('broker', 1\)"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kafkacodec import messages
 from kafkacodec.arguments import config_texts
 from kafkacodec.client.admin.job import Ask, refusal
-from kafkacodec.client.admin.operations import Operations, anywhere, as_rows
+from kafkacodec.client.admin.operations import Operations, anywhere, as_rows, several
 from kafkacodec.client.checks import mapping
 from kafkacodec.client.core.calls import ANY, Answer, Place
 from kafkacodec.datatypes import NamedTuple
@@ -89,7 +89,7 @@ class ConfigOperations(Operations):
         self,
         resources: Iterable[tuple[ConfigResourceType, str]],
         *,
-        names: Iterable[str] | None = None,
+        names: str | Iterable[str] | None = None,
         include_synonyms: bool = False,
         include_documentation: bool = False,
         timeout_ms: int | None = None,
@@ -106,7 +106,7 @@ class ConfigOperations(Operations):
         Raises:
             ItemErrors: by resource, such as UnknownTopicOrPartitionError.
         """
-        wanted = None if names is None else list(names)
+        wanted = None if names is None else several("names", names)
 
         def request(keys: list[ConfigResource], version: int) -> Any:
             resource = messages.DescribeConfigsRequest.DescribeConfigsResource
@@ -207,13 +207,13 @@ class ConfigOperations(Operations):
 
     @as_rows(ConfigResource)
     async def list_config_resources(
-        self, types: Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
+        self, types: ConfigResourceType | Iterable[ConfigResourceType] = (), *, timeout_ms: int | None = None
     ) -> list[ConfigResource]:
         """List the resources that have configurations, of some types or all.
 
         Needs Kafka 4.1 or later; 3.7 and later accept only ``["client_metrics"]``.
         """
-        codes = [code_of("types", CONFIG_RESOURCES, name) for name in types]
+        codes = [code_of("types", CONFIG_RESOURCES, name) for name in several("types", types)]
         client_metrics = codes == [CONFIG_RESOURCES["client_metrics"]]
 
         def request(keys: list[str], version: int) -> Any:

@@ -126,7 +126,8 @@ class GroupOperations(Operations):
         await self._suggest(errors)
         ordered = {group: found[group] for group in ids if group in found}
         if errors:
-            raise ItemErrors(f"{len(errors)} of {len(ids)} groups could not be described", errors, ordered)
+            many = f"{len(errors)} of {len(ids)} groups" if len(ids) > 1 else "the group"
+            raise ItemErrors(f"{many} could not be described", errors, ordered)
         return ordered
 
     async def delete_groups(self, groups: str | Iterable[str], *, timeout_ms: int | None = None) -> None:

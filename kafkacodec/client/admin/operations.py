@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import wraps
@@ -255,6 +256,11 @@ def by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return found
 
 
+_SAID: Final = re.compile(r"(.+?)s (were|could|did|failed|got|have|kept)(.*)")
+_VERBS: Final = {"were": "was", "have": "has"}
+
+
 def _singular(what: str) -> str:
     """Of one item what is said of several, such as "topics were not created"."""
-    return what.replace("s were ", " was ", 1).replace("s failed", " failed", 1).replace("s have", " has", 1)
+    noun, verb, rest = _SAID.fullmatch(what).groups()  # type: ignore[union-attr]
+    return f"{noun} {_VERBS.get(verb, verb)}{rest.replace(' their ', ' its ')}"

@@ -45,6 +45,8 @@ cdef list header_cells(headers):
                           path="headers") from None
     for pair in pairs:
         try:
+            if isinstance(pair, (str, bytes)):  # which may have two characters
+                raise TypeError
             name, value = pair
         except (TypeError, ValueError):
             raise EncodeError("a header is not a pair of name and value", path="headers") from None
