@@ -74,6 +74,9 @@ def test_options_of_calls_that_other_clients_have_are_said():
     with kc.client.Producer(SERVER) as producer:
         with pytest.raises(TypeError, match=r"^unknown option 'timestamp_ms'; did you mean 'timestamp'\?$"):
             producer.send("t", b"", timestamp_ms=5)  # type: ignore[arg-type]
+        for name in ("callback", "on_delivery"):
+            with pytest.raises(TypeError, match=f"^unknown option '{name}'; send.. returns a delivery, whose add_done"):
+                producer.send("t", b"", **{name: print})  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=r"unknown option 'topics'; did you mean 'topic'"):
             producer.partitions_for(topics="t")  # type: ignore[call-arg]
     with (

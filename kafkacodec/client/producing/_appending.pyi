@@ -190,6 +190,8 @@ class Sending:
         partition: int | None = None,
         timestamp: Moment | None = None,
         timestamp_ms: None = None,
+        callback: None = None,
+        on_delivery: None = None,
     ) -> Delivery:
         """Queue a record."""
     def send_columns(self, data: Any, *, topic: str | None = None) -> TableDelivery:

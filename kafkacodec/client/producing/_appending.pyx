@@ -362,12 +362,15 @@ BY_NAME = f"send(topic, value) takes topic, value by position, and the others by
 
 
 cdef class Sending:
-    def send(self, topic, value=None, *more, key=None, headers=(), partition=None, timestamp=None, timestamp_ms=None):
+    def send(self, topic, value=None, *more, key=None, headers=(), partition=None, timestamp=None,
+             timestamp_ms=None, callback=None, on_delivery=None):
         """Queue a record."""
         if more:
             raise TypeError(BY_NAME)
-        if timestamp_ms is not None:  # what other clients call it; a dict of all unknown options would take time
-            raise unknown_options(["timestamp_ms"], NAMES)
+        if timestamp_ms is not None or callback is not None or on_delivery is not None:
+            # Options of other clients. A dict of all that are unknown would take time.
+            given = {"timestamp_ms": timestamp_ms, "callback": callback, "on_delivery": on_delivery}
+            raise unknown_options([name for name, option in given.items() if option is not None], NAMES)
         cdef Appending queues = self._queues
         cdef Delivery made = None
         if queues is not None:  # the constructor has run
