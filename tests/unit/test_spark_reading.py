@@ -156,6 +156,7 @@ def test_selectors():
         ("/nonexistent", {}, "path: /nonexistent"),
         (LOGS / "nothing-*", {}, "path: no file or directory matches"),
         ("ftp://bucket/logs", {}, "path: ftp://bucket/logs is not a local path"),
+        ("dbfs:/logs", {}, "path: dbfs:/logs is not a local path; mount the dbfs: file system"),
         (LOGS, {"subscribe": "none,nonesuch"}, "subscribe: no segments of nonesuch"),
         (LOGS, {"subscribe": "none,partition"}, "subscribe: no segments of partition; did you mean 'partitions'?"),
         (LOGS, {"assign": '{"partitions": [0, 9]}'}, "assign: no segments of partitions-9"),

@@ -176,6 +176,11 @@ def test_leader_epoch_is_that_of_the_partition(tmp_path):
         ("value binary", {"topic": "t", "compression": "gzip"}, "compression: unknown option"),
         ("value binary", {"topic": "t", "path": ""}, "path: missing"),
         ("value binary", {"topic": "t", "path": "hdfs://host/logs"}, "path: hdfs://host/logs is not a local path"),
+        (
+            "value binary",
+            {"topic": "t", "path": "hdfs:/logs"},
+            "path: hdfs:/logs is not a local path; mount the hdfs: fi",
+        ),
         ("value binary", {"topic": "a b"}, "topic: invalid topic name 'a b'"),
         ("value binary", {"topic": "t", "txnAppId": "a"}, "txnAppId: requires txnVersion; set both or neither"),
         ("value binary", {"topic": "t", "txnVersion": "1"}, "txnVersion: requires txnAppId; set both or neither"),

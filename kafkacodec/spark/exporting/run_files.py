@@ -99,7 +99,7 @@ class StagedFiles(RunFiles):
         """The files of a new run; removes the leftovers of killed runs."""
         place = _beside(root)
         os.makedirs(place, exist_ok=True)
-        staging.remove_abandoned(place)
+        staging.sweep(place)
         belongs_to = Owner(owner.driver())
         return cls(root, run, tuple(partition_by), staging.new_directory(place), belongs_to)
 
@@ -225,7 +225,7 @@ def tidy(root: str) -> None:
     if is_url(root):
         return
     place = _beside(root)
-    staging.remove_abandoned(place)
+    staging.sweep(place)
     with suppress(OSError):  # another run uses it, or there is none
         os.rmdir(place)
 

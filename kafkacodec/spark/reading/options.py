@@ -222,7 +222,7 @@ def local_path(path: str, option: str = "path") -> str:
     scheme = urlsplit(path).scheme
     if scheme == "file":
         return unquote(urlsplit(path).path)
-    if "://" in path:
+    if "://" in path or (len(scheme) > 1 and path[len(scheme) :].startswith(":/")):  # Hadoop's may have no authority
         raise OptionError(f"{option}: {path} is not a local path; mount the {scheme}: file system")
     return path
 

@@ -126,6 +126,10 @@ def _view_name(options: Mapping[str, str]) -> str:
 def _parse(options: Mapping[str, str]) -> tuple[View, ReadOptions, tuple[str, ...]]:
     """The view, its options and the names of its columns."""
     view = VIEWS[_view_name(options)]
+    selecting = () if "subscribe" in view.options else tuple(name.lower() for name in _SELECTION)
+    for name in options:
+        if name.lower() in selecting:
+            raise OptionError(f"{name}: the view {_view_name(options)} takes no selection; use where() on its rows")
     given = refuse_unknown(options, ("view", "path", "paths", "columns", *view.options, *ACCESS_OPTIONS))
     names = tuple(view.columns.names)
     if "columns" in given:

@@ -50,7 +50,7 @@ class WriteJob:
         with suppress(BlockingIOError):  # a job is publishing
             recovery.roll_back(options.path, wait=0)
         with suppress(OSError):  # what killed jobs have left may fill the disk that this one needs
-            staging.remove_abandoned(options.path)
+            staging.sweep(options.path)
 
     def run_task(self, iterator: Iterator[pa.RecordBatch], *, query: str = "") -> Staged:
         """Encode a task's records into the staging directory."""
@@ -81,7 +81,7 @@ def publish_job(
         _log_repetition(options, transaction)
     for directory in directories:
         staging.remove(directory)
-    staging.remove_abandoned(options.path, query=next((m.query for m in done if m.query), None))
+    staging.sweep(options.path, query=next((m.query for m in done if m.query), None))
 
 
 def _log_repetition(options: WriteOptions, transaction: Transaction) -> None:

@@ -140,9 +140,11 @@ def recover_write(log_dir: str | os.PathLike[str], *, keep: bool = False) -> lis
         UnfinishedWrite: the segments cannot be removed, since others were added or a broker has served them.
         BlockingIOError: a job is publishing to the directory, or a broker runs on it.
         CorruptRecord: the recorded state is damaged.
-        OSError: a file cannot be removed.
+        OSError: the directory is not there, or a file cannot be removed.
     """
     place = os.path.abspath(log_dir)
+    if not os.path.isdir(place):
+        raise FileNotFoundError(errno.ENOENT, "there is no such directory, so no write to resolve", place)
     if read_state(place).journal is None:
         return []
     with directory_lock(place, wait=WAIT) as lock:

@@ -26,7 +26,7 @@ from kafkacodec.log.formats import layout
 from kafkacodec.signatures import suggests_options
 from kafkacodec.spark.writing import owner
 
-__all__ = ["Owner", "in_use", "is_there", "new_directory", "new_task", "remove", "remove_abandoned"]
+__all__ = ["Owner", "in_use", "is_there", "new_directory", "new_task", "remove", "remove_abandoned", "sweep"]
 
 ABANDONED_AFTER = 24 * 3600.0
 """Seconds without a change after which another job's staging directory counts as abandoned."""
@@ -133,8 +133,6 @@ def remove_abandoned(
         OSError: `log_dir` cannot be listed.
     """
     removed: list[str] = []
-    if not os.path.isdir(log_dir):  # no task had any records
-        return removed
     for entry in sorted(os.scandir(log_dir), key=lambda e: e.name):
         if not layout.is_staging(entry.name) or not entry.is_dir(follow_symlinks=False):
             continue
@@ -144,6 +142,12 @@ def remove_abandoned(
             remove(entry.path)
             removed.append(entry.path)
     return removed
+
+
+def sweep(log_dir: str, query: str | None = None) -> None:
+    """Do as `remove_abandoned` for a job, whose tasks may have had no records to make the directory for."""
+    if os.path.isdir(log_dir):
+        remove_abandoned(log_dir, query=query)
 
 
 def _remove_unbegun(directory: str) -> bool:
