@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks import latencies, sizes
+from benchmarks import latencies
 from benchmarks.contest import Rates
+from benchmarks.limits import LIMITS
 from benchmarks.report import Distributions
 
 _OURS = "#0b5fa5", "#2f9bd6", "#0aa39a", "#6a7fdb", "#174a7e"
@@ -80,7 +81,7 @@ def value_sizes(title: str, results: Mapping[int, Rates], names: Sequence[str], 
     for name, look in looks([name for name in names if any(name in rates for rates in results.values())], ours).items():
         known = [(size, rates[name] / 1e9) for size, rates in results.items() if name in rates]
         axes.plot(*zip(*known, strict=True), f"{look.marker}-", color=look.color, label=name, markersize=5)
-    for name, dashes in zip(sizes.LIMITS, ("--", ":"), strict=True):
+    for name, dashes in zip(LIMITS, ("--", ":"), strict=True):
         known = [(size, rates[name] / 1e9) for size, rates in results.items() if name in rates]
         axes.plot(*zip(*known, strict=True), dashes, color="#111827", label=name)
     axes.set(xscale="log", xlabel="bytes of a value, logarithmic", ylabel="GB of record set per second", title=title)
@@ -114,13 +115,15 @@ def threads(title: str, ratios: Mapping[str, Mapping[str, float]], ideal: float)
     names = list(dict.fromkeys(name for found in ratios.values() for name in found))
     width = 0.8 / len(names)
     for place, name in enumerate(names):
-        at = [row + (place - (len(names) - 1) / 2) * width for row in range(len(ratios))]
-        heights = [found.get(name, 0.0) for found in ratios.values()]
+        known = {row: found[name] for row, found in enumerate(ratios.values()) if name in found}
+        at = [row + (place - (len(names) - 1) / 2) * width for row in known]
+        heights = list(known.values())
         bars = axes.bar(at, heights, width, color=_OURS[place], label=name)
         axes.bar_label(bars, fmt="%.2f", fontsize=8)
     axes.axhline(ideal, color="#111827", linestyle="--", label=f"limit: {ideal:g} times")
-    axes.set_xticks(range(len(ratios)), [_spoken(name) for name in ratios])
-    axes.set(ylabel="rate of two threads / of one, wall clock", title=title, ylim=(0, ideal * 1.1))
+    axes.set_xticks(range(len(ratios)), [_spoken(name).replace(", ", "\n") for name in ratios])
+    highest = max(ideal, *(ratio for found in ratios.values() for ratio in found.values()))
+    axes.set(ylabel="rate of two threads / of one, wall clock", title=title, ylim=(0, highest * 1.1))
     axes.grid(axis="y", **_STYLE)
     _legend(figure, axes)
     return png(figure)

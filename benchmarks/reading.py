@@ -17,6 +17,7 @@ from benchmarks import libraries
 from benchmarks.cases import Case
 from benchmarks.compared import Digest
 from benchmarks.contest import Contest
+from benchmarks.limits import limits
 
 Reader = Callable[[bytes], int]
 
@@ -137,6 +138,5 @@ def contest(case: Case, data: bytes) -> Contest:
         competitors[name] = partial(read, data)
         if name not in ("kafka-python",) and (count := read(data)) != case.num_records:
             raise SystemExit(f"{name} reads {count} of {case.num_records} records of case {case.name}")
-    if case.codec != "none":
-        competitors |= libraries.passes(data, case.codec)
+    competitors |= limits(data) if case.codec == "none" else libraries.passes(data, case.codec)
     return Contest(case.name, "records", case.num_records, competitors)

@@ -9,32 +9,23 @@ import kafkacodec as kc
 from benchmarks import reading
 from benchmarks.cases import Case, record_set
 from benchmarks.contest import Contest
+from benchmarks.limits import limits
 
 VALUE_BYTES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 SET_RECORDS = (1, 10, 100, 1_000, 10_000)
 CASES = [Case(f"values of {size:,} bytes", value_bytes=size, total_bytes=24_000_000) for size in VALUE_BYTES]
-COPY, CHECKSUM = "one copy", "kc.crc32c alone"
-LIMITS = (COPY, CHECKSUM)
-_BLOCK = 16384
 _RECORDS_PER_ROUND = 20_000
 
 
 def value_contest(case: Case, data: bytes) -> Contest:
     """Readers of one record set in bytes per second; a copy of it, and checksums of its bytes in blocks of 16 KiB."""
     reading.compare(case, data)
-    target = memoryview(bytearray(len(data)))
-    blocks = [memoryview(data)[at : at + _BLOCK] for at in range(0, len(data), _BLOCK)]
-
-    def copy() -> None:
-        target[:] = data
-
     competitors: dict[str, Callable[[], object]] = {
         "iter_columns": partial(reading.iter_columns, data),
         "iter_columns, views": partial(reading.iter_views, data),
         "iter_records": partial(reading.iter_records, data),
         "aiokafka": partial(reading.aiokafka, data),
-        COPY: copy,
-        CHECKSUM: lambda: [kc.crc32c(block) for block in blocks],
+        **limits(data),
     }
     return Contest(case.name, "bytes", len(data), competitors)
 

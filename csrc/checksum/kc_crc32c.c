@@ -22,3 +22,11 @@ static const kc_crc_kernel *kernel(void) { return kc_crc_chosen(&chosen, kc_crc3
 uint32_t kc_crc32c(uint32_t crc, const uint8_t *data, size_t size) { return ~kernel()->run(~crc, data, size); }
 
 const char *kc_crc32c_kernel(void) { return kernel()->name; }
+
+bool kc_crc32c_streams(void) {
+#ifdef KC_CRC_X86
+    return kernel()->run == kc_crc32c_vpclmul;
+#else
+    return false;
+#endif
+}

@@ -2,6 +2,7 @@
 #ifndef KC_CRC32C_H
 #define KC_CRC32C_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,5 +14,8 @@ uint32_t kc_crc32c(uint32_t crc, const uint8_t *data, size_t size);
  * KAFKACODEC_FORCE_KERNEL, read once, selects another one; a name that is unknown or not supported by the processor is
  * ignored. */
 const char *kc_crc32c_kernel(void);
+
+/* Whether the chosen kernel is as fast as memory: then it needs nothing fetched ahead, which only delays others. */
+bool kc_crc32c_streams(void);
 
 #endif

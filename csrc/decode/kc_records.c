@@ -2,6 +2,7 @@
 
 #include "base/kc_utf8.h"
 #include "base/kc_varint.h"
+#include "checksum/kc_crc32c.h"
 
 int kc_records_check_count(int32_t count, uint64_t size, kc_error *error) {
     if (count < 0) return kc_fail(error, KC_CORRUPT, "the record count of a batch is negative", 0, count, 0);
@@ -296,6 +297,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
                         const bool filter, kc_error *error) {
     kc_rows s = kc_record_table_open(t, want);
     const uint8_t *at = r->at, *const end = r->end;
+    const bool ahead = !kc_crc32c_streams();
     const bool append_time = batch->attributes & KC_LOG_APPEND_TIME;
     const uint64_t base_offset = (uint64_t)batch->base_offset, base_timestamp = (uint64_t)batch->base_timestamp;
     const int64_t max_timestamp = batch->max_timestamp;
@@ -323,7 +325,7 @@ KC_INLINE int read_rows(kc_records *r, const kc_batch *batch, kc_table *t, int32
         }
         if (want & KC_WANT_VIEWS && KC_UNLIKELY(scattered && done && (size_t)(f.end - s.origin) > t->views.reach))
             break;
-        kc_fetch_ahead(at, f.end);
+        if (ahead) kc_fetch_ahead(at, f.end);
         const int64_t offset = (int64_t)(base_offset + (uint64_t)(int64_t)f.offset_delta);
         if (filter && (offset < r->first_offset || !kc_before_end(offset, r->end_offset))) {
             if (KC_WANTS(want, KC_COL_HEADERS) && KC_UNLIKELY(f.num_headers != 0) &&

@@ -179,6 +179,10 @@ TEST(crc_kernel_can_be_forced) {
     }
 }
 
+TEST(crc_needs_nothing_fetched_ahead_only_where_it_streams) {
+    CHECK_EQ(kc_crc32c_streams(), strcmp(kc_crc32c_kernel(), "vpclmul") == 0);
+}
+
 static void *check_value(void *unused) {
     (void)unused;
     bool right = kc_crc32c(0, (const uint8_t *)"123456789", 9) == 0xe3069283;

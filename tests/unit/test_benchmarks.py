@@ -25,6 +25,7 @@ from benchmarks import (
     instructions,
     latencies,
     libraries,
+    limits,
     live,
     live_clients,
     live_latency,
@@ -38,7 +39,6 @@ from benchmarks import (
     programs,
     reading,
     report,
-    sizes,
     spark_time,
 )
 from benchmarks.cases import CASES, Case, record_set, records
@@ -79,6 +79,16 @@ def test_all_bytes_are_summed() -> None:
             words = (int.from_bytes(content[at : at + 8], sys.byteorder) for at in range(0, end, 8))
             whole += sum(words) % 2**64 + sum(content[end:])
     assert reading.all_bytes(data) == whole
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_what_threads_cannot_be_without_is_done_by_each(codec: str) -> None:
+    data = record_set(Case("limits", codec=codec, total_bytes=200_000))
+    for count in (1, 2):
+        work = limits.in_threads(codec, data, count)
+        assert work is not None
+        work()
+    assert limits.in_threads("gzip", data, 2) is None
 
 
 def test_goals_are_held_against_the_fastest_library() -> None:
@@ -198,7 +208,7 @@ def stored(directory: Path) -> None:
 
 
 CALLS = ("iter_columns", "decode")
-LIMITS = dict.fromkeys(sizes.LIMITS, 2e10)
+LIMITS = dict.fromkeys(limits.LIMITS, 2e10)
 
 
 def test_a_page_has_everything_in_one_file(tmp_path: Path) -> None:
