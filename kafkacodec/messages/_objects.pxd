@@ -59,6 +59,25 @@ cdef extern from *:
 
     static inline PyObject **kc_struct_link(PyObject *self) { return (PyObject **)(self + 1); }
 
+    static inline void kc_free_structs_and_parts(kc_memory *memory) {
+        PyObject *next;
+        for (int words = 0; words < KC_KEPT_WORDS; words++) {
+            for (PyObject *dead = memory->structs[words]; dead != NULL; dead = next) {
+                next = *kc_struct_link(dead);
+                /* PyObject_GC_Del reads from the class how much is before the object; the class may be gone. */
+                Py_SET_TYPE(dead, &PyTuple_Type);
+                PyObject_GC_Del(dead);
+            }
+            memory->structs[words] = NULL;
+        }
+        for (PyObject *dead = memory->parts; dead != NULL; dead = next) {
+            next = kc_as_part(dead)->source;
+            PyObject_Free(dead);
+        }
+        memory->parts = NULL;
+        memory->room = memory->limit;
+    }
+
     /* Makes a dead object a new one. */
     static inline void kc_revive(PyObject *self, PyTypeObject *type) {
     #if KC_KNOWN

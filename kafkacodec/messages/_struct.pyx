@@ -56,23 +56,8 @@ cdef extern from *:
     /* Frees all dead objects. */
     static void kc_free_kept(void) {
         kc_memory *memory = &kc_kept_memory;
-        PyObject *next;
-        for (int words = 0; words < KC_KEPT_WORDS; words++) {
-            for (PyObject *dead = memory->structs[words]; dead != NULL; dead = next) {
-                next = *kc_struct_link(dead);
-                /* PyObject_GC_Del reads from the class how much is before the object; the class may be gone. */
-                Py_SET_TYPE(dead, &PyTuple_Type);
-                PyObject_GC_Del(dead);
-            }
-            memory->structs[words] = NULL;
-        }
-        for (PyObject *dead = memory->parts; dead != NULL; dead = next) {
-            next = kc_as_part(dead)->source;
-            PyObject_Free(dead);
-        }
-        memory->parts = NULL;
+        kc_free_structs_and_parts(memory);
         while (memory->int_count) Py_DECREF(memory->ints[--memory->int_count]);
-        memory->room = memory->limit;
     }
 
     static void kc_limit_kept(Py_ssize_t limit) {
@@ -82,15 +67,21 @@ cdef extern from *:
         kc_kept_memory.int_limit = KC_INTS(limit);
     }
 
-    static inline int kc_take_room(Py_ssize_t size) {
-        if (kc_kept_memory.room < size) return 0;
-        kc_kept_memory.room -= size;
+    /* Room for a dead object. If none like it is kept, those of a larger message may have taken all of it: they go. */
+    static inline int kc_take_room(Py_ssize_t size, int is_first) {
+        kc_memory *memory = &kc_kept_memory;
+        if (kc_rarely(memory->room < size)) {
+            if (!is_first || memory->room == memory->limit) return 0;
+            kc_free_structs_and_parts(memory);
+            if (memory->room < size) return 0;
+        }
+        memory->room -= size;
         return 1;
     }
 
     static void kc_part_dealloc(PyObject *self) {
         Py_DECREF(kc_as_part(self)->source);
-        if (kc_take_room(sizeof(kc_part))) {
+        if (kc_take_room(sizeof(kc_part), kc_kept_memory.parts == NULL)) {
             kc_as_part(self)->source = kc_kept_memory.parts;
             kc_kept_memory.parts = self;
         } else {
@@ -130,7 +121,7 @@ cdef extern from *:
             kc_drop(value);
         }
         kc_kept_memory.depth--;
-        if (words < KC_KEPT_WORDS && kc_take_room(type->tp_basicsize)) {
+        if (words < KC_KEPT_WORDS && kc_take_room(type->tp_basicsize, kc_kept_memory.structs[words] == NULL)) {
             *kc_struct_link(self) = kc_kept_memory.structs[words];
             kc_kept_memory.structs[words] = self;
         } else {
