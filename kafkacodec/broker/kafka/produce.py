@@ -104,10 +104,11 @@ class _Work:
         """A row of the answer, in that of its topic, without an error."""
         made = self._topics.get(place[0])
         if made is None:
-            made = self._topics[place[0]] = self._response.TopicProduceResponse(name=topic.name)
-            made.topic_id = topic.topic_id
+            made = self._topics[place[0]] = self._response.TopicProduceResponse()
+            made.name, made.topic_id = topic.name, topic.topic_id
             self._response.responses.append(made)
-        row = self._rows[place] = self._response.PartitionProduceResponse(index=place[1], base_offset=-1)
+        row = self._rows[place] = self._response.PartitionProduceResponse()
+        row.index, row.base_offset = place[1], -1
         made.partition_responses.append(row)
         return row
 
