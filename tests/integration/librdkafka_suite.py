@@ -34,8 +34,8 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": 3000,  # Apache Kafka's default, on which tests count
     "group.share.heartbeat.interval.ms": 500,  # a member is assigned its partitions with the second one
     "group.share.min.record.lock.duration.ms": 1000,
-    # A member that does not poll in time sends no heartbeat and does not leave; 0113 waits 30 s for its partitions. With
-    # the 45 s that are the default, it fails against Apache Kafka 4.4.0, too.
+    # A member that does not poll in time sends no heartbeat and does not leave; 0113 waits 30 s for its partitions.
+    # With the 45 s that are the default, it fails against Apache Kafka 4.4.0, too.
     "group.consumer.min.session.timeout.ms": 6000,
     "group.consumer.session.timeout.ms": 6000,
     "group.consumer.min.heartbeat.interval.ms": 1000,
