@@ -316,7 +316,7 @@ def test_a_change_that_comes_with_the_reply_to_a_rewind_does_not_undo_it(broker,
     """The member stops and commits what it had read: but not where it has gone back."""
     fill(broker, 10)
     held = Held(monkeypatch)
-    with consumer(broker, session_timeout_ms=600) as a, Connection(broker.listeners[1]) as b:
+    with consumer(broker, session_timeout_ms=3000) as a, Connection(broker.listeners[1]) as b:
         a.add_topic("orders")
         polled(a, 10)
         joined = []
